@@ -1,0 +1,30 @@
+// The one way geores refuses: an exception whose text is one line that names the thing and the value.
+//   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
+//   -> [sinkhorn] iterations must be >= 1, got 0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace geores {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <class... Args>
+[[noreturn]] void fail(std::string_view where, fmt::format_string<Args...> text, Args&&... args) {
+  throw Error(fmt::format("[{}] {}", where, fmt::format(text, std::forward<Args>(args)...)));
+}
+
+template <class... Args>
+void require(bool condition, std::string_view where, fmt::format_string<Args...> text,
+             Args&&... args) {
+  if (!condition) fail(where, text, std::forward<Args>(args)...);
+}
+
+}  // namespace geores
