@@ -1,6 +1,9 @@
-// The one way geores refuses: an exception whose text is one line that names the thing and the value.
+// The one way geores refuses: an exception whose text is one line that names the thing and the
+// value.
 //   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
 //   -> [sinkhorn] iterations must be >= 1, got 0
+// The text is a single line of valid UTF-8 even where it quotes a hostile file: it can go to a
+// terminal, a log or a JSON string as it is.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,11 +12,13 @@
 #include <string_view>
 #include <utility>
 
+#include "geores/base/printable.h"
+
 namespace geores {
 
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(std::string_view text) : std::runtime_error(printable(text, 8000)) {}
 };
 
 template <class... Args>

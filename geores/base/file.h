@@ -1,0 +1,29 @@
+// Whole files in, whole files out.
+//   const auto bytes = read_file("x.npy");
+//   write_file_atomically("runs/a/result.json", text);
+// Errors are one line: [runs/a/result.json] cannot be written: No space left on device
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace geores {
+
+// Regular files and pipes; a directory or a device is refused.
+std::vector<std::byte> read_file(const std::filesystem::path& path);
+std::string read_text_file(const std::filesystem::path& path);
+
+// At every moment, also after a kill or a power cut, the path holds either the old content or all
+// of the new: the bytes go to a temporary file in the same folder, are flushed to the disk and
+// renamed. On failure the temporary is removed and the old file is as it was. (One exception: if
+// flushing the folder fails after the rename, the new content is in place, and the error says so.)
+// A file that is replaced keeps its permissions; a symbolic link stays and its target is replaced.
+// Only regular files can be replaced: renaming over /dev/null would destroy it.
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace geores

@@ -1,0 +1,95 @@
+// The safetensors format: named arrays and string metadata in one file.
+//   8 bytes   N, little-endian
+//   N bytes   JSON: {"__metadata__": {"k": "v"}, "w": {"dtype": "F32", "shape": [2, 3],
+//             "data_offsets": [0, 24]}, ...}, padded with spaces
+//   the rest  the data; the offsets of the tensors cover it without overlap and without holes
+//
+//   const auto file = Safetensors::load("model.safetensors");
+//   const TensorView& w = file.at("blocks.0.w");      // w.dtype, w.shape, w.bytes
+//   SafetensorsWriter writer;
+//   writer.metadata("step", "100");
+//   writer.add("w", Dtype::f32, {2, 3}, std::as_bytes(std::span(values)));
+//   writer.save("model.safetensors");
+//
+// A file that breaks any rule of the format is refused with one line that names the file, the
+// tensor and the values:
+//   [model.safetensors] header length 1152921504606846976 exceeds the 312 bytes that follow it
+//   [model.safetensors] tensor 'w': shape [2,3] of F32 needs 24 bytes, data_offsets give 20
+//   [model.safetensors] tensor 'blok.0.w' is missing, did you mean 'blocks.0.w'?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "geores/base/dtype.h"
+
+namespace geores {
+
+// An array inside a Safetensors, which must outlive it. The bytes are in C order and need not be
+// aligned for their type: copy them out with memcpy.
+struct TensorView {
+  Dtype dtype;
+  std::vector<int64_t> shape;  // empty for a scalar
+  std::span<const std::byte> bytes;
+};
+
+class Safetensors {
+ public:
+  static Safetensors load(const std::filesystem::path& path);
+
+  // name stands for the file in errors.
+  static Safetensors parse(std::vector<std::byte> file, std::string name);
+
+  Safetensors(Safetensors&&) = default;
+  Safetensors& operator=(Safetensors&&) = default;
+
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::vector<std::string>& names() const { return names_; }  // in the order of their data
+  bool contains(const std::string& name) const { return tensors_.contains(name); }
+  const TensorView& at(const std::string& name) const;
+
+ private:
+  Safetensors() = default;
+
+  std::string file_name_;
+  std::vector<std::byte>
+      file_;  // the views point into it, so a Safetensors moves but is not copied
+  std::map<std::string, std::string> metadata_;
+  std::map<std::string, TensorView> tensors_;
+  std::vector<std::string> names_;
+};
+
+// The file depends on the content alone, not on the order of the calls: metadata by key, tensors by
+// descending width of their type and then by name, header padded to a multiple of 8 bytes. So every
+// tensor is aligned, and equal content gives equal bytes.
+class SafetensorsWriter {
+ public:
+  // Copies the bytes. Refuses a name given before, and bytes that do not fit the shape.
+  void add(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
+           std::span<const std::byte> bytes);
+
+  // A key given before gets the new value.
+  void metadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
+
+  std::vector<std::byte> serialize() const;
+
+  // By write_file_atomically().
+  void save(const std::filesystem::path& path) const;
+
+ private:
+  struct Entry {
+    std::vector<int64_t> shape;
+    std::vector<std::byte> bytes;
+  };
+
+  std::map<std::string, std::string> metadata_;
+  std::map<std::pair<Dtype, std::string>, Entry> entries_;
+};
+
+}  // namespace geores
