@@ -8,12 +8,11 @@
 #include "geores/manifold/cayley_general.h"
 #include "geores/manifold/eigen.h"
 #include "geores/manifold/finite_difference.h"
+#include "geores/manifold/for_sizes.h"
 #include "geores/manifold/random.h"
 
 namespace geores::manifold {
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
 
 template <int N>
 Matrix<double, N> skew_generator(const Vector<double, N>& u, const Vector<double, N>& v) {
@@ -23,12 +22,6 @@ Matrix<double, N> skew_generator(const Vector<double, N>& u, const Vector<double
 template <int N>
 double area(const Vector<double, N>& u, const Vector<double, N>& v) {
   return rotation_plane(u, v, 1.0).mu;
-}
-
-// Calls body.template operator()<N>() for each size.
-template <int... Sizes, class Body>
-void for_sizes(const Body& body) {
-  (body.template operator()<Sizes>(), ...);
 }
 
 template <class T, int N>
