@@ -1,0 +1,276 @@
+#include "geores/manifold/sinkhorn.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "geores/manifold/finite_difference.h"
+#include "geores/manifold/for_sizes.h"
+#include "geores/manifold/random.h"
+#include "geores/manifold/solve.h"
+
+namespace geores::manifold {
+namespace {
+
+constexpr SinkhornOptions<double> kConverged{.iterations = 2000};
+
+// mHC's initial logits: the diagonal 0, the rest −8.
+template <class T, int N>
+Matrix<T, N> identity_logits() {
+  Matrix<T, N> logits{};
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < N; ++j) logits(i, j) = i == j ? T(0) : T(-8);
+  return logits;
+}
+
+template <class T, int N>
+T worst_row_sum(const Matrix<T, N>& p) {
+  T worst = 0;
+  for (int i = 0; i < N; ++i) {
+    T sum = 0;
+    for (int j = 0; j < N; ++j) sum += p(i, j);
+    worst = larger(worst, absolute(sum - T(1)));
+  }
+  return worst;
+}
+
+template <class T, int N>
+T relative_error(const Matrix<T, N>& found, const Matrix<T, N>& expected) {
+  const auto apart = found - expected;
+  return square_root(inner(apart, apart) / inner(expected, expected));
+}
+
+TEST(Sinkhorn, TwentyIterationsMakeTheColumnsSumToOneAndTheRowsNearly) {
+  for_sizes<1, 2, 3, 4, 7, 8>([]<int N>() {
+    SplitMix64 random(N);
+    for (int index = 0; index < 100; ++index) {
+      const auto p = sinkhorn(normal_matrix<double, N>(random));
+      ASSERT_LE(worst_row_sum(transpose(p)), 1e-12);
+      ASSERT_LE(worst_row_sum(p), 1e-3);
+    }
+  });
+}
+
+TEST(Sinkhorn, ConvergedIsDoublyStochastic) {
+  for_sizes<1, 2, 3, 4, 7, 8>([]<int N>() {
+    SplitMix64 random(N);
+    const auto p = sinkhorn(normal_matrix<double, N>(random), kConverged);
+    EXPECT_LE(worst_row_sum(p), 1e-12);
+    EXPECT_LE(worst_row_sum(transpose(p)), 1e-12);
+  });
+}
+
+TEST(Sinkhorn, DeterminantOfADoublyStochasticMatrixIsAtMostOneInSize) {
+  for_sizes<1, 2, 3, 4, 7, 8>([]<int N>() {
+    SplitMix64 random(N);
+    for (int index = 0; index < 200; ++index)
+      ASSERT_LE(std::abs(determinant(sinkhorn(5.0 * normal_matrix<double, N>(random), kConverged))),
+                1 + 1e-12);
+  });
+}
+
+TEST(Sinkhorn, RowsAreNormalisedBeforeColumns) {
+  const Matrix<double, 2> logits{{{0, std::log(3.0)}, {std::log(2.0), 0}}};  // weights 1 3 / 2 1
+  const auto p = sinkhorn(logits, {.iterations = 1});
+  EXPECT_NEAR(p(0, 0), 0.25 / (0.25 + 2.0 / 3), 1e-12);
+  EXPECT_NEAR(p(0, 1), 0.75 / (0.75 + 1.0 / 3), 1e-12);
+}
+
+TEST(Sinkhorn, LogitsBeyondTenCountAsTen) {
+  Matrix<double, 3> logits{{{1e300, 0, -50}, {2, -12, 1}, {0, 3, 11}}};
+  const Matrix<double, 3> clamped{{{10, 0, -10}, {2, -10, 1}, {0, 3, 10}}};
+  EXPECT_EQ(largest_entry(sinkhorn(logits) - sinkhorn(clamped)), 0.0);
+  SplitMix64 random(1);
+  const auto cotangent = normal_matrix<double, 3>(random);
+  const auto implicit = sinkhorn_backward_implicit(logits, sinkhorn(logits), cotangent);
+  const auto unrolled = sinkhorn_backward_unrolled(logits, cotangent);
+  for (const auto& gradient : {implicit, unrolled}) {
+    EXPECT_EQ(gradient(0, 0), 0.0);
+    EXPECT_EQ(gradient(1, 1), 0.0);
+    EXPECT_EQ(gradient(2, 2), 0.0);
+    EXPECT_NE(gradient(1, 0), 0.0);
+  }
+}
+
+TEST(Sinkhorn, ScalingFormGivesTheSameMatrix) {
+  for_sizes<1, 2, 3, 4, 7, 8>([]<int N>() {
+    SplitMix64 random(N);
+    for (int index = 0; index < 200; ++index) {
+      const auto logits = (index % 2 ? 1.0 : 20.0) * normal_matrix<double, N>(random);
+      ASSERT_LE(largest_entry(sinkhorn_scaling(logits) - sinkhorn(logits)), 1e-12);
+    }
+  });
+}
+
+TEST(Sinkhorn, ScalingFormDoesNotOverflowInFloatAtTheClamp) {
+  for_sizes<2, 3, 4, 8>([]<int N>() {
+    SplitMix64 random(N);
+    for (int index = 0; index < 500; ++index) {
+      Matrix<float, N> logits{};
+      for (int i = 0; i < N; ++i)
+        for (int j = 0; j < N; ++j) logits(i, j) = random.below(2) ? 100.0f : -100.0f;
+      const auto scaled = sinkhorn_scaling(logits);
+      ASSERT_LE(largest_entry(scaled - sinkhorn(logits)), 1e-4f);
+      ASSERT_LE(worst_row_sum(transpose(scaled)), 1e-5f);
+    }
+  });
+}
+
+TEST(Sinkhorn, ImplicitGradientMatchesCentralDifferencesOfTheConvergedForward) {
+  for_sizes<2, 3, 4, 7, 8>([]<int N>() {
+    SplitMix64 random(20 + N);
+    for (int index = 0; index < 3; ++index) {
+      auto logits = normal_matrix<double, N>(random);
+      const auto cotangent = normal_matrix<double, N>(random);
+      const SinkhornOptions<double> options{.iterations = 300};
+      const auto gradient =
+          sinkhorn_backward_implicit(logits, sinkhorn(logits, options), cotangent, options);
+      const auto loss = [&] { return inner(cotangent, sinkhorn(logits, options)); };
+      EXPECT_LE(gradient_error(&logits(0, 0), &gradient(0, 0), N * N, loss), 1e-8) << "n = " << N;
+    }
+  });
+}
+
+TEST(Sinkhorn, ImplicitGradientMatchesCentralDifferencesNearTheIdentity) {
+  for_sizes<2, 4>([]<int N>() {
+    SplitMix64 random(40 + N);
+    auto logits = identity_logits<double, N>();
+    for (int i = 0; i < N; ++i)
+      for (int j = 0; j < N; ++j) logits(i, j) += 0.1 * random.normal();
+    const auto cotangent = normal_matrix<double, N>(random);
+    const SinkhornOptions<double> options{.iterations = 30000};  // the forward converges as slowly
+    const auto gradient =
+        sinkhorn_backward_implicit(logits, sinkhorn(logits, options), cotangent, options);
+    const auto loss = [&] { return inner(cotangent, sinkhorn_scaling(logits, options)); };
+    EXPECT_LE(gradient_error(&logits(0, 0), &gradient(0, 0), N * N, loss, 1e-2), 1e-8);
+  });
+}
+
+TEST(Sinkhorn, ImplicitGradientSolvesItsTwoEquations) {
+  for_sizes<2, 3, 4, 7, 8>([]<int N>() {
+    SplitMix64 random(60 + N);
+    const auto logits = 2.0 * normal_matrix<double, N>(random);
+    const auto gradient = sinkhorn_backward_implicit(logits, sinkhorn(logits, kConverged),
+                                                     normal_matrix<double, N>(random), kConverged);
+    // P ⊙ (S − u1ᵀ − 1vᵀ) has zero row and column sums: adding to a row or column changes nothing.
+    Vector<double, N> ones{};
+    for (int i = 0; i < N; ++i) ones[i] = 1;
+    EXPECT_LE(largest_entry(gradient * ones), 1e-12);
+    EXPECT_LE(largest_entry(transpose(gradient) * ones), 1e-12);
+  });
+}
+
+TEST(Sinkhorn, UnrolledGradientMatchesCentralDifferencesOfTheTruncatedForward) {
+  for_sizes<2, 3, 4, 7, 8>([]<int N>() {
+    SplitMix64 random(80 + N);
+    for (const int iterations : {0, 1, 2, 3, 20}) {
+      auto logits = normal_matrix<double, N>(random);
+      const auto cotangent = normal_matrix<double, N>(random);
+      const SinkhornOptions<double> options{.iterations = iterations};
+      const auto gradient = sinkhorn_backward_unrolled(logits, cotangent, options);
+      const auto loss = [&] { return inner(cotangent, sinkhorn(logits, options)); };
+      EXPECT_LE(gradient_error(&logits(0, 0), &gradient(0, 0), N * N, loss), 1e-8)
+          << "n = " << N << ", " << iterations << " iterations";
+    }
+  });
+}
+
+TEST(Sinkhorn, UnrolledGradientDoesNotDependOnItsWindow) {
+  SplitMix64 random(100);
+  const auto logits = normal_matrix<double, 4>(random),
+             cotangent = normal_matrix<double, 4>(random);
+  for (const int iterations : {1, 6, 7, 8, 20}) {
+    const SinkhornOptions<double> options{.iterations = iterations};
+    EXPECT_EQ(largest_entry(sinkhorn_backward_unrolled<7>(logits, cotangent, options) -
+                            sinkhorn_backward_unrolled<32>(logits, cotangent, options)),
+              0.0);
+  }
+}
+
+TEST(Sinkhorn, UnrolledAndImplicitGradientsDifferForFewIterationsAndAgreeInTheLimit) {
+  SplitMix64 random(110);
+  const auto logits = 2.0 * normal_matrix<double, 4>(random);
+  const auto cotangent = normal_matrix<double, 4>(random);
+  const auto apart = [&](int iterations) {
+    const SinkhornOptions<double> options{.iterations = iterations};
+    return relative_error(
+        sinkhorn_backward_unrolled(logits, cotangent, options),
+        sinkhorn_backward_implicit(logits, sinkhorn(logits, options), cotangent, options));
+  };
+  EXPECT_GT(apart(1), 0.05);
+  EXPECT_LT(apart(500), 1e-10);
+}
+
+TEST(Sinkhorn, SixteenGaussSeidelSweepsAreNotEnoughNearIdentity) {
+  SplitMix64 random(120);
+  const auto logits = identity_logits<double, 4>();
+  const auto p = sinkhorn(logits);
+  double sum = 0;
+  constexpr int draws = 1000;
+  for (int index = 0; index < draws; ++index) {
+    const auto cotangent = normal_matrix<double, 4>(random);
+    const auto exact = sinkhorn_backward_implicit(logits, p, cotangent);
+    sum += relative_error(sinkhorn_backward_gauss_seidel(logits, p, cotangent, 16), exact);
+    ASSERT_LT(relative_error(sinkhorn_backward_gauss_seidel(logits, p, cotangent, 10'000), exact),
+              1e-9);
+  }
+  RecordProperty("error_percent", std::to_string(100 * sum / draws));
+  EXPECT_GT(sum / draws, 0.7);
+}
+
+// σ₂(P) = 1 − n e^{−8}/(1 + (n−1) e^{−8}) here, and the error falls by σ₂² a sweep.
+TEST(Sinkhorn, GaussSeidelErrorFallsBySigmaTwoSquaredASweep) {
+  SplitMix64 random(130);
+  const auto logits = identity_logits<double, 4>();
+  const auto p = sinkhorn(logits);
+  const auto cotangent = normal_matrix<double, 4>(random);
+  const auto exact = sinkhorn_backward_implicit(logits, p, cotangent);
+  const auto error = [&](int sweeps) {
+    return relative_error(sinkhorn_backward_gauss_seidel(logits, p, cotangent, sweeps), exact);
+  };
+  const double sigma = 1 - 4 * std::exp(-8) / (1 + 3 * std::exp(-8));
+  EXPECT_NEAR(std::pow(error(1100) / error(100), 1.0 / 1000), sigma * sigma, 1e-6);
+}
+
+// Formed as it stands, I − PᵀP of this P is rounding in float; the Laplacian form is not.
+TEST(Sinkhorn, FloatImplicitGradientKeepsItsDigitsNextToAPermutation) {
+  SplitMix64 random(140);
+  for (const double depth : {4.0, 8.0, 9.5}) {
+    Matrix<double, 4> logits{}, cotangent = normal_matrix<double, 4>(random);
+    Matrix<float, 4> p_float{}, logits_float{}, cotangent_float{};
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 4; ++j)
+        logits(i, j) = (j == (i + 1) % 4 ? depth : -depth) + 0.3 * random.normal();
+    const SinkhornOptions<double> options{.iterations = 20, .clamp = 30};
+    const auto p = sinkhorn(logits, options);
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 4; ++j) {
+        p_float(i, j) = static_cast<float>(p(i, j));
+        logits_float(i, j) = static_cast<float>(logits(i, j));
+        cotangent(i, j) = cotangent_float(i, j) = static_cast<float>(cotangent(i, j));
+      }
+    const auto expected = sinkhorn_backward_implicit(logits, p, cotangent, options);
+    const auto found =
+        sinkhorn_backward_implicit(logits_float, p_float, cotangent_float, {.clamp = 30.0f});
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 4; ++j)
+        EXPECT_NEAR(found(i, j), expected(i, j), 1e-5 * largest_entry(expected)) << depth;
+  }
+}
+
+TEST(Sinkhorn, NotANumberAndInfinityEndAndShow) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  Matrix<double, 3> logits{{{nan, 0, 1}, {0, 1, 2}, {1, 2, 3}}}, cotangent{};
+  EXPECT_TRUE(std::isnan(largest_entry(sinkhorn(logits))));
+  EXPECT_TRUE(std::isnan(largest_entry(sinkhorn_scaling(logits))));
+  EXPECT_TRUE(std::isnan(largest_entry(sinkhorn_backward_unrolled(logits, cotangent))));
+  EXPECT_TRUE(
+      std::isnan(largest_entry(sinkhorn_backward_implicit(logits, sinkhorn(logits), cotangent))));
+  logits(0, 0) = infinity;  // the clamp makes it 10
+  EXPECT_LE(worst_row_sum(transpose(sinkhorn(logits))), 1e-12);
+}
+
+}  // namespace
+}  // namespace geores::manifold
