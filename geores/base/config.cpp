@@ -157,9 +157,9 @@ void Field::check(const Value& value, std::string_view where) const {
   if (const auto* integer = std::get_if<int64_t>(&value)) check_range(*integer);
   if (const auto* real = std::get_if<double>(&value)) check_range(*real);
   if (const auto* text = std::get_if<std::string>(&value); text && !choices.empty()) {
-    require(std::ranges::find(choices, *text) != choices.end(), where,
-            "'{}' must be one of {}; got {}{}", key, fmt::join(choices, ", "), quote(*text),
-            did_you_mean(*text, choices));
+    if (std::ranges::find(choices, *text) != choices.end()) return;
+    fail(where, "'{}' must be one of {}; got {}{}", key, fmt::join(choices, ", "), quote(*text),
+         did_you_mean(*text, choices));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <limits>
@@ -326,6 +327,15 @@ TEST(Json, SixtyFourLevelsAreReadAndSixtyFiveAreNot) {
             "[x] JSON is nested deeper than 64 levels");
   EXPECT_EQ(refusal([&] { parse_json(std::string(10'000'000, '['), "x"); }),
             "[x] JSON is nested deeper than 64 levels");
+}
+
+// A quadratic reader takes minutes here, a linear one less than a second.
+TEST(Json, AHundredThousandObjectsAreReadInLinearTime) {
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) text += fmt::format("{}\"{}\":{{}}", i == 0 ? "" : ",", i);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(parse_json(text + "}", "x").size(), 100'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(Json, WhatStandsBehindANulByteIsNotIgnored) {

@@ -8,32 +8,62 @@
 #include "geores/base/error.h"
 
 namespace geores {
+namespace {
+
+// Refuses what the parser would accept: deep nesting and duplicate keys. This is a pass of its own
+// because the parser's callback, which could do it on the way, takes quadratic time.
+class Strictness final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Strictness(std::string_view where) : where_(where) {}
+
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& key) override {
+    require(keys_.back().insert(key).second, where_, "key {} appears twice in one object",
+            quote(key));
+    return true;
+  }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t deepest = 64;
+
+  bool open() {
+    require(keys_.size() < deepest, where_, "JSON is nested deeper than {} levels", deepest);
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::string_view where_;
+  std::vector<std::set<std::string>> keys_;  // of every open object or array, outermost first
+};
+
+}  // namespace
 
 nlohmann::json parse_json(std::string_view text, std::string_view where) {
-  constexpr std::size_t deepest = 64;
-  using Event = nlohmann::json::parse_event_t;
-
   // The parser takes a NUL byte for the end of the text and would accept anything behind it.
-  require(text.find('\0') == text.npos, where, "not valid JSON: NUL byte at position {}",
-          text.find('\0'));
-
-  std::vector<std::set<std::string>> keys;  // of every open object or array, outermost first
-  const auto watch = [&](int, Event event, nlohmann::json& parsed) {
-    if (event == Event::object_start || event == Event::array_start) {
-      require(keys.size() < deepest, where, "JSON is nested deeper than {} levels", deepest);
-      keys.emplace_back();
-    } else if (event == Event::object_end || event == Event::array_end) {
-      keys.pop_back();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      require(keys.back().insert(key).second, where, "key {} appears twice in one object",
-              quote(key));
-    }
-    return true;
-  };
-
+  const auto nul = text.find('\0');
+  require(nul == text.npos, where, "not valid JSON: NUL byte at position {}", nul);
+  Strictness strictness(where);
+  nlohmann::json::sax_parse(text, &strictness);  // leaves syntax errors to parse()
   try {
-    return nlohmann::json::parse(text, watch);
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     std::string_view reason =
         error.what();  // "[json.exception.parse_error.101] parse error at ..."

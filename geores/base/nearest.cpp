@@ -42,8 +42,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   std::size_t allowed = std::max<std::size_t>(1, wanted.size() / 3);
   std::string best;
   for (const auto& candidate : known) {
-    const auto [shorter, longer] = std::minmax(wanted.size(), candidate.size());
-    if (longer - shorter > allowed) continue;
+    const auto [shorter, longer] = std::minmax({wanted.size(), candidate.size()});
+    if (longer - shorter > allowed) continue;  // so a name of megabytes costs nothing
     const auto distance = edit_distance(wanted, plain_spelling(candidate));
     if (distance > allowed) continue;
     best = candidate;

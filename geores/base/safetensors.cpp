@@ -168,8 +168,9 @@ Safetensors Safetensors::parse(std::vector<std::byte> file, std::string name) {
 
 const TensorView& Safetensors::at(const std::string& name) const {
   const auto found = tensors_.find(name);
-  require(found != tensors_.end(), file_name_, "tensor {} is missing{}", quote(name),
-          did_you_mean(name, names_));
+  if (found == tensors_.end()) {
+    fail(file_name_, "tensor {} is missing{}", quote(name), did_you_mean(name, names_));
+  }
   return found->second;
 }
 

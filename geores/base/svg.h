@@ -1,0 +1,71 @@
+// A small chart writer: panels of line plots and filled histograms in a grid, as one self-contained SVG
+// text (no scripts, no fonts, no external files; white background, so it reads on dark pages too).
+//
+//   svg::Figure figure;
+//   figure.title = "Loss";
+//   auto& panel = figure.panels.emplace_back();
+//   panel.title = "gyroscope";
+//   panel.x.label = "step";
+//   panel.y = {.label = "loss", .scale = svg::Scale::Log};
+//   panel.series.push_back({.name = "GPT", .x = steps, .y = losses});
+//   write_file_atomically("loss.svg", svg::render(figure));
+//
+// Series are drawn in order, the later above the earlier. Points that are NaN or infinite (or not
+// positive on a log axis) break the line. An axis without limits takes them from the data; series run
+// out of the frame where they exceed given limits and are clipped there. The legend lists each name
+// once, over all panels, below the title.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace geores::svg {
+
+enum class Scale { Linear, Log };
+enum class Mark {
+  Line,
+  Steps,  // a filled histogram: y[i] between x[i] and x[i + 1], so x has one value more than y
+  Dots
+};
+
+struct Series {
+  std::string name;  // "" keeps it out of the legend
+  std::vector<double> x, y;
+  Mark mark = Mark::Line;
+  std::string color = {};  // "#rrggbb"; empty: the next of the palette, the same for the same name
+  double width = 1.8;
+  std::string dash = {};  // SVG dash pattern such as "6 4"
+};
+
+struct Axis {
+  std::string label = {};
+  Scale scale = Scale::Linear;
+  double from = std::numeric_limits<double>::quiet_NaN();  // NaN: from the data
+  double to = std::numeric_limits<double>::quiet_NaN();
+};
+
+struct Panel {
+  std::string title;
+  Axis x, y;
+  std::vector<Series> series;
+  std::vector<std::string> notes;  // small lines in the upper right corner of the frame
+};
+
+struct Figure {
+  std::string title;
+  std::string subtitle;  // one smaller line under the title
+  std::vector<Panel> panels;
+  int columns = 1;
+  double panel_width = 360, panel_height = 240;  // with axes and titles, in pixels
+};
+
+// Throws geores::Error for no panel, sizes of x and y that do not fit the mark, and limits that are the
+// wrong way round or not positive on a log axis.
+std::string render(const Figure& figure);
+
+// Round values that cover [from, to], at most `most` of them: 1, 2 or 5 times a power of ten apart
+// (linear), powers of ten (log). `from` < `to`.
+std::vector<double> ticks(double from, double to, Scale scale, int most = 6);
+
+}  // namespace geores::svg
