@@ -108,22 +108,17 @@ GEORES_HOST_DEVICE void eigenvalues_of_pair(const Matrix<T, N>& h, int i,
 
 template <class T, int N>
 GEORES_HOST_DEVICE Eigenvalues<T, N> eigenvalues(Matrix<T, N> h) {
-  constexpr int most_sweeps = 40;  // per eigenvalue; three or four are usual
+  constexpr int most_sweeps = 60;  // per eigenvalue; three or four are usual
   Eigenvalues<T, N> result{};
   result.converged = true;
   detail::reduce_to_hessenberg(h);
-  const T size = largest_entry(h);
+  const T negligible = T(N) * Precision<T>::epsilon * largest_entry(h);
   int high = N - 1, sweeps = 0;
   while (high >= 0) {
-    // The block low..high has no negligible subdiagonal entry. (A bound of ε alone stalls on I plus
-    // rounding, which every rotation of one plane is made of.)
+    // The block low..high has no negligible subdiagonal entry. Negligible is against the whole
+    // matrix: against its neighbours alone, defective and nilpotent matrices never deflate.
     int low = high;
-    while (low > 0) {
-      T neighbours = absolute(h(low - 1, low - 1)) + absolute(h(low, low));
-      if (neighbours == T(0)) neighbours = size;
-      if (!(absolute(h(low, low - 1)) > T(N) * Precision<T>::epsilon * neighbours)) break;
-      --low;
-    }
+    while (low > 0 && absolute(h(low, low - 1)) > negligible) --low;
     if (low == high) {
       result.real[high] = h(high, high);
       result.imaginary[high] = h(high, high) - h(high, high);  // 0, or NaN
@@ -139,8 +134,15 @@ GEORES_HOST_DEVICE Eigenvalues<T, N> eigenvalues(Matrix<T, N> h) {
       ++sweeps;
       T sum = h(high - 1, high - 1) + h(high, high);
       T product = h(high - 1, high - 1) * h(high, high) - h(high - 1, high) * h(high, high - 1);
-      if (sweeps % 10 ==
-          0) {  // an exceptional shift, for the few matrices that cycle (permutations)
+      detail::eigenvalues_of_pair(h, high - 1, result);
+      if (result.imaginary[high] == T(0)) {
+        // Two real shifts: the nearer one twice. Both at once stall on a spectrum {a, a, b, b}.
+        const T one = result.real[high - 1], other = result.real[high], corner = h(high, high);
+        const T nearer = absolute(one - corner) < absolute(other - corner) ? one : other;
+        sum = T(2) * nearer;
+        product = nearer * nearer;
+      }
+      if (sweeps % 10 == 0) {  // an exceptional shift, for those that cycle (permutations)
         const T push = absolute(h(high, high - 1)) + absolute(h(high - 1, high - 2));
         sum = T(1.5) * push;
         product = push * push;

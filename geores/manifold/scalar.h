@@ -3,7 +3,8 @@
 //
 // In WebAssembly sqrt, abs and the arithmetic are instructions; exp, log, tanh, atan, sin and cos
 // become imports `env.exp`, `env.log`, ... of type f64 -> f64 that JavaScript's Math supplies as
-// they are (float goes through double there, so there is no `expf` to supply).
+// they are (float goes through double there, so there is no `expf` to supply). Compile with
+// -mbulk-memory, which makes memcpy and memset instructions too.
 //
 // NaN passes through every function here: a broken generator shows up as NaN, it never looks like a
 // valid operator. Do not compile with -ffast-math.
@@ -113,7 +114,8 @@ GEORES_HOST_DEVICE constexpr T product_of_three(T a, T b, T c) {
   return a * c * b;
 }
 
-#if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__FP_FAST_FMA) || \
+    defined(__ARM_FEATURE_FMA)
 #define GEORES_HAS_FMA 1
 #endif
 
