@@ -14,7 +14,7 @@ namespace {
 // Okabe and Ito: distinct also without colour vision.
 constexpr const char* palette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                    "#56b4e9", "#e69f00", "#000000", "#999999"};
-constexpr double margin_left = 52, margin_right = 12, margin_top = 26, margin_bottom = 40;
+constexpr double margin_left = 52, margin_right = 12, margin_top = 40, margin_bottom = 40;
 
 std::string escape(const std::string& text) {
   std::string result;
@@ -41,8 +41,9 @@ std::string escape(const std::string& text) {
 
 std::string text(double x, double y, const std::string& content, double size, const char* anchor,
                  const char* more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" text-anchor=\"{}\"{}>{}</text>\n",
-                     x, y, size, anchor, more, escape(content));
+  return fmt::format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" text-anchor=\"{}\"{}>{}</text>\n", x, y,
+      size, anchor, more, escape(content));
 }
 
 bool usable(double value, Scale scale) {
@@ -94,7 +95,8 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, bool is_y, do
   if (fixed_high) high = axis.to;
   require(std::isfinite(low) && std::isfinite(high) && low < high, "svg",
           "an axis needs from < to, got {} and {}", low, high);
-  require(axis.scale == Scale::Linear || low > 0, "svg", "a log axis must start above 0, got {}", low);
+  require(axis.scale == Scale::Linear || low > 0, "svg", "a log axis must start above 0, got {}",
+          low);
   return {axis.scale, low, high, begin, end};
 }
 
@@ -127,7 +129,8 @@ std::string draw_line(const Series& series, const Ruler& x, const Ruler& y,
   const auto dash =
       series.dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", escape(series.dash));
   return fmt::format(
-      "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n",
+      "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" "
+      "stroke-linejoin=\"round\"{}/>\n",
       path, color, series.width, dash);
 }
 
@@ -138,11 +141,12 @@ std::string draw_steps(const Series& series, const Ruler& x, const Ruler& y,
   for (std::size_t i = 0; i < series.y.size(); ++i) {
     const double top = usable(series.y[i], y.scale) ? y(series.y[i]) : foot;
     path += fmt::format("{}{:.2f} {:.2f}L{:.2f} {:.2f}L{:.2f} {:.2f}", i == 0 ? "M" : "L",
-                        x(series.x[i]), i == 0 ? foot : top, x(series.x[i]), top, x(series.x[i + 1]),
-                        top);
+                        x(series.x[i]), i == 0 ? foot : top, x(series.x[i]), top,
+                        x(series.x[i + 1]), top);
   }
   if (!path.empty()) path += fmt::format("L{:.2f} {:.2f}Z", x(series.x.back()), foot);
-  return fmt::format("<path d=\"{}\" fill=\"{}\" fill-opacity=\"0.45\" stroke=\"none\"/>\n", path, color);
+  return fmt::format("<path d=\"{}\" fill=\"{}\" fill-opacity=\"0.45\" stroke=\"none\"/>\n", path,
+                     color);
 }
 
 std::string draw_dots(const Series& series, const Ruler& x, const Ruler& y,
@@ -172,14 +176,17 @@ std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
                           y(value), x.end);
     result += text(x.begin - 6, y(value) + 4, tick_label(value, y_step, y.scale), 11, "end");
   }
-  result += fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\" fill=\"none\" stroke=\"#444\"/>\n",
-                        x.begin, y.end, y.begin, x.end);
+  result +=
+      fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\" fill=\"none\" stroke=\"#444\"/>\n",
+                  x.begin, y.end, y.begin, x.end);
   result += text((x.begin + x.end) / 2, y.begin + 32, panel.x.label, 12, "middle");
   const double middle = (y.begin + y.end) / 2;
-  result += text(
-      0, 0, panel.y.label, 12, "middle",
-      fmt::format(" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"", x.begin - 38, middle).c_str());
-  result += text((x.begin + x.end) / 2, y.end - 8, panel.title, 13, "middle", " font-weight=\"bold\"");
+  result +=
+      text(0, 0, panel.y.label, 12, "middle",
+           fmt::format(" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"", x.begin - 38, middle)
+               .c_str());
+  result +=
+      text((x.begin + x.end) / 2, y.end - 8, panel.title, 13, "middle", " font-weight=\"bold\"");
   return result;
 }
 
@@ -252,16 +259,23 @@ std::string render(const Figure& figure) {
     for (std::size_t begin = 0; begin < legend.size();) {
       std::size_t end = begin;
       double line = 0;
-      while (end < legend.size() && (end == begin || line + widths[end] < width)) line += widths[end++];
+      while (end < legend.size() && (end == begin || line + widths[end] < width))
+        line += widths[end++];
       double left = (width - line) / 2;
       for (std::size_t i = begin; i < end; ++i) {
         const auto& series = *legend[i];
-        Series sample{.name = series.name, .x = {0, 1}, .y = {0, 0}, .mark = series.mark,
-                      .color = {}, .width = series.width, .dash = series.dash};
+        Series sample{.name = series.name,
+                      .x = {0, 1},
+                      .y = {0, 0},
+                      .mark = series.mark,
+                      .color = {},
+                      .width = series.width,
+                      .dash = series.dash};
         const double y = head + 10;
         if (series.mark == Mark::Steps) {
           body += fmt::format(
-              "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"26\" height=\"10\" fill=\"{}\" fill-opacity=\"0.45\"/>\n",
+              "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"26\" height=\"10\" fill=\"{}\" "
+              "fill-opacity=\"0.45\"/>\n",
               left, y - 5, color(series));
         } else {
           const Ruler to_x{Scale::Linear, 0, 1, left, left + 26}, to_y{Scale::Linear, -1, 1, y, y};
@@ -283,11 +297,12 @@ std::string render(const Figure& figure) {
     const double top = head + static_cast<double>(k / columns) * figure.panel_height;
     const auto x = make_ruler(panel.x, panel.series, false, left + margin_left,
                               left + figure.panel_width - margin_right);
-    const auto y = make_ruler(panel.y, panel.series, true, top + figure.panel_height - margin_bottom,
-                              top + margin_top);
+    const auto y = make_ruler(panel.y, panel.series, true,
+                              top + figure.panel_height - margin_bottom, top + margin_top);
     body += draw_axes(panel, x, y);
     body += fmt::format(
-        "<clipPath id=\"frame{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>"
+        "<clipPath id=\"frame{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+        "height=\"{:.1f}\"/>"
         "</clipPath>\n<g clip-path=\"url(#frame{})\">\n",
         k, x.begin, y.end, x.end - x.begin, y.begin - y.end, k);
     for (const auto& series : panel.series) {
@@ -304,10 +319,6 @@ std::string render(const Figure& figure) {
       }
     }
     body += "</g>\n";
-    for (std::size_t i = 0; i < panel.notes.size(); ++i) {
-      body += text(x.end - 5, y.end + 14 + 14 * static_cast<double>(i), panel.notes[i], 11, "end",
-                   " fill=\"#333\"");
-    }
   }
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "

@@ -1,5 +1,6 @@
-// A small chart writer: panels of line plots and filled histograms in a grid, as one self-contained SVG
-// text (no scripts, no fonts, no external files; white background, so it reads on dark pages too).
+// A small chart writer: panels of line plots and filled histograms in a grid, as one self-contained
+// SVG text (no scripts, no fonts, no external files; white background, so it reads on dark pages
+// too).
 //
 //   svg::Figure figure;
 //   figure.title = "Loss";
@@ -11,9 +12,9 @@
 //   write_file_atomically("loss.svg", svg::render(figure));
 //
 // Series are drawn in order, the later above the earlier. Points that are NaN or infinite (or not
-// positive on a log axis) break the line. An axis without limits takes them from the data; series run
-// out of the frame where they exceed given limits and are clipped there. The legend lists each name
-// once, over all panels, below the title.
+// positive on a log axis) break the line. An axis without limits takes them from the data; series
+// run out of the frame where they exceed given limits and are clipped there. The legend lists each
+// name once, over all panels, below the title.
 #pragma once
 
 #include <limits>
@@ -49,7 +50,7 @@ struct Panel {
   std::string title;
   Axis x, y;
   std::vector<Series> series;
-  std::vector<std::string> notes;  // small lines in the upper right corner of the frame
+  std::string note;  // one small line between title and frame
 };
 
 struct Figure {
@@ -60,8 +61,8 @@ struct Figure {
   double panel_width = 360, panel_height = 240;  // with axes and titles, in pixels
 };
 
-// Throws geores::Error for no panel, sizes of x and y that do not fit the mark, and limits that are the
-// wrong way round or not positive on a log axis.
+// Throws geores::Error for no panel, sizes of x and y that do not fit the mark, and limits that are
+// the wrong way round or not positive on a log axis.
 std::string render(const Figure& figure);
 
 // Round values that cover [from, to], at most `most` of them: 1, 2 or 5 times a power of ten apart

@@ -24,6 +24,19 @@ std::vector<double> uniform_grid(double from, double to, int points) {
   return grid;
 }
 
+std::vector<double> spectrum_grid(double edge, double eta) {
+  require(std::isfinite(edge) && edge > 0, "spectral", "the edge must be > 0, got {}", edge);
+  require(std::isfinite(eta) && eta > 0, "spectral", "eta must be finite and > 0, got {}", eta);
+  const double end = 1.1 * edge + 5 * eta;
+  std::vector<double> grid{0};
+  while (grid.back() < end) {
+    require(grid.size() < 200000, "spectral", "eta {} needs too fine a grid up to s = {:.4g}", eta,
+            end);
+    grid.push_back(grid.back() + std::max(eta / 2, grid.back() / 400));
+  }
+  return grid;
+}
+
 Curve invert(const ResolventFactory& make, const std::vector<double>& grid, double eta,
              int threads) {
   require(std::isfinite(eta) && eta > 0, "spectral", "eta must be finite and > 0, got {}", eta);

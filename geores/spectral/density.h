@@ -21,6 +21,10 @@ struct Curve {
 
 std::vector<double> uniform_grid(double from, double to, int points);
 
+// From 0 to a little beyond `edge`, fine enough for curves of blur eta: steps of eta/2, or of s/400
+// where that is more.
+std::vector<double> spectrum_grid(double edge, double eta);
+
 // Stieltjes inversion on a grid. Pieces of 32 points run in parallel, each walking from large s to
 // small with the last solution as the start of the next; the result does not depend on `threads`
 // (0: one per core). A resolvent's geores::Error is passed on.
