@@ -11,6 +11,10 @@ function(geores_settings target scope)
   endif()
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow
                                            $<$<BOOL:${GEORES_WERROR}>:-Werror>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 reports `"text" + std::string` as overlapping copies (GCC bug 105651).
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
   if(GEORES_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${GEORES_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=all)

@@ -1,0 +1,13 @@
+// One function per subcommand, each in the file of its name: it adds the subcommand with its flags
+// and help to the app. A command fails by throwing Error; what it returns otherwise is its exit
+// code, left in `exit_code`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace geores::cli {
+
+void add_list(CLI::App& app, int& exit_code);
+void add_verify(CLI::App& app, int& exit_code);
+
+}  // namespace geores::cli

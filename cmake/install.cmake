@@ -1,0 +1,22 @@
+# cmake --install, and find_package(geores): link geores::geores for all of it, or a single layer.
+include(CMakePackageConfigHelpers)
+
+get_property(libraries GLOBAL PROPERTY GEORES_LIBRARIES)
+add_library(geores_all INTERFACE)
+add_library(geores::geores ALIAS geores_all)
+target_link_libraries(geores_all INTERFACE ${libraries})
+set_target_properties(geores_all PROPERTIES EXPORT_NAME geores)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/geores)
+install(TARGETS ${libraries} geores_all EXPORT geores_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS geores RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY geores DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT geores_targets NAMESPACE geores:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/geores_config.cmake.in
+                              ${CMAKE_CURRENT_BINARY_DIR}/georesConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(georesConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/georesConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/georesConfigVersion.cmake
+        DESTINATION ${package_dir})

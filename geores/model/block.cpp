@@ -1,0 +1,31 @@
+#include "geores/model/block.h"
+
+#include <cmath>
+
+#include "geores/ops/layers.h"
+
+namespace geores {
+
+Block::Block(const std::string& connection, const ResidualConfig& config, int64_t heads,
+             int64_t layers) {
+  auto place = config;  // two connections a block: their places in the stack are 2i and 2i + 1
+  place.index = 2 * config.index;
+  attention_residual_ = register_module("attention_residual", make_residual(connection, place));
+  place.index += 1;
+  mlp_residual_ = register_module("mlp_residual", make_residual(connection, place));
+
+  const auto width = attention_residual_->traits().sublayer_width;
+  const auto out_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(layers));
+  attention_ = register_module(
+      "attention", std::make_shared<CausalAttention>(width, heads_that_fit(width, heads), out_std));
+  mlp_ = register_module("mlp", std::make_shared<Mlp>(width, out_std));
+}
+
+Tensor Block::forward(Tensor x, Trace& trace) {
+  x = attention_residual_->forward(
+      x, [this](const Tensor& h) { return attention_->forward(h); }, trace);
+  return mlp_residual_->forward(
+      x, [this](const Tensor& h) { return mlp_->forward(h); }, trace);
+}
+
+}  // namespace geores

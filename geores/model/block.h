@@ -1,0 +1,29 @@
+// A transformer block: attention and MLP, each wrapped in a residual connection where a plain
+// transformer has its plus sign.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "geores/model/attention.h"
+#include "geores/model/mlp.h"
+#include "geores/residual/registry.h"
+
+namespace geores {
+
+class Block : public torch::nn::Module {
+ public:
+  // config.index is the block's number; `layers` scales the initial output projections.
+  Block(const std::string& connection, const ResidualConfig& config, int64_t heads, int64_t layers);
+  Tensor forward(Tensor x, Trace& trace);
+
+  Residual& attention_residual() { return *attention_residual_; }
+  Residual& mlp_residual() { return *mlp_residual_; }
+
+ private:
+  std::shared_ptr<Residual> attention_residual_, mlp_residual_;
+  std::shared_ptr<CausalAttention> attention_;
+  std::shared_ptr<Mlp> mlp_;
+};
+
+}  // namespace geores

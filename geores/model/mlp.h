@@ -1,0 +1,19 @@
+// The position-wise sublayer: Linear(w, 4w) → GELU(erf) → Linear(4w, w), no biases.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace geores {
+
+using torch::Tensor;
+
+class Mlp : public torch::nn::Module {
+ public:
+  Mlp(int64_t width, double out_std);
+  Tensor forward(const Tensor& x);
+
+ private:
+  torch::nn::Linear up_, down_;
+};
+
+}  // namespace geores

@@ -1,0 +1,98 @@
+#include "geores/model/transformer.h"
+
+#include "geores/base/error.h"
+#include "geores/ops/layers.h"
+
+namespace geores {
+
+Fields TransformerConfig::fields() {
+  return Fields()
+      .add("connection", connection, "residual connection, see `geores list`")
+      .choice("input", input, {"continuous", "tokens"}, "vectors in and out, or token ids")
+      .add("layers", layers, "blocks", {.min = 1})
+      .add("width", width, "values per token (per stream, for connections that expand)", {.min = 1})
+      .add("heads", heads, "attention heads", {.min = 1})
+      .add("streams", streams, "residual streams", {.min = 1})
+      .add("context", context, "longest sequence", {.min = 1})
+      .add("input_width", input_width, "values per vector of continuous input", {.min = 1})
+      .add("vocabulary", vocabulary, "token ids", {.min = 1})
+      .add("allow_noncausal", allow_noncausal,
+           "let a token model use a connection that sees the future");
+}
+
+Transformer::Transformer(const TransformerConfig& config) : config_(config) {
+  require(config.layers >= 1, "transformer", "layers must be >= 1, got {}", config.layers);
+  require(config.context >= 1, "transformer", "context must be >= 1, got {}", config.context);
+  const ResidualConfig residual{
+      .width = config.width, .streams = config.streams, .options = config.options};
+  auto list = register_module("blocks", torch::nn::ModuleList());
+  for (int64_t i = 0; i < config.layers; ++i) {
+    auto place = residual;
+    place.index = i;
+    blocks_.push_back(
+        std::make_shared<Block>(config.connection, place, config.heads, config.layers));
+    list->push_back(blocks_.back());
+  }
+  const auto width = config.width;
+  final_norm_ = register_module("final_norm", std::make_shared<LayerNorm>(width));
+  positions_ = register_parameter("positions", torch::randn({config.context, width}) * kInitialStd);
+  if (config.input == "continuous") {
+    require(config.input_width >= 1, "transformer", "input_width must be >= 1, got {}",
+            config.input_width);
+    input_ = register_module("input", make_linear(config.input_width, width, true));
+    output_ = register_module("output", make_linear(width, config.input_width, true));
+    return;
+  }
+  require(config.input == "tokens", "transformer", "input must be continuous or tokens, got '{}'",
+          config.input);
+  require(config.vocabulary >= 1, "transformer", "vocabulary must be >= 1, got {}",
+          config.vocabulary);
+  require(traits().causal || config.allow_noncausal, "transformer",
+          "{} with these options lets a token see later ones; choose a causal variant (pool = "
+          "causal) or set allow_noncausal",
+          config.connection);
+  embedding_ =
+      register_parameter("embedding", torch::randn({config.vocabulary, width}) * kInitialStd);
+}
+
+const Traits& Transformer::traits() const { return blocks_.front()->attention_residual().traits(); }
+
+std::vector<Residual*> Transformer::residuals() const {
+  std::vector<Residual*> all;
+  for (const auto& block : blocks_) {
+    all.push_back(&block->attention_residual());
+    all.push_back(&block->mlp_residual());
+  }
+  return all;
+}
+
+Tensor Transformer::embed(const Tensor& x) const {
+  if (config_.input == "continuous") {
+    require(x.dim() == 3 && x.size(2) == config_.input_width, "transformer",
+            "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
+            x.dim(), x.dim() > 0 ? x.size(-1) : 0);
+    return torch::linear(x, input_->weight, input_->bias);
+  }
+  require(x.dim() == 2 && x.scalar_type() == torch::kInt64, "transformer",
+          "expected token ids (B, T) as int64, got {} axes", x.dim());
+  return torch::embedding(embedding_, x);
+}
+
+Tensor Transformer::forward(const Tensor& x, Trace& trace) {
+  const auto embedded = embed(x);
+  const auto length = x.size(1);
+  require(length <= config_.context, "transformer",
+          "a sequence of {} is longer than the model's context of {}", length, config_.context);
+  auto state = to_state(traits(), embedded + positions_.slice(0, 0, length));
+  for (const auto& block : blocks_) state = block->forward(state, trace);
+  const auto features = final_norm_->forward(from_state(traits(), state));
+  return config_.input == "continuous" ? output_(features) : torch::linear(features, embedding_);
+}
+
+int64_t parameter_count(const torch::nn::Module& module) {
+  int64_t count = 0;
+  for (const auto& parameter : module.parameters()) count += parameter.numel();
+  return count;
+}
+
+}  // namespace geores

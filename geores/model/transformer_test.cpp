@@ -1,0 +1,147 @@
+#include "geores/model/transformer.h"
+
+#include <gtest/gtest.h>
+
+#include "geores/base/error.h"
+#include "geores/ops/state_file.h"
+
+namespace geores {
+namespace {
+
+TransformerConfig small(const std::string& connection, const std::string& input = "continuous") {
+  return {.connection = connection,
+          .input = input,
+          .layers = 2,
+          .width = 24,
+          .heads = 4,
+          .streams = 4,
+          .context = 9,
+          .input_width = 5,
+          .vocabulary = 11,
+          .allow_noncausal = true};
+}
+
+std::string refusal(const TransformerConfig& config) {
+  try {
+    Transformer model(config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Transformer, WrapsEveryConnectionWithVectorsAndWithTokens) {
+  for (const auto& connection : connections()) {
+    Trace trace;
+    Transformer continuous(small(connection.name));
+    const auto vectors = continuous.forward(torch::randn({2, 7, 5}), trace);
+    EXPECT_EQ(vectors.sizes(), (std::vector<int64_t>{2, 7, 5})) << connection.name;
+
+    Transformer tokens(small(connection.name, "tokens"));
+    const auto logits = tokens.forward(torch::randint(11, {2, 7}, torch::kInt64), trace);
+    EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{2, 7, 11})) << connection.name;
+    EXPECT_TRUE(torch::isfinite(logits).all().item<bool>()) << connection.name;
+    EXPECT_EQ(tokens.residuals().size(), 4u);
+  }
+}
+
+TEST(Transformer, CausalConnectionsGiveACausalModel) {
+  torch::manual_seed(1);
+  for (const auto& connection : connections())
+    for (const auto& options : connection.variants) {
+      auto config = small(connection.name);
+      config.options = options;
+      Transformer model(config);
+      model.to(torch::kFloat64);
+      const auto x = torch::randn({1, 8, 5}, torch::kFloat64);
+      auto changed = x.clone();
+      changed.select(1, 5) += 1.0;
+      Trace trace;
+      const auto difference = (model.forward(changed, trace) - model.forward(x, trace)).abs();
+      const auto earlier = difference.slice(1, 0, 5).max().item<double>();
+      if (model.traits().causal)
+        EXPECT_EQ(earlier, 0.0) << connection.name << options;
+      else
+        EXPECT_GT(earlier, 0.0) << connection.name << options;
+      EXPECT_GT(difference.slice(1, 5).max().item<double>(), 0.0);
+    }
+}
+
+// arXiv:2605.06729, Tables 6 and 12: block size 64, vocabulary 1, tied embedding.
+TEST(Transformer, ParameterCountsAreThePublishedOnes) {
+  const auto count = [](const std::string& connection, int64_t layers, int64_t width) {
+    return parameter_count(Transformer({.connection = connection,
+                                        .input = "tokens",
+                                        .layers = layers,
+                                        .width = width,
+                                        .context = 64,
+                                        .vocabulary = 1,
+                                        .allow_noncausal = true}));
+  };
+  EXPECT_EQ(count("edelta", 6, 128), 1787688);
+  EXPECT_EQ(count("additive", 9, 128), 1780224);
+  EXPECT_EQ(count("ddl_pooled", 8, 128), 1783568);
+  EXPECT_EQ(count("mhc_split", 9, 128), 1838310);
+  EXPECT_EQ(count("jpmhc", 7, 512), 1770912);
+  EXPECT_EQ(count("edelta_stream", 6, 512), 1740264);
+}
+
+TEST(Transformer, HeadIsTiedToTheEmbedding) {
+  Transformer model(small("additive", "tokens"));
+  const auto ids = torch::randint(11, {1, 4}, torch::kInt64);
+  Trace trace;
+  const auto before = model.forward(ids, trace);
+  {
+    torch::NoGradGuard no_grad;
+    model.named_parameters()["embedding"].mul_(2);
+  }
+  EXPECT_FALSE(torch::allclose(model.forward(ids, trace), before));
+  EXPECT_EQ(model.named_parameters().find("head"), nullptr);
+}
+
+TEST(Transformer, GateLossIsSummedOverAllOperators) {
+  auto config = small("edelta");
+  config.options = {{"gate_bias", 0.0}, {"gate_weight", 0.1}};
+  Transformer model(config);
+  Trace trace;
+  model.forward(torch::randn({2, 7, 5}), trace);
+  EXPECT_NEAR(trace.loss().item<double>(), 4 * 0.1,
+              1e-6);  // γ = ½: 4γ(1 − γ) = 1, 2L = 4 operators
+}
+
+TEST(Transformer, StateSurvivesTheFile) {
+  Transformer saved(small("jpmhc")), loaded(small("jpmhc"));
+  SafetensorsWriter writer;
+  add_state(writer, saved);
+  load_state(loaded, Safetensors::parse(writer.serialize(), "memory"), "memory");
+  const auto x = torch::randn({2, 9, 5});
+  Trace trace;
+  EXPECT_TRUE(torch::equal(saved.forward(x, trace), loaded.forward(x, trace)));
+}
+
+TEST(Transformer, RefusesWithTheThingAndTheValue) {
+  EXPECT_EQ(refusal({.connection = "edleta"}),
+            "[model] unknown connection 'edleta', did you mean 'edelta'?");
+  EXPECT_EQ(refusal({.connection = "edelta", .width = 130}),
+            "[edelta] width 130 is not divisible by 4 streams");
+  EXPECT_EQ(refusal({.layers = 0}), "[transformer] layers must be >= 1, got 0");
+  EXPECT_EQ(refusal({.connection = "edelta", .input = "tokens"}),
+            "[transformer] edelta with these options lets a token see later ones; choose a causal "
+            "variant (pool = causal) or set allow_noncausal");
+  Transformer model(small("additive"));
+  Trace trace;
+  EXPECT_THROW(model.forward(torch::randn({2, 10, 5}), trace), Error);  // longer than the context
+  EXPECT_THROW(model.forward(torch::randn({2, 9, 6}), trace), Error);   // wrong width
+  EXPECT_THROW(model.forward(torch::randn({2, 9}), trace), Error);
+}
+
+TEST(Attention, HeadsAreLoweredUntilTheyDivide) {
+  EXPECT_EQ(heads_that_fit(128, 4), 4);
+  EXPECT_EQ(heads_that_fit(4, 4), 4);
+  EXPECT_EQ(heads_that_fit(3, 4), 3);
+  EXPECT_EQ(heads_that_fit(9, 4), 3);
+  EXPECT_EQ(heads_that_fit(7, 4), 1);
+}
+
+}  // namespace
+}  // namespace geores

@@ -1,0 +1,56 @@
+// The few modules that every model here is made of, with the initialisation that all the papers
+// share: weights N(0, 0.02), biases 0.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace geores {
+
+using torch::Tensor;
+
+inline constexpr double kInitialStd = 0.02;
+
+torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std = kInitialStd);
+
+// (x − mean) / sqrt(var + 1e-5) · weight (+ bias) over the last axis.
+class LayerNorm : public torch::nn::Module {
+ public:
+  explicit LayerNorm(int64_t width, bool bias = false);
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  int64_t width_;
+  Tensor weight_, bias_;
+};
+
+// x / sqrt(mean x² + eps) over the last axis, without weight.
+Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
+
+// Linear(in, hidden) → GELU(erf) → Linear(hidden, out), with biases: how an operator's generators
+// are read off a summary of the sequence.
+class Perceptron : public torch::nn::Module {
+ public:
+  Perceptron(int64_t in, int64_t hidden, int64_t out);
+  Tensor forward(const Tensor& x);
+
+ private:
+  torch::nn::Linear hidden_, output_;
+};
+
+// The dynamic part of a hyper-connection: scale ⊙ (W x) + bias, the product taking bias's shape.
+//   x (..., in)  ->  (..., *bias.shape); weight (bias.numel(), in) ~ N(0, std), all zero for std =
+//   0.
+// An undefined scale means 1. With W = 0 the scale has no gradient until W has moved.
+class ScaledProjection : public torch::nn::Module {
+ public:
+  ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale, double std = 0.0);
+  Tensor forward(const Tensor& x) const;
+
+  Tensor& bias() { return bias_; }
+  const Tensor& bias() const { return bias_; }
+
+ private:
+  Tensor weight_, bias_, scale_;
+};
+
+}  // namespace geores

@@ -1,0 +1,26 @@
+// Sinkhorn-Knopp in log space: the doubly stochastic matrix diag(r) exp(logits) diag(c).
+//   logits (..., n, n), clamped to ±10; `iterations` times rows then columns  ->  P (..., n, n)
+// Columns sum to 1 to rounding, rows as well as the iterations reached.
+//
+// Two gradients, which differ while the iteration has not converged:
+//   implicit  differentiates the fixed point: dL/dlogits = P ⊙ (S − u1ᵀ − 1vᵀ) with
+//             u + Pv = (P⊙S)1, Pᵀu + v = (P⊙S)ᵀ1, solved directly ((I − PᵀP) on 1^⊥).
+//             Memory O(n²) a matrix. Gauss-Seidel sweeps, as in JPmHC, converge at rate σ₂(P)² and
+//             are useless near the identity, where mHC starts.
+//   unrolled  differentiates the iterations that were run. Memory O(iterations · n²) a matrix.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+namespace geores {
+
+using torch::Tensor;
+
+enum class SinkhornGradient { implicit, unrolled };
+SinkhornGradient sinkhorn_gradient_from(const std::string& name);  // "implicit" or "unrolled"
+
+Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradient);
+
+}  // namespace geores

@@ -1,0 +1,27 @@
+// A module's parameters and buffers as safetensors, bit for bit, and single tensors in between.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <string>
+
+#include "geores/base/safetensors.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+Tensor to_tensor(const TensorView& view);  // a copy on the CPU
+void add_tensor(SafetensorsWriter& writer, const std::string& name, const Tensor& tensor);
+
+// Names as in named_parameters() and named_buffers(), after `prefix`.
+void add_state(SafetensorsWriter& writer, const torch::nn::Module& module,
+               const std::string& prefix = "");
+
+// Strict: every tensor must be there with the module's shape and dtype; tensors under `prefix` that
+// the module does not have are refused. Nothing is changed unless all of it fits.
+void load_state(torch::nn::Module& module, const Safetensors& file, const std::string& where,
+                const std::string& prefix = "");
+
+}  // namespace geores

@@ -1,0 +1,268 @@
+#include "geores/reference/verify.h"
+
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "geores/base/config.h"
+#include "geores/base/error.h"
+#include "geores/model/transformer.h"
+#include "geores/ops/state_file.h"
+#include "geores/reference/names.h"
+#include "geores/train/adamw.h"
+#include "geores/train/schedule.h"
+
+namespace geores {
+namespace {
+
+constexpr double kLimit = 1e-9;
+constexpr double kLimitAfterTraining = 1e-7;
+
+// The keys of the reference's configuration.
+struct DumpConfig {
+  int64_t batch = 0, length = 0, input_width = 0;
+  int64_t layers = 0, heads = 0, width = 0, streams = 4;
+  int64_t sinkhorn_iterations = 20, cayley_iterations = 2;
+  int64_t hidden_ratio = 4, hidden = 48;
+  double cayley_alpha = 0.1, gate_bias = 0, gate_weight = 0.1;
+  std::string gate = "plain";
+
+  Fields fields() {
+    return Fields()
+        .add("B", batch, "batch", {.min = 1})
+        .add("T", length, "sequence length", {.min = 1})
+        .add("d", input_width, "values per input vector", {.min = 1})
+        .add("n_layer", layers, "blocks", {.min = 1, .max = 1e4})
+        .add("n_head", heads, "attention heads", {.min = 1})
+        .add("n_embd", width, "width", {.min = 1, .max = 1e6})
+        .add("n_streams", streams, "streams", {.min = 1, .max = 1e4})
+        .add("sinkhorn_iters", sinkhorn_iterations, "of mhc", {.min = 1})
+        .add("cayley_alpha", cayley_alpha, "of jpmhc")
+        .add("cayley_iters", cayley_iterations, "of jpmhc", {.min = 0})
+        .add("init_gate_bias", gate_bias, "of edelta; the weights have the final word")
+        .add("gate_reg_weight", gate_weight, "of edelta", {.min = 0})
+        .add("geo_hidden_ratio", hidden_ratio, "of edelta", {.min = 1})
+        .add("geo_hidden_dim", hidden, "of edelta_stream", {.min = 1})
+        .choice("gate", gate, {"plain", "entropy"}, "of edelta");
+  }
+};
+
+nlohmann::json connection_options(const std::string& connection, const DumpConfig& config) {
+  if (connection == "edelta")
+    return {{"gate", config.gate},
+            {"gate_bias", config.gate_bias},
+            {"gate_weight", config.gate_weight},
+            {"hidden_ratio", config.hidden_ratio},
+            {"init", "reference"}};
+  // The reference trains edelta_stream without a gate loss.
+  if (connection == "edelta_stream") return {{"hidden", config.hidden}, {"gate_weight", 0.0}};
+  if (connection == "mhc_split") return {{"sinkhorn_iterations", config.sinkhorn_iterations}};
+  if (connection == "jpmhc")
+    return {{"cayley_alpha", config.cayley_alpha}, {"cayley_iterations", config.cayley_iterations}};
+  return nlohmann::json::object();
+}
+
+// Reads tensors of a dump, checking dtype and shape, and remembers which were asked for.
+class Dump {
+ public:
+  Dump(const Safetensors& file, const std::string& name) : file_(file), name_(name) {}
+
+  Tensor read(const std::string& tensor) {
+    const auto& view = file_.at(tensor);
+    require(view.dtype == Dtype::f64, name_, "tensor '{}' has dtype {}, expected F64", tensor,
+            dtype_name(view.dtype));
+    read_.insert(tensor);
+    return to_tensor(view);
+  }
+
+  Tensor read(const std::string& tensor, at::IntArrayRef shape) {
+    const auto value = read(tensor);
+    require(value.sizes() == shape, name_, "tensor '{}' has shape [{}], expected [{}]", tensor,
+            fmt::join(value.sizes(), ", "), fmt::join(shape, ", "));
+    return value;
+  }
+
+  void require_all_read() const {
+    for (const auto& tensor : file_.names())
+      require(read_.contains(tensor), name_, "tensor '{}' does not belong to this model", tensor);
+  }
+
+  std::string metadata(const std::string& key) const {
+    const auto found = file_.metadata().find(key);
+    require(found != file_.metadata().end(), name_, "metadata has no '{}'", key);
+    return found->second;
+  }
+
+  const std::string& name() const { return name_; }
+
+ private:
+  const Safetensors& file_;
+  std::string name_;
+  std::set<std::string> read_;
+};
+
+// Named tensors that are judged together.
+class Group {
+ public:
+  Group(std::string name, double limit) : name_(std::move(name)), limit_(limit) {}
+
+  void compare(const std::string& tensor, const Tensor& ours, const Tensor& expected) {
+    const auto difference = (ours - expected).abs().max().item<double>();
+    magnitude_ = std::max(magnitude_, expected.abs().max().item<double>());
+    if (std::isnan(difference) || !(difference <= largest_)) {
+      if (!std::isnan(largest_)) worst_ = tensor;
+      largest_ = std::isnan(largest_) ? largest_ : difference;
+    }
+  }
+
+  GroupError result() const {
+    return {.group = name_,
+            .error = largest_ / (magnitude_ > 0 ? magnitude_ : 1.0),
+            .limit = limit_,
+            .worst = worst_};
+  }
+
+ private:
+  std::string name_, worst_;
+  double limit_, largest_ = -1, magnitude_ = 0;
+};
+
+Tensor loss_or_zero(const Trace& trace, const Tensor& like) {
+  return trace.loss().defined() ? trace.loss() : torch::zeros({}, like.options());
+}
+
+struct Named {
+  std::string reference;
+  Tensor parameter;
+  std::vector<int64_t> shape;  // in the dump: positions have a leading 1 there
+};
+
+std::vector<Named> named_parameters(const Transformer& model) {
+  std::vector<Named> all;
+  for (const auto& item : model.named_parameters()) {
+    auto shape = item.value().sizes().vec();
+    if (item.key() == "positions") shape.insert(shape.begin(), 1);
+    all.push_back({reference_name(model.config().connection, item.key()), item.value(), shape});
+  }
+  return all;
+}
+
+}  // namespace
+
+bool Verification::passed() const {
+  return std::all_of(groups.begin(), groups.end(), [](const auto& g) { return g.passed(); });
+}
+
+nlohmann::json Verification::to_json() const {
+  auto list = nlohmann::json::array();
+  for (const auto& group : groups)
+    list.push_back({{"group", group.group},
+                    {"error", std::isfinite(group.error) ? nlohmann::json(group.error) : nullptr},
+                    {"limit", group.limit},
+                    {"worst", group.worst},
+                    {"passed", group.passed()}});
+  return {{"kind", kind},
+          {"connection", connection},
+          {"parameters", parameters},
+          {"groups", list},
+          {"passed", passed()}};
+}
+
+Verification verify_dump(const Safetensors& file, const std::string& file_name) {
+  Dump dump(file, file_name);
+  const auto kind = dump.metadata("kind");
+  const auto connection = connection_of_kind(kind);
+  DumpConfig config;
+  const auto json = parse_json(dump.metadata("config"), file_name);
+  config.fields().read(json, file_name);
+  for (const auto* key : {"B", "T", "d", "n_layer", "n_head", "n_embd"})
+    require(json.contains(key), file_name, "config has no '{}'", key);
+
+  const auto positions = dump.read("param/pos_emb");
+  require(positions.dim() == 3, file_name, "tensor 'param/pos_emb' has {} axes, expected 3",
+          positions.dim());
+  require(config.length <= positions.size(1), file_name, "T = {} is longer than the {} positions",
+          config.length, positions.size(1));
+  Transformer model({.connection = connection,
+                     .layers = config.layers,
+                     .width = config.width,
+                     .heads = config.heads,
+                     .streams = config.streams,
+                     .context = positions.size(1),
+                     .input_width = config.input_width,
+                     .options = connection_options(connection, config)});
+  model.to(torch::kFloat64);
+
+  const auto parameters = named_parameters(model);
+  {
+    torch::NoGradGuard no_grad;
+    for (const auto& [reference, parameter, shape] : parameters)
+      parameter.view(shape).copy_(dump.read("param/" + reference, shape));
+  }
+  Verification result{
+      .kind = kind, .connection = connection, .parameters = parameter_count(model), .groups = {}};
+  const auto finish = [&](const Group& group) { result.groups.push_back(group.result()); };
+
+  // Forward, and backward of sum(out · cotangent) + aux.
+  const std::vector<int64_t> shape = {config.batch, config.length, config.input_width};
+  const auto x = dump.read("x", shape), y = dump.read("y", shape);
+  FlatParameters flat(model);
+  Trace trace;
+  const auto out = model.forward(x, trace);
+  const auto aux = loss_or_zero(trace, out);
+  ((out * dump.read("cotangent", shape)).sum() + aux).backward();
+
+  const auto compare_one = [&](const std::string& name, const Tensor& ours, double limit) {
+    Group group(name, limit);
+    group.compare(name, ours, dump.read(name, ours.sizes()));
+    finish(group);
+  };
+  const auto compare_all = [&](const std::string& name, double limit, auto&& ours) {
+    Group group(name, limit);
+    for (const auto& named : parameters) {
+      const auto tensor = name + "/" + named.reference;
+      group.compare(tensor, ours(named.parameter).view(named.shape),
+                    dump.read(tensor, named.shape));
+    }
+    finish(group);
+  };
+  compare_one("out", out.detach(), kLimit);
+  compare_one("mse", torch::mse_loss(out, y).detach().view({1}), kLimit);
+  compare_one("aux", aux.detach().view({1}), kLimit);
+  compare_all("grad", kLimit, [](const Tensor& p) { return p.grad(); });
+
+  // The training steps.
+  const auto train_x = dump.read("train/x"), train_y = dump.read("train/y");
+  require(train_x.dim() == 4 && train_x.sizes().slice(1) == at::IntArrayRef(shape), file_name,
+          "tensor 'train/x' has shape [{}], expected [steps, {}]", fmt::join(train_x.sizes(), ", "),
+          fmt::join(shape, ", "));
+  require(train_y.sizes() == train_x.sizes(), file_name,
+          "tensor 'train/y' has shape [{}], expected that of train/x",
+          fmt::join(train_y.sizes(), ", "));
+  const auto steps = train_x.size(0);
+  const Schedule schedule{.peak = 1e-3, .floor = 1e-4, .warmup = 3, .total = steps};
+  AdamW optimizer(flat, {});
+  std::vector<Tensor> losses, norms;
+  for (int64_t step = 0; step < steps; ++step) {
+    optimizer.zero_gradients();
+    Trace step_trace;
+    const auto prediction = model.forward(train_x[step], step_trace);
+    const auto mse = torch::mse_loss(prediction, train_y[step]);
+    (mse + loss_or_zero(step_trace, mse)).backward();
+    losses.push_back(mse.detach());
+    norms.push_back(optimizer.step(schedule.at(step)));
+  }
+  require(steps >= 1, file_name, "tensor 'train/x' holds no steps");
+  compare_one("train/mse", torch::stack(losses), kLimit);
+  compare_one("train/grad_norm", torch::stack(norms), kLimit);
+  compare_all("after", kLimitAfterTraining, [](const Tensor& p) { return p.detach(); });
+
+  dump.require_all_read();
+  return result;
+}
+
+}  // namespace geores

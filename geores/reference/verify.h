@@ -1,0 +1,46 @@
+// Holds our models against a float64 dump of another implementation.
+//
+// A dump is a safetensors file. Its metadata names the model (`kind`, `config` as JSON with the
+// reference's keys); its tensors are
+//   param/*                  weights under the reference's names
+//   x, y, cotangent          inputs; out, mse, aux: what it computed from them
+//   grad/*                   gradients of sum(out · cotangent) + aux
+//   train/x, train/y         one batch per step; train/mse, train/grad_norm: what each step saw
+//   after/*                  weights after the steps: AdamW (0.9, 0.95), eps 1e-8, decay 0.1 on
+//   rank
+//                            >= 2, clip 1.0, loss mse + aux, lr 1e-3 after 3 warm-up steps, cosine
+//                            to 1e-4 over the number of steps
+// Everything is computed in float64. The error of a group is the largest absolute difference over
+// the group's largest magnitude.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "geores/base/safetensors.h"
+
+namespace geores {
+
+struct GroupError {
+  std::string group;  // out, mse, aux, grad, train/mse, train/grad_norm, after
+  double error = 0;   // NaN when either side is not finite
+  double limit = 0;
+  std::string worst;  // the tensor with the largest difference
+  bool passed() const { return error < limit; }
+};
+
+struct Verification {
+  std::string kind, connection;
+  int64_t parameters = 0;
+  std::vector<GroupError> groups;
+
+  bool passed() const;
+  nlohmann::json to_json() const;
+};
+
+// Throws Error when the file is not such a dump: a tensor missing, unknown, of the wrong dtype or
+// shape; an unknown kind or config key.
+Verification verify_dump(const Safetensors& file, const std::string& file_name);
+
+}  // namespace geores

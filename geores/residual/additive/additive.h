@@ -1,0 +1,32 @@
+// The control: the residual connection of every standard transformer.
+//   pre-norm   x' = x + F(LN(x))        (GPT-2)
+//   post-norm  x' = LN(x + F(x))        (the original transformer; its residual path is not linear)
+// Probe: operator = 1 (pre-norm only).
+#pragma once
+
+#include "geores/ops/layers.h"
+#include "geores/residual/registry.h"
+
+namespace geores {
+
+struct AdditiveOptions {
+  std::string norm = "pre";
+
+  Fields fields();
+};
+
+class Additive final : public Residual {
+ public:
+  Additive(const ResidualConfig& config, const AdditiveOptions& options);
+  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  const Traits& traits() const override { return traits_; }
+
+ private:
+  bool pre_norm_;
+  Traits traits_;
+  std::shared_ptr<LayerNorm> norm_;
+};
+
+Connection additive_connection();
+
+}  // namespace geores

@@ -1,0 +1,189 @@
+// What single connections promise beyond the contract: parameter counts, refusals, special cases.
+#include <gtest/gtest.h>
+
+#include "geores/base/error.h"
+#include "geores/ops/streams.h"
+#include "geores/residual/registry.h"
+
+namespace geores {
+namespace {
+
+int64_t count_parameters(const std::string& name, const ResidualConfig& config) {
+  int64_t count = 0;
+  for (const auto& parameter : make_residual(name, config)->parameters())
+    count += parameter.numel();
+  return count;
+}
+
+std::string refusal(const std::string& name, const ResidualConfig& config) {
+  try {
+    make_residual(name, config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Tensor operator_of(Residual& residual, const Tensor& x) {
+  Trace trace(/*probing=*/true);
+  residual.forward(
+      x, [](const Tensor& h) { return h; }, trace);
+  for (const auto& [name, tensor] : trace.probes())
+    if (name == "operator") return tensor;
+  return {};
+}
+
+// JPmHC's table of module sizes, n = 4, nd = 2048; the LayerNorm before F (width d) is not in it.
+TEST(Jpmhc, ModuleSizesAreThePublishedOnes) {
+  const auto size = [](nlohmann::json options) {
+    return count_parameters("jpmhc", {.width = 2048, .streams = 4, .options = std::move(options)}) -
+           512;
+  };
+  EXPECT_EQ(size({{"mixer", "sinkhorn"}}), 49188);
+  EXPECT_EQ(size({{"mixer", "cayley"}, {"bias", false}}), 102400);
+  EXPECT_EQ(size({{"mixer", "grassmann"}}), 32796);
+  EXPECT_EQ(size({{"mixer", "permutation"}}), 28694);
+}
+
+TEST(Refusals, NameTheThingAndTheValue) {
+  EXPECT_EQ(refusal("edelta", {.width = 130, .streams = 4}),
+            "[edelta] width 130 is not divisible by 4 streams");
+  EXPECT_EQ(refusal("jpmhc", {.width = 130, .streams = 4}),
+            "[jpmhc] width 130 is not divisible by 4 streams");
+  EXPECT_EQ(refusal("mhc_lite", {.width = 128, .streams = 7}),
+            "[mhc_lite] streams must be at most 6: 7 streams of width 128 need 4515840 weights per "
+            "mixer");
+  EXPECT_EQ(refusal("mhc_lite", {.width = 128, .streams = 64}),
+            "[mhc_lite] streams must be at most 6, got 64 (n! permutations)");
+  EXPECT_EQ(refusal("shc", {.width = 128, .streams = 1}), "[shc] streams must be >= 2, got 1");
+  EXPECT_EQ(refusal("edelta", {.width = 0}), "[edelta] width must be >= 1, got 0");
+  EXPECT_EQ(refusal("mgt", {.options = {{"rectify", false}, {"delta", false}}}),
+            "[mgt] rectify and delta are both off: that is the additive connection");
+}
+
+TEST(Refusals, OfferTheNearestName) {
+  EXPECT_EQ(refusal("edleta", {}), "[model] unknown connection 'edleta', did you mean 'edelta'?");
+  const auto option = refusal("edelta", {.options = {{"gatebias", 1.0}}});
+  EXPECT_NE(option.find("gate_bias"), std::string::npos) << option;
+  const auto choice = refusal("edelta", {.options = {{"pool", "causl"}}});
+  EXPECT_NE(choice.find("causal"), std::string::npos) << choice;
+}
+
+TEST(Hc, ReadsTheStreamOfItsPlaceFirst) {
+  for (const int64_t index : {0, 3, 6}) {
+    const auto hc = make_residual("hc", {.width = 8, .streams = 4, .index = index});
+    const auto bias = hc->named_parameters()["pre.bias"];
+    EXPECT_EQ(bias.argmax().item<int64_t>(), index % 4);
+    EXPECT_EQ(bias.max().item<float>(), 1.0f);
+    EXPECT_EQ(bias.min().item<float>(), -1.0f);
+  }
+}
+
+// The mixers of these are what their papers say, for any input.
+TEST(Mixers, SumToOneOverRowsAndColumns) {
+  struct {
+    const char* name;
+    nlohmann::json options;
+  } const cases[] = {{"mhc", {{"sinkhorn_iterations", 500}}},
+                     {"mhc_lite", nullptr},
+                     {"shc", nullptr},
+                     {"mhc_split", {{"sinkhorn_iterations", 500}}},
+                     {"jpmhc", {{"mixer", "sinkhorn"}, {"sinkhorn_iterations", 500}}},
+                     {"jpmhc", {{"mixer", "permutation"}}}};
+  for (const auto& [name, options] : cases) {
+    torch::manual_seed(1);
+    const auto residual = make_residual(name, {.width = 12, .streams = 4, .options = options});
+    residual->to(torch::kFloat64);
+    {
+      torch::NoGradGuard no_grad;
+      for (auto& parameter : residual->parameters()) parameter.normal_(0.0, 0.5);
+    }
+    auto x = torch::randn({2, 3, residual->traits().state_width}, torch::kFloat64);
+    if (residual->traits().layout == StreamLayout::expand) x = split_streams(x, 4);
+    const auto r = operator_of(*residual, x);
+    EXPECT_LT((r.sum(-1) - 1).abs().max().item<double>(), 1e-6) << name;
+    EXPECT_LT((r.sum(-2) - 1).abs().max().item<double>(), 1e-6) << name;
+    const auto norm = torch::linalg_matrix_norm(r, 2).max().item<double>();
+    EXPECT_NEAR(norm, 1.0, 1e-6) << name;
+  }
+}
+
+TEST(Shc, KeepsNegativeEntriesThatABistochasticMixerCannotHave) {
+  torch::manual_seed(2);
+  const auto shc = make_residual("shc", {.width = 6, .streams = 4});
+  shc->to(torch::kFloat64);
+  {
+    torch::NoGradGuard no_grad;
+    for (auto& parameter : shc->parameters()) parameter.normal_(0.0, 1.0);
+  }
+  const auto x = torch::randn({2, 5, 4, 6}, torch::kFloat64);
+  EXPECT_LT(operator_of(*shc, x).min().item<double>(), -0.01);
+}
+
+TEST(Grassmann, StepStaysOnTheManifoldAndDescends) {
+  torch::manual_seed(3);
+  const auto residual =
+      make_residual("jpmhc", {.width = 16, .streams = 4, .options = {{"mixer", "grassmann"}}});
+  residual->to(torch::kFloat64);
+  const auto u = residual->manifold_parameters().at(0);
+  const auto x = torch::randn({2, 5, 16}, torch::kFloat64);
+  const auto target = torch::randn({2, 5, 16}, torch::kFloat64);
+  const auto loss = [&] {
+    Trace trace;
+    const Sublayer silent = [](const Tensor& h) { return torch::zeros_like(h); };
+    return torch::mse_loss(residual->forward(x, silent, trace), target);
+  };
+  const auto first = loss().item<double>();
+  for (int step = 0; step < 200; ++step) {
+    u.mutable_grad() = Tensor();
+    loss().backward();
+    residual->manifold_step();
+    const auto gram = u.t().matmul(u).detach();
+    ASSERT_LT((gram - torch::eye(2, torch::kFloat64)).abs().max().item<double>(), 1e-12);
+  }
+  EXPECT_LT(loss().item<double>(), first - 1e-3);
+}
+
+TEST(Grassmann, MixerIsAProjectorOfHalfTheStreams) {
+  torch::manual_seed(4);
+  const auto residual =
+      make_residual("jpmhc", {.width = 24, .streams = 6, .options = {{"mixer", "grassmann"}}});
+  residual->to(torch::kFloat64);
+  const auto r = operator_of(*residual, torch::randn({2, 3, 24}, torch::kFloat64));
+  EXPECT_LT((r.matmul(r) - r).abs().max().item<double>(), 1e-12);
+  EXPECT_LT((r.diagonal(0, -2, -1).sum(-1) - 3).abs().max().item<double>(), 1e-12);
+}
+
+TEST(Edelta, NeutralGateStartsAtASingularOperator) {
+  torch::manual_seed(5);
+  const auto residual =
+      make_residual("edelta", {.width = 32, .streams = 4, .options = {{"gate_bias", 0.0}}});
+  const auto r = operator_of(*residual, torch::randn({2, 3, 32}));
+  EXPECT_LT(torch::linalg_svdvals(r).min().item<double>(), 1e-6);
+}
+
+TEST(Edelta, GateLossIsTheOrthogonalityDefect) {
+  torch::manual_seed(6);
+  const auto residual = make_residual(
+      "edelta", {.width = 32, .streams = 4, .options = {{"gate_bias", 0.7}, {"gate_weight", 1.0}}});
+  residual->to(torch::kFloat64);
+  Trace trace(/*probing=*/true);
+  residual->forward(
+      torch::randn({1, 3, 32}, torch::kFloat64), [](const Tensor& h) { return h; }, trace);
+  Tensor r;
+  for (const auto& [name, tensor] : trace.probes())
+    if (name == "operator") r = tensor;
+  const auto defect =
+      torch::linalg_matrix_norm(r.transpose(-1, -2).matmul(r) - torch::eye(4, torch::kFloat64), 2);
+  EXPECT_NEAR(defect.item<double>(), trace.loss().item<double>(), 1e-12);
+}
+
+TEST(Trace, ProbesCostNothingUnlessAsked) {
+  Trace trace;
+  trace.probe("never", []() -> Tensor { throw std::logic_error("made without being asked"); });
+  EXPECT_TRUE(trace.probes().empty());
+  EXPECT_FALSE(trace.loss().defined());
+}
+
+}  // namespace
+}  // namespace geores

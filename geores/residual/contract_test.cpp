@@ -1,0 +1,310 @@
+// What every registered connection must keep, whatever its paper: see residual.h.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "geores/base/error.h"
+#include "geores/ops/gradient_check.h"
+#include "geores/ops/state_file.h"
+#include "geores/ops/streams.h"
+#include "geores/residual/registry.h"
+
+namespace geores {
+namespace {
+
+constexpr int64_t kBatch = 3, kWidth = 24;
+
+struct Case {
+  const Connection* connection;
+  nlohmann::json options;
+  int64_t streams, length;
+};
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  auto name = info.param.connection->name;
+  for (const auto& [key, value] : info.param.options.items())
+    name += "_" + key + "_" + (value.is_string() ? value.get<std::string>() : value.dump());
+  name += fmt::format("_n{}_T{}", info.param.streams, info.param.length);
+  for (auto& letter : name)
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  return name;
+}
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.connection->name << " " << c.options.dump() << " n=" << c.streams << " T=" << c.length;
+}
+
+std::shared_ptr<Residual> make(const Case& c) {
+  return c.connection->make({.width = kWidth, .streams = c.streams, .options = c.options});
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& connection : connections())
+    for (const auto& options : connection.variants)
+      for (const int64_t streams : {2, 3, 4, 8})
+        for (const int64_t length : {1, 7, 9}) {
+          const Case c{&connection, options, streams, length};
+          try {
+            const auto residual = make(c);
+            const auto whole = residual->traits().layout == StreamLayout::whole;
+            if (whole && streams != 4) continue;  // streams make no difference there
+          } catch (const Error&) {
+            // Only what is documented may refuse a number of streams.
+            if (connection.name == "mhc_lite" && streams > 6) continue;
+            throw;
+          }
+          cases.push_back(c);
+        }
+  return cases;
+}
+
+// A sublayer with a memory, as attention has: causal, smooth, and different at every position.
+class TestSublayer {
+ public:
+  explicit TestSublayer(int64_t width)
+      : now_(0.5 * torch::randn({width, width}, torch::kFloat64)),
+        past_(0.5 * torch::randn({width, width}, torch::kFloat64)) {}
+
+  Tensor operator()(const Tensor& h) const {
+    EXPECT_EQ(h.dim(), 3);
+    EXPECT_EQ(h.size(-1), now_.size(0)) << "the sublayer must see its declared width";
+    const auto steps = torch::arange(1, h.size(1) + 1, h.options()).view({-1, 1});
+    return h.matmul(now_.to(h.dtype())) +
+           torch::tanh(h.cumsum(1) / steps).matmul(past_.to(h.dtype()));
+  }
+
+ private:
+  Tensor now_, past_;
+};
+
+// Every parameter away from its special start: norms near 1, everything else N(0, ½).
+void randomize(Residual& residual) {
+  torch::NoGradGuard no_grad;
+  for (const auto& item : residual.named_parameters()) {
+    const auto norm = item.key().find("norm") != std::string::npos ||
+                      item.key().find("rms_weight") != std::string::npos;
+    item.value().normal_(norm ? 1.0 : 0.0, norm ? 0.2 : 0.5);
+  }
+}
+
+void copy_parameters(const Residual& from, Residual& to) {
+  torch::NoGradGuard no_grad;
+  auto target = to.named_parameters();
+  for (const auto& item : from.named_parameters()) target[item.key()].copy_(item.value());
+  auto buffers = to.named_buffers();
+  for (const auto& item : from.named_buffers()) buffers[item.key()].copy_(item.value());
+}
+
+class Contract : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    torch::manual_seed(7);
+    residual_ = make(GetParam());
+    residual_->to(torch::kFloat64);
+    traits_ = residual_->traits();
+    sublayer_ = std::make_unique<TestSublayer>(traits_.sublayer_width);
+    x_ = random_state();
+  }
+
+  Tensor random_state() const {
+    const auto length = GetParam().length;
+    const auto x = torch::randn({kBatch, length, traits_.state_width}, torch::kFloat64);
+    return traits_.layout == StreamLayout::expand ? split_streams(x, traits_.streams) : x;
+  }
+
+  Tensor forward(const Tensor& x) const {
+    Trace trace;
+    return residual_->forward(x, *sublayer_, trace);
+  }
+
+  // Output and auxiliary loss in one vector, so that a random cotangent weighs both.
+  Tensor everything(Residual& residual, const Tensor& x) const {
+    Trace trace;
+    const auto out = residual.forward(x, *sublayer_, trace).flatten();
+    return trace.loss().defined() ? torch::cat({out, trace.loss().view({1})}) : out;
+  }
+
+  // The probe "operator"; undefined if there is none.
+  Tensor probed_operator(const Tensor& x, const Sublayer& f) const {
+    Trace trace(/*probing=*/true);
+    residual_->forward(x, f, trace);
+    for (const auto& [name, tensor] : trace.probes())
+      if (name == "operator") return tensor;
+    return {};
+  }
+
+  // R x by the probed operator.
+  Tensor carried(const Tensor& r, const Tensor& x) const {
+    if (traits_.axis == OperatorAxis::streams)
+      return traits_.layout == StreamLayout::split
+                 ? join_streams(mix_streams(r, split_streams(x, traits_.streams)))
+                 : (traits_.layout == StreamLayout::expand ? mix_streams(r, x) : x * r.squeeze(-1));
+    return traits_.layout == StreamLayout::expand ? x.matmul(r.transpose(-1, -2))
+                                                  : r.matmul(x.unsqueeze(-1)).squeeze(-1);
+  }
+
+  std::shared_ptr<Residual> residual_;
+  Traits traits_;
+  std::unique_ptr<TestSublayer> sublayer_;
+  Tensor x_;
+};
+
+double largest(const Tensor& x) { return x.abs().max().item<double>(); }
+
+double distance_from_orthogonal(const Tensor& r) {
+  return largest(r.transpose(-1, -2).matmul(r) - torch::eye(r.size(-1), r.options()));
+}
+
+TEST_P(Contract, KeepsTheShapeOfTheState) {
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+    residual_->to(dtype);
+    const auto x = x_.to(dtype), out = forward(x);
+    EXPECT_EQ(out.sizes(), x.sizes());
+    EXPECT_EQ(out.scalar_type(), dtype);
+    EXPECT_TRUE(torch::isfinite(out).all().item<bool>());
+  }
+}
+
+TEST_P(Contract, GradientsEqualFiniteDifferences) {
+  randomize(*residual_);
+  x_.requires_grad_(true);
+  std::vector<std::pair<std::string, Tensor>> inputs = {{"x", x_}};
+  for (const auto& item : residual_->named_parameters())
+    inputs.emplace_back(item.key(), item.value());
+  const auto check = check_gradients([&] { return everything(*residual_, x_); }, inputs);
+  EXPECT_LT(check.error, 1e-7) << check.worst;
+}
+
+TEST_P(Contract, Float32FollowsFloat64) {
+  randomize(*residual_);
+  const auto single = make(GetParam());
+  copy_parameters(*residual_, *single);
+  copy_parameters(*single, *residual_);  // the same values, rounded to float32, in both
+  x_ = x_.to(torch::kFloat32).to(torch::kFloat64);
+
+  const auto wide = everything(*residual_, x_);
+  const auto cotangent = torch::randn_like(wide);
+  (wide * cotangent).sum().backward();
+  const auto narrow = everything(*single, x_.to(torch::kFloat32));
+  (narrow * cotangent.to(torch::kFloat32)).sum().backward();
+
+  EXPECT_LT(largest(narrow.to(torch::kFloat64) - wide), 1e-4 * largest(wide));
+  double gradient_scale = 0;
+  for (const auto& parameter : residual_->parameters())
+    if (parameter.grad().defined())
+      gradient_scale = std::max(gradient_scale, largest(parameter.grad()));
+  const auto narrow_parameters = single->named_parameters();
+  for (const auto& item : residual_->named_parameters()) {
+    ASSERT_EQ(item.value().grad().defined(), narrow_parameters[item.key()].grad().defined());
+    const auto difference =
+        narrow_parameters[item.key()].grad().to(torch::kFloat64) - item.value().grad();
+    EXPECT_LT(largest(difference), 1e-3 * gradient_scale) << item.key();
+  }
+}
+
+TEST_P(Contract, IsCausalExactlyWhenItSaysSo) {
+  randomize(*residual_);
+  const auto before = forward(x_);
+  for (int64_t t = 1; t < GetParam().length; ++t) {
+    auto changed = x_.clone();
+    changed.select(1, t) += 1.0;
+    const auto difference = largest((forward(changed) - before).slice(1, 0, t));
+    if (traits_.causal)
+      EXPECT_EQ(difference, 0.0) << "position " << t << " acts on earlier ones";
+    else
+      EXPECT_GT(difference, 1e-9) << "position " << t << " does not act on earlier ones";
+  }
+}
+
+TEST_P(Contract, EquivariantUnderBatchOrder) {
+  randomize(*residual_);
+  const auto order = torch::tensor({2, 0, 1});
+  EXPECT_LT(largest(forward(x_.index_select(0, order)) - forward(x_).index_select(0, order)),
+            1e-12);
+}
+
+TEST_P(Contract, ProbedOperatorIsWhatASilentSublayerLeaves) {
+  randomize(*residual_);
+  const Sublayer silent = [](const Tensor& h) { return torch::zeros_like(h); };
+  const auto r = probed_operator(x_, silent);
+  if (!r.defined()) {
+    EXPECT_FALSE(traits_.orthogonal);  // a residual path that is not linear promises nothing
+    return;
+  }
+  Trace trace;
+  const auto out = residual_->forward(x_, silent, trace);
+  EXPECT_LT(largest(out - carried(r, x_)), 1e-12);
+}
+
+TEST_P(Contract, OperatorIsOrthogonalExactlyWhenItSaysSo) {
+  randomize(*residual_);
+  const auto r = probed_operator(x_, *sublayer_);
+  if (!r.defined()) return;
+  if (traits_.orthogonal)
+    EXPECT_LT(distance_from_orthogonal(r), 1e-12);
+  else
+    EXPECT_GT(distance_from_orthogonal(r), 1e-6);
+}
+
+TEST_P(Contract, StartsAsItSays) {
+  const auto r = probed_operator(x_, *sublayer_);
+  if (!r.defined()) {
+    EXPECT_EQ(traits_.initial_map, InitialMap::other);
+    return;
+  }
+  const auto difference = r - torch::eye(r.size(-1), r.options());
+  const auto norm = torch::linalg_matrix_norm(difference, 2).max().item<double>();
+  switch (traits_.initial_map) {
+    case InitialMap::identity:
+      EXPECT_LT(norm, 1e-14);
+      break;
+    case InitialMap::near_identity:
+      EXPECT_GT(norm, 1e-14);
+      EXPECT_LT(norm, 0.05);
+      break;
+    case InitialMap::other:
+      EXPECT_GT(norm, 1e-6);
+      break;
+  }
+}
+
+TEST_P(Contract, GradientReachesEveryParameterAtTheStart) {
+  const auto out = everything(*residual_, x_);
+  (out * torch::randn_like(out)).sum().backward();
+  const auto& silent = GetParam().connection->silent_at_start;
+  for (const auto& item : residual_->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    const auto gradient = largest(item.value().grad());
+    if (std::find(silent.begin(), silent.end(), item.key()) != silent.end())
+      EXPECT_LT(gradient, 1e-12) << item.key() << " is documented as silent at the start";
+    else
+      EXPECT_GT(gradient, 0.0) << item.key();
+  }
+}
+
+TEST_P(Contract, SaveAndLoadAreBitExact) {
+  for (const auto dtype : {torch::kFloat32, torch::kFloat64}) {
+    const auto saved = make(GetParam());
+    saved->to(dtype);
+    randomize(*saved);
+    SafetensorsWriter writer;
+    add_state(writer, *saved, "residual.");
+    const auto file = Safetensors::parse(writer.serialize(), "memory");
+
+    const auto loaded = make(GetParam());
+    loaded->to(dtype);
+    load_state(*loaded, file, "memory", "residual.");
+    const auto x = x_.to(dtype);
+    Trace first, second;
+    EXPECT_TRUE(
+        torch::equal(saved->forward(x, *sublayer_, first), loaded->forward(x, *sublayer_, second)));
+    SafetensorsWriter again;
+    add_state(again, *loaded, "residual.");
+    EXPECT_EQ(writer.serialize(), again.serialize());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllConnections, Contract, testing::ValuesIn(all_cases()), name_of);
+
+}  // namespace
+}  // namespace geores

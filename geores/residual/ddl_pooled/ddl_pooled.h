@@ -1,0 +1,38 @@
+// DDL as the EΔ paper's baseline runs it (arXiv:2605.06729, Sec. 5): erase only, one k per
+// sequence.
+//   k = Perceptron(x̄)/‖·‖ ∈ R^D,  β = 2σ(Perceptron(x̄)),  x̄ pooled over T
+//   g = x − β k (kᵀx),  x' = g + F(LN(g))
+// pool = sequence (the reference) averages over all T, so every position sees the future; causal
+// and token are variants that do not. β ≈ 1 at the start: g is a projection. Probes: operator = I −
+// βkkᵀ (B, T', D, D) on the width; beta (B, T', 1).
+#pragma once
+
+#include "geores/ops/layers.h"
+#include "geores/ops/pool.h"
+#include "geores/residual/registry.h"
+
+namespace geores {
+
+struct DdlPooledOptions {
+  std::string pool = "sequence";
+  int64_t hidden_ratio = 4;
+
+  Fields fields();
+};
+
+class DdlPooled final : public Residual {
+ public:
+  DdlPooled(const ResidualConfig& config, const DdlPooledOptions& options);
+  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  const Traits& traits() const override { return traits_; }
+
+ private:
+  Pool pool_;
+  Traits traits_;
+  std::shared_ptr<LayerNorm> norm_;
+  std::shared_ptr<Perceptron> k_, beta_;
+};
+
+Connection ddl_pooled_connection();
+
+}  // namespace geores

@@ -1,0 +1,131 @@
+#include "geores/residual/edelta/edelta.h"
+
+#include "geores/base/error.h"
+#include "geores/ops/cayley.h"
+#include "geores/ops/hybrid.h"
+#include "geores/ops/streams.h"
+
+namespace geores {
+namespace {
+
+// 1 − ‖XXᵀ‖²_F / tr(XXᵀ)² of each token's n × d stream matrix: (B, T, n, d) -> (B, T, 1).
+Tensor stream_entropy(const Tensor& streams) {
+  const auto gram = streams.matmul(streams.transpose(-1, -2));
+  const auto trace = gram.diagonal(0, -2, -1).sum(-1);
+  return (1 - gram.square().sum({-1, -2}) / (trace.square() + 1e-8)).unsqueeze(-1);
+}
+
+}  // namespace
+
+Fields EdeltaOptions::fields() {
+  return Fields()
+      .choice("operator", operator_name, {"hybrid", "cayley", "householder"},
+              "gated blend, rotation only (γ = 1), or reflection only (γ = 0)")
+      .choice("pool", pool, pool_names(),
+              "what the operator sees: all of the sequence (not causal), the past, or the token")
+      .choice("init", init, {"identity", "reference"},
+              "H_pre and H_post: identity as the paper states, or N(0, 0.02) as its code ran")
+      .choice("gate", gate, {"plain", "entropy"},
+              "the paper's gate, or the entropy-scaled one behind its published numbers")
+      .add("gate_bias", gate_bias, "initial gate logit; 0 starts at a singular operator")
+      .add("gate_weight", gate_weight, "weight of the gate loss 4γ(1 − γ)", {.min = 0})
+      .add("hidden_ratio", hidden_ratio, "width over hidden width of the generator perceptrons",
+           {.min = 1});
+}
+
+Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
+    : options_(options),
+      pool_(pool_from(options.pool)),
+      traits_{.layout = StreamLayout::split,
+              .streams = config.streams,
+              .state_width = config.width,
+              .sublayer_width = config.width,
+              .causal = pool_ != Pool::sequence,
+              .orthogonal = !gated()} {
+  require_streams(config, traits_.layout, "edelta");
+  const auto width = config.width, n = config.streams, hidden = width / options.hidden_ratio;
+  require(hidden >= 1, "edelta", "hidden_ratio {} leaves no hidden unit at width {}",
+          options.hidden_ratio, width);
+
+  norm_ = register_module("norm", std::make_shared<LayerNorm>(width));
+  if (rotates()) {
+    u_ = register_module("u", std::make_shared<Perceptron>(width, hidden, n));
+    v_ = register_module("v", std::make_shared<Perceptron>(width, hidden, n));
+    beta_ = register_module("beta", std::make_shared<Perceptron>(width, hidden, 1));
+  }
+  if (reflects()) k_ = register_module("k", std::make_shared<Perceptron>(width, hidden, n));
+  if (gated()) {
+    gate_ = register_module("gate", make_linear(width, 1, true, 0.0));
+    torch::NoGradGuard no_grad;
+    gate_->bias.fill_(options.gate_bias);
+  }
+  pre_ = register_module("pre", make_linear(width, width, false));
+  post_ = register_module("post", make_linear(width, width, false));
+  if (options.init == "identity") {
+    torch::nn::init::eye_(pre_->weight);
+    torch::nn::init::eye_(post_->weight);
+  }
+  // Rotations start close to I because u and v do; a reflection never is.
+  if (!reflects()) traits_.initial_map = InitialMap::near_identity;
+}
+
+Tensor Edelta::rotation(const Tensor& summary, Trace& trace) {
+  const auto u = u_->forward(summary), v = v_->forward(summary);
+  const auto beta = torch::softplus(beta_->forward(summary));
+  const auto q = cayley_rotation(u, v, beta);
+  trace.probe("beta", [&] { return beta; });
+  trace.probe("angle", [&] {
+    const auto area =
+        (u.square().sum(-1, true) * v.square().sum(-1, true) - (u * v).sum(-1, true).square())
+            .clamp_min(0)
+            .sqrt();
+    return 2 * torch::atan(0.5 * beta * area);
+  });
+  return q;
+}
+
+Tensor Edelta::reflection(const Tensor& summary) {
+  return householder(normalize(k_->forward(summary)));
+}
+
+Tensor Edelta::gate(const Tensor& summary, const Tensor& streams) {
+  auto logit = gate_(summary);
+  if (options_.gate == "entropy") logit = logit * (1 + pooled(stream_entropy(streams), pool_));
+  return torch::sigmoid(logit);
+}
+
+Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  const auto streams = split_streams(x, traits_.streams);
+  const auto summary = pooled(x, pool_);  // (B, T', D)
+
+  Tensor g_operator;
+  if (!reflects()) {
+    g_operator = rotation(summary, trace);
+  } else if (!rotates()) {
+    g_operator = reflection(summary);
+  } else {
+    const auto gamma = gate(summary, streams);
+    g_operator = hybrid(rotation(summary, trace), reflection(summary), gamma);
+    if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(gamma));
+    trace.probe("gamma", [&] { return gamma; });
+  }
+  trace.probe("operator", [&] { return g_operator; });
+
+  const auto g = join_streams(mix_streams(g_operator, streams));
+  return g + post_(f(pre_(norm_->forward(g))));
+}
+
+Connection edelta_connection() {
+  return describe_connection<Edelta, EdeltaOptions>(
+      {.name = "edelta",
+       .summary = "gated Cayley rotation / Householder reflection of streams, then F",
+       .paper = "EΔ-MHC-Geo, arXiv:2605.06729",
+       .variants = {nlohmann::json::object(),
+                    {{"gate", "entropy"}, {"init", "reference"}},
+                    {{"pool", "causal"}, {"gate", "entropy"}},
+                    {{"pool", "token"}},
+                    {{"operator", "cayley"}, {"pool", "causal"}},
+                    {{"operator", "householder"}}}});
+}
+
+}  // namespace geores

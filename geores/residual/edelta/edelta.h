@@ -1,0 +1,62 @@
+// EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout:
+//   g  = G x,   G = γ Q + (1 − γ) H                 x as (B, T, n, d); G (B, T', n, n)
+//   x' = g + H_post F(H_pre LN(g))
+// Q = (I + M)⁻¹(I − M), M = (β/2)(u vᵀ − v uᵀ): a Cayley rotation (det +1).
+// H = I − 2 k kᵀ: a Householder reflection (det −1).
+// u, v, k, β from a summary x̄ of the sequence through small perceptrons, γ = σ(w·x̄ + b).
+// Auxiliary loss: gate_weight · mean 4γ(1 − γ).
+//
+// Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ), σ_min(G) = |2γ − 1|: γ = ½ is singular, so the default gate
+// starts away from it.
+// Traps, each an option because the published numbers need them:
+//   pool = sequence  averages over all T, so every position sees the future. Not causal.
+//   init = reference H_pre, H_post ~ N(0, 0.02), as the public code ran; the paper states identity.
+//   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the mean stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²; the
+//                    paper describes the plain gate only.
+// Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
+#pragma once
+
+#include "geores/ops/layers.h"
+#include "geores/ops/pool.h"
+#include "geores/residual/registry.h"
+
+namespace geores {
+
+struct EdeltaOptions {
+  std::string operator_name = "hybrid";
+  std::string pool = "sequence";
+  std::string init = "identity";
+  std::string gate = "plain";
+  double gate_bias = 1.5;
+  double gate_weight = 0.1;
+  int64_t hidden_ratio = 4;
+
+  Fields fields();
+};
+
+class Edelta final : public Residual {
+ public:
+  Edelta(const ResidualConfig& config, const EdeltaOptions& options);
+  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  const Traits& traits() const override { return traits_; }
+
+ private:
+  bool rotates() const { return options_.operator_name != "householder"; }
+  bool reflects() const { return options_.operator_name != "cayley"; }
+  bool gated() const { return rotates() && reflects(); }
+
+  Tensor rotation(const Tensor& summary, Trace& trace);
+  Tensor reflection(const Tensor& summary);
+  Tensor gate(const Tensor& summary, const Tensor& streams);
+
+  EdeltaOptions options_;
+  Pool pool_;
+  Traits traits_;
+  std::shared_ptr<LayerNorm> norm_;
+  std::shared_ptr<Perceptron> u_, v_, beta_, k_;  // only those the operator needs
+  torch::nn::Linear gate_{nullptr}, pre_{nullptr}, post_{nullptr};
+};
+
+Connection edelta_connection();
+
+}  // namespace geores

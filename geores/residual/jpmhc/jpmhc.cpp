@@ -1,0 +1,45 @@
+#include "geores/residual/jpmhc/jpmhc.h"
+
+#include "geores/ops/streams.h"
+
+namespace geores {
+
+Jpmhc::Jpmhc(const ResidualConfig& config, const JpmhcOptions& options)
+    : traits_{.layout = StreamLayout::split,
+              .streams = config.streams,
+              .state_width = config.width,
+              .sublayer_width = config.width / std::max<int64_t>(config.streams, 1),
+              .orthogonal = options.mixer == "cayley_exact"} {
+  require_streams(config, traits_.layout, "jpmhc");
+  norm_ = register_module("norm", std::make_shared<LayerNorm>(traits_.sublayer_width));
+  mixer_ = register_module("mixer", make_jpmhc_mixer(config.width, config.streams, options));
+  traits_.initial_map = mixer_->initial_map();
+}
+
+Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  const auto routes = mixer_->route(x);
+  trace.probe("operator", [&] { return routes.res; });
+  trace.probe("pre", [&] { return routes.read; });
+  trace.probe("post", [&] { return routes.write; });
+  const auto streams = split_streams(x, traits_.streams);
+  const auto branch = f(norm_->forward(collect_streams(routes.read, streams)));
+  return join_streams(mix_streams(routes.res, streams) + spread_to_streams(routes.write, branch));
+}
+
+std::vector<Tensor> Jpmhc::manifold_parameters() const { return mixer_->manifold_parameters(); }
+void Jpmhc::manifold_step() { mixer_->manifold_step(); }
+
+Connection jpmhc_connection() {
+  return describe_connection<Jpmhc, JpmhcOptions>(
+      {.name = "jpmhc",
+       .summary = "per-token mixers on split streams: Cayley, Sinkhorn, Grassmann, permutations",
+       .paper = "JPmHC, arXiv:2602.18308",
+       .variants = {{{"mixer", "cayley"}},
+                    {{"mixer", "cayley_exact"}, {"bias", false}},
+                    {{"mixer", "sinkhorn"}},
+                    {{"mixer", "grassmann"}},
+                    {{"mixer", "permutation"}}},
+       .silent_at_start = {"mixer.pre.scale", "mixer.post.scale", "mixer.res.scale"}});
+}
+
+}  // namespace geores

@@ -1,0 +1,44 @@
+// The mixers of JPmHC: how one token's H_res, H_pre and H_post follow from its D values.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+
+#include "geores/base/config.h"
+#include "geores/residual/residual.h"
+
+namespace geores {
+
+struct JpmhcOptions {
+  std::string mixer = "cayley";
+  double cayley_alpha = 0.1;
+  int64_t cayley_iterations = 2;
+  double temperature = 1.0;
+  bool bias = true;
+  int64_t sinkhorn_iterations = 20;
+  std::string sinkhorn_gradient = "implicit";
+  double grassmann_step = 0.01;
+  int64_t permutation_seed = 0;
+
+  Fields fields();
+};
+
+struct JpmhcRoutes {
+  Tensor res;    // (B, T, n, n)
+  Tensor read;   // (B, T, n)
+  Tensor write;  // (B, T, n)
+};
+
+class JpmhcMixer : public torch::nn::Module {
+ public:
+  virtual JpmhcRoutes route(const Tensor& x) = 0;  // x (B, T, D)
+  virtual InitialMap initial_map() const { return InitialMap::other; }
+  virtual std::vector<Tensor> manifold_parameters() const { return {}; }
+  virtual void manifold_step() {}
+};
+
+std::shared_ptr<JpmhcMixer> make_jpmhc_mixer(int64_t width, int64_t n, const JpmhcOptions& options);
+
+}  // namespace geores

@@ -1,0 +1,42 @@
+// Routing shared by JPmHC's sinkhorn, grassmann and permutation mixers:
+//   x' = RMSNorm(x);  read = σ(α x'W_pre + b), write = 2σ(α x'W_post + b) ∈ R^n;  H_res from x'
+// W = 0 at the start, α = 0.01 per stream, b = 0. The paper prints only the sizes of these modules
+// (49,188, 32,796 and 28,694 at n = 4, nd = 2048); one scale per stream for read, write and the
+// rows of H̃_res, none for the permutation logits, is what gives all three.
+#pragma once
+
+#include <string>
+
+#include "geores/ops/layers.h"
+#include "geores/residual/jpmhc/mixer.h"
+
+namespace geores {
+
+class SigmoidRouting : public JpmhcMixer {
+ public:
+  SigmoidRouting(int64_t width, int64_t n) : width_(width) {
+    pre_ = projection("pre", torch::zeros({n}), torch::full({n}, 0.01));
+    post_ = projection("post", torch::zeros({n}), torch::full({n}, 0.01));
+  }
+
+  JpmhcRoutes route(const Tensor& x) final {
+    const auto normalized = rms_normalize(x);
+    return {.res = mixing(normalized),
+            .read = torch::sigmoid(pre_->forward(normalized)),
+            .write = 2 * torch::sigmoid(post_->forward(normalized))};
+  }
+
+ protected:
+  virtual Tensor mixing(const Tensor& normalized) = 0;
+
+  std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias,
+                                               const Tensor& scale) {
+    return register_module(name, std::make_shared<ScaledProjection>(width_, bias, scale));
+  }
+
+ private:
+  int64_t width_;
+  std::shared_ptr<ScaledProjection> pre_, post_;
+};
+
+}  // namespace geores

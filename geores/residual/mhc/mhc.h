@@ -1,0 +1,31 @@
+// mHC: hyper-connections with a doubly stochastic mixer (arXiv:2603.20896, Eqs. 3-4).
+//   H_res = Sinkhorn(α x'W + b),  20 iterations in log space; b: diagonal 0, off −8.
+// Invariant: rows and columns of H_res sum to 1, ‖H_res‖₂ = 1. At the start ‖R − I‖₂ ~ n e⁻⁸.
+#pragma once
+
+#include "geores/ops/sinkhorn.h"
+#include "geores/residual/hyper_connection.h"
+
+namespace geores {
+
+struct MhcOptions {
+  int64_t sinkhorn_iterations = 20;
+  std::string sinkhorn_gradient = "implicit";
+
+  Fields fields();
+};
+
+class Mhc final : public HyperConnection {
+ public:
+  Mhc(const ResidualConfig& config, const MhcOptions& options);
+
+ private:
+  Tensor mixing(const Tensor& normalized) override;
+  int64_t iterations_;
+  SinkhornGradient gradient_;
+  std::shared_ptr<ScaledProjection> res_;
+};
+
+Connection mhc_connection();
+
+}  // namespace geores

@@ -1,0 +1,49 @@
+#include "geores/residual/mhc_lite/mhc_lite.h"
+
+#include "geores/base/error.h"
+#include "geores/ops/constants.h"
+
+namespace geores {
+namespace {
+
+int64_t factorial(int64_t n) { return n <= 1 ? 1 : n * factorial(n - 1); }
+
+const ResidualConfig& require_few_streams(const ResidualConfig& config) {
+  const auto n = config.streams;
+  if (n > 6 && n <= 20)
+    fail("mhc_lite", "streams must be at most 6: {} streams of width {} need {} weights per mixer",
+         n, config.width,
+         static_cast<double>(n * config.width) * static_cast<double>(factorial(n)));
+  require(n <= 6, "mhc_lite", "streams must be at most 6, got {} (n! permutations)", n);
+  return config;
+}
+
+// ‖R − I‖₂ ≤ 2 (weight of all but the identity) at the start.
+InitialMap initial_map(int64_t n) { return n <= 4 ? InitialMap::near_identity : InitialMap::other; }
+
+}  // namespace
+
+MhcLite::MhcLite(const ResidualConfig& config, const NoOptions&)
+    : HyperConnection(require_few_streams(config), "mhc_lite", initial_map(config.streams)) {
+  const auto count = factorial(config.streams);
+  auto bias = torch::full({count}, -8.0);
+  bias[0] = 0.0;
+  res_ = projection("res", bias);
+  permutations_ = register_buffer("permutations",
+                                  all_permutations(config.streams).flatten(1).to(torch::kFloat32));
+}
+
+Tensor MhcLite::mixing(const Tensor& normalized) {
+  const auto weights = res_->forward(normalized).softmax(-1);
+  return weights.matmul(permutations_).unflatten(-1, std::vector<int64_t>{streams(), streams()});
+}
+
+Connection mhc_lite_connection() {
+  return describe_connection<MhcLite, NoOptions>(
+      {.name = "mhc_lite",
+       .summary = "hyper-connections, mixture of all n! permutations (n <= 6)",
+       .paper = "mHC-lite; arXiv:2603.20896 Eq. 5",
+       .silent_at_start = {"pre.scale", "post.scale", "res.scale"}});
+}
+
+}  // namespace geores

@@ -1,0 +1,48 @@
+#include "geores/residual/residual.h"
+
+#include "geores/base/error.h"
+
+namespace geores {
+
+Tensor to_state(const Traits& traits, const Tensor& embedding) {
+  if (traits.layout != StreamLayout::expand) return embedding;
+  return embedding.unsqueeze(-2).repeat({1, 1, traits.streams, 1});
+}
+
+Tensor from_state(const Traits& traits, const Tensor& state) {
+  return traits.layout == StreamLayout::expand ? state.sum(-2) : state;
+}
+
+void require_streams(const ResidualConfig& config, StreamLayout layout, const std::string& where) {
+  require(config.width >= 1, where, "width must be >= 1, got {}", config.width);
+  require(config.streams >= 1, where, "streams must be >= 1, got {}", config.streams);
+  if (layout == StreamLayout::split)
+    require(config.width % config.streams == 0, where, "width {} is not divisible by {} streams",
+            config.width, config.streams);
+}
+
+std::string to_string(StreamLayout layout) {
+  switch (layout) {
+    case StreamLayout::whole:
+      return "whole";
+    case StreamLayout::split:
+      return "split";
+    case StreamLayout::expand:
+      return "expand";
+  }
+  return "?";
+}
+
+std::string to_string(InitialMap map) {
+  switch (map) {
+    case InitialMap::identity:
+      return "identity";
+    case InitialMap::near_identity:
+      return "near identity";
+    case InitialMap::other:
+      return "other";
+  }
+  return "?";
+}
+
+}  // namespace geores

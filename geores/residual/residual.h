@@ -1,0 +1,114 @@
+// The interface every residual connection fits. A connection owns its norm (the papers place it
+// differently) and wraps a sublayer F where a plain transformer has `x + F(norm(x))`:
+//
+//   auto connection = geores::make_residual("edelta", {.width = 128, .streams = 4});
+//   geores::Trace trace;
+//   x = connection->forward(x, [&](const Tensor& h) { return attention->forward(h); }, trace);
+//   loss = task_loss + trace.loss();
+//
+// State: (B, T, D) for layouts whole and split, (B, T, n, C) for expand.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace geores {
+
+using torch::Tensor;
+
+// Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width.
+using Sublayer = std::function<Tensor(const Tensor&)>;
+
+// What a forward pass leaves behind besides its output: the auxiliary loss and, only when asked,
+// probes (named, detached tensors; the names are listed in the header of each connection).
+class Trace {
+ public:
+  explicit Trace(bool probing = false) : probing_(probing) {}
+
+  void add_loss(const Tensor& loss) { loss_ = loss_.defined() ? loss_ + loss : loss; }
+
+  // The sum of all auxiliary losses; undefined when no connection had one.
+  const Tensor& loss() const { return loss_; }
+
+  bool probing() const { return probing_; }
+
+  // `make` runs only when probing, so a probe costs nothing in training.
+  template <class Make>
+  void probe(const char* name, Make&& make) {
+    if (probing_) probes_.emplace_back(name, make().detach());
+  }
+  const std::vector<std::pair<std::string, Tensor>>& probes() const { return probes_; }
+
+ private:
+  bool probing_;
+  Tensor loss_;
+  std::vector<std::pair<std::string, Tensor>> probes_;
+};
+
+enum class StreamLayout {
+  whole,  // one stream of the full width
+  split,  // the width is cut into n streams of width D/n
+  expand  // n streams, each of the full width
+};
+
+// The linear operator R that carries the state past the sublayer, as probe "operator".
+enum class OperatorAxis {
+  streams,  // R is n × n and mixes streams (1 × 1 for layout whole)
+  width     // R is D × D and acts on the values of a token
+};
+
+enum class InitialMap {
+  identity,       // R = I exactly at initialisation
+  near_identity,  // ‖R − I‖₂ < 0.05
+  other           // further away
+};
+
+// What a connection promises; the contract test holds each of them to it.
+struct Traits {
+  StreamLayout layout = StreamLayout::whole;
+  int64_t streams = 1;
+  int64_t state_width = 0;     // values a token carries: D, or n·C for expand
+  int64_t sublayer_width = 0;  // width at which F works
+  OperatorAxis axis = OperatorAxis::streams;
+  bool causal = true;       // outputs before t do not depend on x_t
+  bool orthogonal = false;  // R is orthogonal for all parameter values
+  InitialMap initial_map = InitialMap::other;
+};
+
+class Residual : public torch::nn::Module {
+ public:
+  virtual Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) = 0;
+  virtual const Traits& traits() const = 0;
+
+  // Parameters that live on a manifold are not AdamW's: they take their own step, whose state lies
+  // in this module's buffers and so is saved and loaded with it.
+  virtual std::vector<Tensor> manifold_parameters() const { return {}; }
+  virtual void manifold_step() {}
+};
+
+// (B, T, w) from the embedding to the state a connection carries, and back after the last block:
+// expand repeats the embedding n times and sums the streams at the end; the others change nothing.
+Tensor to_state(const Traits& traits, const Tensor& embedding);
+Tensor from_state(const Traits& traits, const Tensor& state);
+
+struct ResidualConfig {
+  int64_t width = 128;  // D: of the state for whole and split, of one stream for expand
+  int64_t streams = 4;  // n; layout whole ignores it
+  int64_t index = 0;    // position in the stack: hyper-connections read stream index mod n first
+  nlohmann::json options = nullptr;  // the connection's own options; unknown keys are refused
+};
+
+// Fails with a line that names `where` if n streams do not fit the width.
+void require_streams(const ResidualConfig& config, StreamLayout layout, const std::string& where);
+
+std::string to_string(StreamLayout layout);
+std::string to_string(InitialMap map);
+
+}  // namespace geores

@@ -1,0 +1,73 @@
+#include "geores/residual/shc/shc.h"
+
+#include "geores/base/error.h"
+#include "geores/ops/cayley.h"
+#include "geores/ops/constants.h"
+
+namespace geores {
+namespace {
+
+const ResidualConfig& require_two_streams(const ResidualConfig& config) {
+  require(config.streams >= 2, "shc", "streams must be >= 2, got {}", config.streams);
+  return config;
+}
+
+Tensor upper_triangle_to_skew(int64_t m) {
+  auto basis = torch::zeros({m * (m - 1) / 2, m, m}, torch::kFloat64);
+  int64_t entry = 0;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = i + 1; j < m; ++j, ++entry) {
+      basis[entry][i][j] = 1.0;
+      basis[entry][j][i] = -1.0;
+    }
+  return basis.flatten(1);
+}
+
+}  // namespace
+
+Shc::Shc(const ResidualConfig& config, const NoOptions&)
+    : HyperConnection(require_two_streams(config), "shc", InitialMap::near_identity) {
+  const auto m = config.streams - 1;
+  const auto entries = m * (m - 1) / 2;
+  if (entries > 0) {
+    left_ = projection("left", torch::zeros({entries}));
+    right_ = projection("right", torch::zeros({entries}));
+    left_amplitude_ = register_parameter("left_amplitude", torch::ones({1}));
+    right_amplitude_ = register_parameter("right_amplitude", torch::ones({1}));
+    // Kept in double, so that a model in double has the basis to the last digit.
+    skew_basis_ = register_buffer("skew_basis", upper_triangle_to_skew(m));
+  }
+  singular_ = projection("singular", torch::full({m}, 4.0));
+  helmert_ = register_buffer("helmert", helmert_basis(config.streams));
+}
+
+Tensor Shc::rotated_basis(const Tensor& normalized, const ScaledProjection* entries,
+                          const Tensor& amplitude) const {
+  const auto helmert = helmert_.to(normalized.dtype());
+  if (!entries) return helmert;
+  const auto m = streams() - 1;
+  const auto skewed = (amplitude * torch::tanh(entries->forward(normalized)))
+                          .matmul(skew_basis_.to(normalized.dtype()))
+                          .unflatten(-1, std::vector<int64_t>{m, m});
+  return helmert.matmul(cayley_solve(skewed));
+}
+
+Tensor Shc::mixing(const Tensor& normalized) {
+  const auto left = rotated_basis(normalized, left_.get(), left_amplitude_);
+  const auto right = rotated_basis(normalized, right_.get(), right_amplitude_);
+  const auto singular = torch::tanh(singular_->forward(normalized));  // (B, T, n−1)
+  const auto n = streams();
+  const auto mean = torch::full({n, n}, 1.0 / static_cast<double>(n), normalized.options());
+  return mean + (left * singular.unsqueeze(-2)).matmul(right.transpose(-1, -2));
+}
+
+Connection shc_connection() {
+  return describe_connection<Shc, NoOptions>(
+      {.name = "shc",
+       .summary = "hyper-connections on the spectral sphere: row and column sums 1, norm 1",
+       .paper = "sHC, arXiv:2603.20896 Eqs. 6-9",
+       .silent_at_start = {"pre.scale", "post.scale", "left.scale", "right.scale", "singular.scale",
+                           "left_amplitude", "right_amplitude"}});
+}
+
+}  // namespace geores

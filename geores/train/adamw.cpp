@@ -1,0 +1,32 @@
+#include "geores/train/adamw.h"
+
+#include <cmath>
+
+namespace geores {
+
+AdamW::AdamW(FlatParameters& parameters, const AdamWOptions& options)
+    : parameters_(parameters),
+      options_(options),
+      first_moment_(torch::zeros_like(parameters.values())),
+      second_moment_(torch::zeros_like(parameters.values())) {}
+
+Tensor AdamW::step(double learning_rate) {
+  torch::NoGradGuard no_grad;
+  ++steps_;
+  auto &values = parameters_.values(), &gradients = parameters_.gradients();
+
+  const auto norm = gradients.norm();
+  gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
+
+  values.slice(0, 0, parameters_.decayed()).mul_(1 - learning_rate * options_.weight_decay);
+  first_moment_.lerp_(gradients, 1 - options_.beta1);
+  second_moment_.mul_(options_.beta2).addcmul_(gradients, gradients, 1 - options_.beta2);
+
+  const auto t = static_cast<double>(steps_);
+  const auto bias1 = 1 - std::pow(options_.beta1, t), bias2 = 1 - std::pow(options_.beta2, t);
+  const auto scale = (second_moment_.sqrt() / std::sqrt(bias2)).add_(options_.epsilon);
+  values.addcdiv_(first_moment_, scale, -learning_rate / bias1);
+  return norm;
+}
+
+}  // namespace geores

@@ -1,0 +1,37 @@
+// AdamW (Loshchilov & Hutter) with global-norm clipping over flat buffers, as PyTorch computes it:
+//   g ← g · min(1, clip/(‖g‖ + 1e-6))
+//   p ← p − lr·decay·p                                  (leading, rank >= 2 part only)
+//   m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
+//   p ← p − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
+#pragma once
+
+#include "geores/train/flat_parameters.h"
+
+namespace geores {
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1.0;
+};
+
+class AdamW {
+ public:
+  AdamW(FlatParameters& parameters, const AdamWOptions& options);
+
+  // One step with the gradients as they are, which it clips in place. Returns their norm before
+  // clipping as a 0-dimensional tensor: reading it is the caller's choice of when to wait.
+  Tensor step(double learning_rate);
+
+  void zero_gradients() { parameters_.gradients().zero_(); }
+
+ private:
+  FlatParameters& parameters_;
+  AdamWOptions options_;
+  Tensor first_moment_, second_moment_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace geores

@@ -1,0 +1,80 @@
+// Our models against float64 dumps of the public reference code.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "geores/base/file.h"
+#include "geores/reference/verify.h"
+
+namespace geores {
+namespace {
+
+const std::string kDirectory = GEORES_GOLDEN_DIR "/";
+
+class Golden : public testing::TestWithParam<const char*> {
+ protected:
+  std::string name() const { return std::string(GetParam()) + ".safetensors"; }
+  std::string path() const { return kDirectory + name(); }
+
+  // The verdict after one byte of `tensor` (the top byte of its largest value's mantissa) is
+  // changed.
+  std::vector<std::string> failed_groups_after_change(const std::string& tensor) const {
+    const auto original = Safetensors::load(path());
+    const auto& view = original.at(tensor);
+    std::vector<double> values(view.bytes.size() / sizeof(double));
+    std::memcpy(values.data(), view.bytes.data(), view.bytes.size());
+    size_t largest = 0;
+    for (size_t i = 0; i < values.size(); ++i)
+      if (std::abs(values[i]) > std::abs(values[largest])) largest = i;
+
+    auto bytes = read_file(path());
+    const auto start = bytes.size() - total_data(original) +
+                       static_cast<size_t>(view.bytes.data() - first_byte(original));
+    bytes[start + largest * sizeof(double) + 5] ^= std::byte{0x40};
+    std::vector<std::string> failed;
+    for (const auto& group : verify_dump(Safetensors::parse(bytes, name()), name()).groups)
+      if (!group.passed()) failed.push_back(group.group);
+    return failed;
+  }
+
+ private:
+  static const std::byte* first_byte(const Safetensors& file) {
+    return file.at(file.names().front()).bytes.data();
+  }
+  static size_t total_data(const Safetensors& file) {
+    size_t total = 0;
+    for (const auto& name : file.names()) total += file.at(name).bytes.size();
+    return total;
+  }
+};
+
+TEST_P(Golden, EveryGroupAgrees) {
+  const auto result = verify_dump(Safetensors::load(path()), name());
+  EXPECT_EQ(result.groups.size(), 7u);
+  for (const auto& group : result.groups) {
+    EXPECT_LT(group.error, group.limit) << group.group << ", worst: " << group.worst;
+    EXPECT_EQ(group.limit, group.group == "after" ? 1e-7 : 1e-9);
+  }
+  EXPECT_TRUE(result.passed());
+}
+
+TEST_P(Golden, AChangedByteIsFoundInItsGroup) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(failed_groups_after_change("out"), Names{"out"});
+  EXPECT_EQ(failed_groups_after_change("mse"), Names{"mse"});
+  EXPECT_EQ(failed_groups_after_change("y"), Names{"mse"});
+  EXPECT_EQ(failed_groups_after_change("cotangent"), Names{"grad"});
+  EXPECT_EQ(failed_groups_after_change("grad/input_proj.weight"), Names{"grad"});
+  EXPECT_EQ(failed_groups_after_change("train/mse"), Names{"train/mse"});
+  EXPECT_EQ(failed_groups_after_change("train/grad_norm"), Names{"train/grad_norm"});
+  EXPECT_EQ(failed_groups_after_change("after/output_proj.weight"), Names{"after"});
+  EXPECT_GE(failed_groups_after_change("param/core.transformer.h.1.mlp.c_fc.weight").size(), 5u);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllDumps, Golden,
+                         testing::Values("gpt", "ddl", "mhc", "jpmhc", "edelta",
+                                         "edelta_entropy_gate", "edelta_stream"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace geores
