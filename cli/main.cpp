@@ -1,10 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "geores/base/error.h"
+#include "geores/base/nearest.h"
 
 namespace {
 
@@ -17,6 +21,16 @@ constexpr const char* kDescription =
                                      gradients and training steps in float64
 
 `geores COMMAND --help` explains each command.)";
+
+// CLI11 would say only that a subcommand is required.
+void require_known_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const auto* command : app.get_subcommands({})) known.push_back(command->get_name());
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  const auto near = geores::nearest(word, known);
+  throw geores::Error(fmt::format("unknown command '{}'{} (see geores --help)", word,
+                                  near.empty() ? "" : ", did you mean '" + near + "'?"));
+}
 
 }  // namespace
 
@@ -31,6 +45,7 @@ int main(int argc, char** argv) {
   geores::cli::add_list(app, exit_code);
   geores::cli::add_verify(app, exit_code);
   try {
+    if (argc > 1 && argv[1][0] != '-') require_known_command(app, argv[1]);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

@@ -145,7 +145,7 @@ TEST_F(CommandLine, VerifyRefusesBrokenFilesInOneLine) {
   expect_refused(write({}), "dump.safetensors");
   expect_refused(
       with_header([](auto& header) { header["y"]["data_offsets"] = header["x"]["data_offsets"]; }),
-      "overlap");
+      "tensor 'y': data begins at 0, inside tensor 'x'");
   expect_refused(with_header([](auto& header) { header["x"]["dtype"] = "F13"; }), "F13");
   expect_refused(with_header([](auto& header) { header["x"]["shape"] = {2, 9, 7}; }), "'x'");
   expect_refused(with_header([](auto& header) { header["x"]["strides"] = {1}; }), "strides");
@@ -223,7 +223,7 @@ TEST_F(CommandLine, RefusesBadWordsInOneLine) {
                      {"list --layers 0", "--layers"},
                      {"verify", "file is required"},
                      {"", "subcommand"},
-                     {"lst", "lst"}};
+                     {"lst", "unknown command 'lst', did you mean 'list'?"}};
   for (const auto& [arguments, says] : cases) {
     const auto result = run(arguments);
     EXPECT_NE(result.exit_code, 0) << arguments;

@@ -74,7 +74,7 @@ TEST_P(Golden, AChangedByteIsFoundInItsGroup) {
 INSTANTIATE_TEST_SUITE_P(AllDumps, Golden,
                          testing::Values("gpt", "ddl", "mhc", "jpmhc", "edelta",
                                          "edelta_entropy_gate", "edelta_stream"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& dump) { return std::string(dump.param); });
 
 }  // namespace
 }  // namespace geores

@@ -58,7 +58,7 @@ std::string folder_of(const std::string& file) {
 
 bool is_test_source(const std::string& file) {
   const auto name = fs::path(file).stem().string();
-  return name.ends_with("_test") || file.starts_with("tests/");
+  return name.ends_with("_test") || name == "testing" || file.starts_with("tests/");
 }
 
 // One line per include of `file` (relative path, text) that its folder's row does not allow.

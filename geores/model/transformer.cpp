@@ -1,7 +1,6 @@
 #include "geores/model/transformer.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/layers.h"
 
 namespace geores {
 

@@ -12,6 +12,7 @@
 
 #include "geores/base/config.h"
 #include "geores/model/block.h"
+#include "geores/ops/layers.h"
 
 namespace geores {
 

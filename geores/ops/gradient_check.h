@@ -1,11 +1,13 @@
 // For tests: autograd against central differences.
 // The loss is Σ cotangent · f() with a random cotangent (a plain sum hides errors: it is constant
-// for every stochastic matrix), and each input is moved along random directions. Five-point
+// for every stochastic matrix), and each input is moved along random unit directions. Five-point
 // differences in float64, so agreement to 1e-8 is to be expected.
 #pragma once
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,7 +24,7 @@ struct GradientCheck {
 inline GradientCheck check_gradients(
     const std::function<torch::Tensor()>& f,
     const std::vector<std::pair<std::string, torch::Tensor>>& inputs, int directions = 2,
-    double step = 1e-3) {
+    double step = 1e-4) {
   torch::Tensor cotangent;
   const auto loss = [&] {
     const auto out = f();
@@ -39,7 +41,8 @@ inline GradientCheck check_gradients(
     const auto gradient = gradients[i].defined() ? gradients[i] : torch::zeros_like(leaves[i]);
     const auto original = leaves[i].clone();
     for (int k = 0; k < directions; ++k) {
-      const auto direction = torch::randn_like(original);
+      auto direction = torch::randn_like(original);
+      direction /= direction.norm();
       const auto at = [&](double distance) {
         leaves[i].copy_(original + distance * direction);
         return loss().item<double>();
@@ -48,7 +51,10 @@ inline GradientCheck check_gradients(
           (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step);
       leaves[i].copy_(original);
       const auto expected = (gradient * direction).sum().item<double>();
-      const auto scale = std::max({gradient.norm().item<double>(), std::abs(quotient), 1e-4});
+      // What a random unit direction sees of the gradient on average.
+      const auto typical =
+          gradient.norm().item<double>() / std::sqrt(static_cast<double>(gradient.numel()));
+      const auto scale = std::max({typical, std::abs(quotient), 1e-5});
       const auto error = std::abs(quotient - expected) / scale;
       if (!(error <= result.error)) result = {error, inputs[i].first};
     }
