@@ -34,9 +34,8 @@ GEORES_HOST_DEVICE RotationPlane<T, N> rotation_plane(const Vector<T, N>& u, con
                                                       T beta) {
   RotationPlane<T, N> plane{};
   plane.cos_squared = T(1);
-  const T u_largest = largest_entry(u), v_largest = largest_entry(v);
-  if (u_largest == T(0) || v_largest == T(0)) return plane;
-  const T u_scale = power_of_two_below(u_largest), v_scale = power_of_two_below(v_largest);
+  const T u_scale = power_of_two_below(largest_entry(u));
+  const T v_scale = power_of_two_below(largest_entry(v));
 
   // w = −A e₁ = |u| (v across e₁), all of it after scaling.
   plane.e1 = normalise(u).direction;
@@ -50,8 +49,7 @@ GEORES_HOST_DEVICE RotationPlane<T, N> rotation_plane(const Vector<T, N>& u, con
     }
   const auto across = normalise(w);
   if (across.length == T(0)) return plane;
-  const T along = dot(plane.e1, across.direction);
-  plane.e2 = normalise(across.direction - along * plane.e1).direction;
+  plane.e2 = across.direction;
 
   plane.mu = product_of_three(across.length, u_scale, v_scale);
   plane.omega = product_of_three(beta / T(2) * across.length, u_scale, v_scale);

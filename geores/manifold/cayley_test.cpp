@@ -118,19 +118,24 @@ TEST(Cayley, FloatAgreesWithDoubleOnTheSameNumbers) {
   });
 }
 
-TEST(Cayley, DegeneratePairsGiveExactlyTheIdentity) {
-  const auto one = identity<float, 4>();
-  const Vector<float, 4> u{{1.7f, -0.3f, 2.9f, 0.11f}}, zero{};
-  const auto is_identity = [&](const Vector<float, 4>& a, const Vector<float, 4>& b, float beta) {
-    return largest_entry(cayley_rotation(a, b, beta) - one) == 0.0f;
+template <class T>
+void expect_identity_for_degenerate_pairs() {
+  const Vector<T, 4> u{{T(1.7), T(-0.3), T(2.9), T(0.11)}}, zero{};
+  const auto is_identity = [](const Vector<T, 4>& a, const Vector<T, 4>& b, T beta) {
+    return largest_entry(cayley_rotation(a, b, beta) - identity<T, 4>()) == T(0);
   };
-  EXPECT_TRUE(is_identity(zero, u, 1e8f));
-  EXPECT_TRUE(is_identity(u, zero, 1e8f));
-  EXPECT_TRUE(is_identity(zero, zero, 1e8f));
-  EXPECT_TRUE(is_identity(u, u, 1e8f));
-  EXPECT_TRUE(is_identity(u, -4.0f * u, 1e8f));
-  EXPECT_TRUE(is_identity(1e6f * u, 1e6f * u, 1e8f));
-  EXPECT_TRUE(is_identity(u, {{0.5f, 2.0f, -1.0f, 3.0f}}, 0.0f));
+  EXPECT_TRUE(is_identity(zero, u, T(1e8)));
+  EXPECT_TRUE(is_identity(u, zero, T(1e8)));
+  EXPECT_TRUE(is_identity(zero, zero, T(1e8)));
+  EXPECT_TRUE(is_identity(u, u, T(1e8)));
+  EXPECT_TRUE(is_identity(u, T(-4) * u, T(1e8)));
+  EXPECT_TRUE(is_identity(T(1e6) * u, T(1e6) * u, T(1e8)));
+  EXPECT_TRUE(is_identity(u, {{T(0.5), T(2), T(-1), T(3)}}, T(0)));
+}
+
+TEST(Cayley, DegeneratePairsGiveExactlyTheIdentity) {
+  expect_identity_for_degenerate_pairs<float>();
+  expect_identity_for_degenerate_pairs<double>();
 }
 
 TEST(Cayley, DeterminantIsPlusOne) {
