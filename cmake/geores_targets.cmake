@@ -16,13 +16,14 @@ function(geores_settings target scope)
     target_compile_options(${target} PRIVATE -Wno-restrict)
   endif()
   if(GEORES_SANITIZE)
+    # Instrumented code makes GCC see uninitialised variables where there are none.
     target_compile_options(${target} PRIVATE -fsanitize=${GEORES_SANITIZE} -fno-omit-frame-pointer
-                                             -fno-sanitize-recover=all)
+                                             -fno-sanitize-recover=all -Wno-maybe-uninitialized)
     target_link_options(${target} PRIVATE -fsanitize=${GEORES_SANITIZE})
   endif()
 endfunction()
 
-# geores_library(NAME SOURCES a.cpp b.cpp DEPENDS geores_base fmt::fmt)
+# geores_library(NAME SOURCES a.cpp b.cpp DEPENDS geores_base fmt::fmt-header-only)
 # NAME becomes target geores_NAME, exported as geores::NAME.
 function(geores_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
