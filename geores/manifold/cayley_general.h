@@ -1,8 +1,10 @@
 // The Cayley transform of any square matrix, by a small pivoted solve:
-//   Q = (I + M)⁻¹ (I − M) = 2 (I + M)⁻¹ − I                                        M, Q (n, n)
-// For skew M, Q is a rotation without eigenvalue −1. sHC (arXiv:2603.20896) builds its U and V this
-// way from (n−1)(n−2)/2 entries; JPmHC's exact mixer (I − αW/2)⁻¹(I + αW/2) is the case M = −αW/2.
-// Precision: orthogonal to about ε·(1 + ‖M‖): for a rank-2 M prefer cayley.h, which has no such
+//   Q = (I + M)⁻¹ (I − M) = 2 (I + M)⁻¹ − I                                       M, Q (n, n)
+// For skew M, Q is a rotation without eigenvalue −1. sHC (arXiv:2603.20896) builds its U and V
+// this way from (n−1)(n−2)/2 entries; the exact mixer of JPmHC (arXiv:2602.18308),
+// (I − αW/2)⁻¹(I + αW/2), is the case M = −αW/2.
+//
+// Precision: orthogonal to about ε (1 + ‖M‖). For a rank-2 M prefer cayley.h, which has no such
 // limit. Cost: n³.
 #pragma once
 

@@ -1,13 +1,14 @@
 // The fixed-point Cayley mixer of JPmHC (arXiv:2602.18308):
-//   W = H̃ − H̃ᵀ,  Y₀ = I + αW,  Y ← I + (α/2) W (I + Y), s times                 H̃, W, Y (n, n)
-// It tends to (I − αW/2)⁻¹(I + αW/2) when ‖αW‖₂ < 2, and for finite s is orthogonal only nearly.
-// With M = αW, exactly:
-//   s = 1:  YᵀY − I = +M⁴/4        s = 2:  −M⁴/4 − M⁶/16        s = 3:  +M⁶/16 + M⁸/64
-// so, for a singular value m of M, the defects are m⁴/4, (1 − m²/4) of that, and m²/4 of that
-// again. At s = 2 it is below 1e-3 iff every m is below 0.2525 or within 2.5e-4 of 2: there αW =
-// 2J, J² = −I, gives Y = −I exactly (at s = 2; the iteration has period 4 there and never
-// converges). s = 1 is as good as s = 2 to 1.6 % at that bound; s = 3 stays below 1e-3 up to m =
-// 0.507. Cost: s products of n×n; the backward recomputes Y instead of keeping it, s(s+1)/2 more.
+//   W = H̃ − H̃ᵀ,  Y₀ = I + αW,  Y ← I + (α/2) W (I + Y), s times                H̃, W, Y (n, n)
+// It tends to (I − αW/2)⁻¹(I + αW/2) when ‖αW‖₂ < 2; for finite s it is only nearly orthogonal.
+// With M = αW, exactly,
+//   YᵀY − I  =  M⁴/4  (s = 1),   −M⁴/4 − M⁶/16  (s = 2),   M⁶/16 + M⁸/64  (s = 3).
+// For a singular value m < 2 of M these are m⁴/4, then (1 − m²/4) of it, then m²/4 of that:
+//   s = 2 is below 1e-3 iff every m is below 0.2525 or within 2.5e-4 of 2;
+//   s = 1 is as good (1.6 % worse at that bound); s = 3 is below 1e-3 up to m = 0.507.
+// At αW = 2J, J² = −I, two steps give Y = −I exactly; three give I, and so on with period 4.
+//
+// Cost: s products of n×n; the backward recomputes Y instead of keeping it, s(s+1)/2 more.
 #pragma once
 
 #include "geores/manifold/matrix.h"

@@ -1,10 +1,10 @@
-// Eigenvalues of a small general real matrix: Householder reduction to Hessenberg form, then
-// Francis' implicit double-shift QR (Golub & Van Loan, Matrix Computations, 7.4.2 and 7.5.2), in
-// real arithmetic.
-//   λ_i = real[i] + i · imaginary[i]; a complex pair stands side by side, positive imaginary first.
-// Precision: backward stable, |error| about ε‖A‖ for a normal matrix (a rotation, a mixture), more
-// for a defective one. Cost: about 10 n³. The iteration count is capped, so NaN and Inf end too:
-// converged tells.
+// Eigenvalues of a small general real matrix: Householder reduction to Hessenberg form, then the
+// implicit double-shift QR of Francis (Golub & Van Loan, Matrix Computations, 7.4.2 and 7.5.2).
+//   λ_i = real[i] + i · imaginary[i];  a complex pair stands side by side, +imaginary first
+//
+// Precision: backward stable: |error| about ε‖A‖ for a normal matrix (a rotation), more for a
+// defective one. Cost: about 10 n³. The sweeps are capped, so NaN and Inf end too, with
+// converged = false.
 #pragma once
 
 #include "geores/manifold/matrix.h"
@@ -19,8 +19,7 @@ struct Eigenvalues {
 
 namespace detail {
 
-// The reflection I − 2wwᵀ/(wᵀw) that sends x to a multiple of the first axis; 0 if x is there
-// already.
+// w of the reflection I − 2wwᵀ that sends x to a multiple of the first axis; 0 for x = 0.
 template <class T, int K>
 GEORES_HOST_DEVICE Vector<T, K> reflector(const Vector<T, K>& x) {
   auto [w, length] = normalise(x);
@@ -84,8 +83,7 @@ GEORES_HOST_DEVICE void francis_sweep(Matrix<T, N>& h, int low, int high, T sum,
   }
 }
 
-// The two eigenvalues of [a b; c d], the real one of larger modulus first (the other from the
-// product, without cancellation).
+// The two eigenvalues of the block at (i, i), the nearer to d without cancellation.
 template <class T, int N>
 GEORES_HOST_DEVICE void eigenvalues_of_pair(const Matrix<T, N>& h, int i,
                                             Eigenvalues<T, N>& result) {

@@ -24,8 +24,7 @@ double central_difference(double& parameter, const Function& f, double step) {
   return (8 * near - far) / (12 * step);
 }
 
-// max |expected − f'| / max |f'| over `count` parameters: the error relative to the gradient's
-// size.
+// max |expected − f'| / max |f'| over `count` parameters.
 template <class Function>
 double gradient_error(double* parameters, const double* expected, int count, const Function& f,
                       double step = 1e-3) {

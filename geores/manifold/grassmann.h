@@ -1,13 +1,14 @@
-// The Riemannian step of JPmHC's Grassmann mixer (arXiv:2602.18308):  H_res = U Uᵀ, U in St(n, p),
-//   G_h = (I − UUᵀ) G                                             the horizontal part of G = dL/dU
-//   m ← b₁m + (1 − b₁) G_h,   s ← b₂s + (1 − b₂) ‖G_h‖²/(np)      b = (0.9, 0.999)
-//   M̂ = −(m/(1 − b₁ᵗ)) / (√(s/(1 − b₂ᵗ)) + ε)                     downhill, and horizontal
-//   W = M̂Uᵀ − UM̂ᵀ,  Y₀ = U + αM̂,  Y ← U + (α/2) W (U + Y)        s = 2 passes of Cayley, α = 0.01
-//   U ← QR(Y) with R_jj > 0                                        U, G, m, M̂, Y (n, p), W (n, n)
-// The second moment is one number for the whole matrix: entry by entry it would depend on the basis
-// that U happens to have, while UUᵀ, and with it the model, does not. m is carried to the new point
-// by projection, so that it stays horizontal there. Invariants: UᵀU = I after every step; H_res is
-// a projector of rank p. Cost: O(n²p) a pass.
+// The Riemannian step of JPmHC's Grassmann mixer (arXiv:2602.18308), H_res = U Uᵀ, UᵀU = I:
+//   G_h = (I − UUᵀ) G                                              horizontal part of G = dL/dU
+//   m ← b₁m + (1 − b₁) G_h,   s ← b₂s + (1 − b₂) ‖G_h‖²/(np)       b = (0.9, 0.999)
+//   M̂ = −(m/(1 − b₁ᵗ)) / (√(s/(1 − b₂ᵗ)) + ε)                      downhill, and horizontal
+//   W = M̂Uᵀ − UM̂ᵀ,  Y₀ = U + αM̂,  Y ← U + (α/2) W (U + Y)         2 passes, α = 0.01
+//   U ← Q of Y = QR with R_jj > 0                                  U, G, m, M̂, Y (n, p), W (n, n)
+// The second moment is one number for the whole matrix: entry by entry it would depend on the
+// basis that U happens to have, while UUᵀ, and with it the model, does not. m is carried to the
+// new point by projection, so that it stays horizontal there.
+//
+// Invariants: UᵀU = I after every step; H_res is a projector of rank p. Cost: O(n²p) a pass.
 #pragma once
 
 #include "geores/manifold/qr.h"
@@ -39,8 +40,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N, P> horizontal_projection(const Matrix<
   return x - u * (transpose(u) * x);
 }
 
-// The point reached from U along the horizontal direction M̂ for a distance α: fixed-point Cayley,
-// then QR.
+// From U along the horizontal direction M̂ for a distance α: fixed-point Cayley, then QR.
 template <class T, int N, int P>
 GEORES_HOST_DEVICE Matrix<T, N, P> cayley_retraction(const Matrix<T, N, P>& u,
                                                      const Matrix<T, N, P>& direction, T rate,

@@ -1,10 +1,11 @@
-// The delta operator of Deep Delta Learning and, at β = 2, the Householder reflection of EΔ
-// (arXiv:2605.06729):
-//   H_β = I − β k kᵀ,   H = H₂ = I − 2 k kᵀ                                   k (n) unit, H (n, n)
-// Invariants for |k| = 1: H_βᵀH_β = I + (β² − 2β) kkᵀ, det H_β = 1 − β, so H_β is orthogonal only
-// at β = 0 and β = 2; ‖H_β x‖² = ‖x‖² + (β² − 2β)(kᵀx)². H² = I, det H = −1, Hk = −k. k is taken as
-// given: normalise() and normalise_backward() are in matrix.h. Cost: O(n²) for the matrix, O(n) to
-// apply it.
+// The delta operator of Deep Delta Learning and, at β = 2, the Householder reflection of
+// EΔ-MHC-Geo (arXiv:2605.06729):
+//   H_β = I − β k kᵀ,   H = H₂ = I − 2 k kᵀ                              k (n) unit, H (n, n)
+// Invariants for |k| = 1: H_βᵀH_β = I + (β² − 2β) kkᵀ and det H_β = 1 − β, so H_β is orthogonal
+// only at β = 0 and β = 2; ‖H_β x‖² = ‖x‖² + (β² − 2β)(kᵀx)². H² = I, det H = −1, Hk = −k.
+// k is taken as given: normalise() and normalise_backward() are in matrix.h.
+//
+// Cost: O(n²) for the matrix, O(n) to apply it.
 #pragma once
 
 #include "geores/manifold/matrix.h"

@@ -1,12 +1,12 @@
-// The hybrid operator of EΔ-MHC-Geo (arXiv:2605.06729): a gated blend of a rotation and a
-// reflection,
-//   G = γ Q + (1 − γ) H,   Q = Cayley(u, v, β),   H = I − 2 k kᵀ       u, v, k (n), |k| = 1; G (n,
-//   n)
-// Invariants. QᵀH has determinant −1, hence an eigenvalue −1, hence exactly
+// The hybrid operator of EΔ-MHC-Geo (arXiv:2605.06729), a gated blend of a rotation and a
+// reflection:
+//   G = γ Q + (1 − γ) H,   Q = Cayley(u, v, β),   H = I − 2 k kᵀ     u, v, k (n), |k| = 1, G (n, n)
+// Invariants: QᵀH has determinant −1, hence an eigenvalue −1, hence exactly, for γ in [0, 1],
 //   ‖GᵀG − I‖₂ = 4γ(1 − γ),   σ_min(G) = |2γ − 1|,   σ_max(G) ≤ 1,
-//   ‖Gx‖² − ‖x‖² = −γ(1 − γ) ‖Qx − Hx‖² ≤ 0                                        for γ in [0, 1]:
-// the gate penalty 4γ(1 − γ) is the orthogonality defect, and G is singular at γ = ½.
-// γ = 1 is the Cayley operator alone, γ = 0 the Householder.
+//   ‖Gx‖² − ‖x‖² = −γ(1 − γ) ‖Qx − Hx‖² ≤ 0.
+// The gate penalty 4γ(1 − γ) is the orthogonality defect, and G is singular at γ = ½. γ = 1 is
+// the Cayley operator alone, γ = 0 the Householder.
+//
 // Cost: O(n²), forward and backward.
 #pragma once
 

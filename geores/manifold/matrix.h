@@ -1,7 +1,5 @@
 // Small dense matrices and vectors of fixed size: plain arrays, row-major, no allocation,
-// everything constexpr. Sizes are meant for n streams (2..8); every operation is the schoolbook
-// loop.
-//
+// constexpr. Sizes are meant for n streams (2..8); every operation is the schoolbook loop.
 //   Matrix<double, 2> a{{{1, 2}, {3, 4}}};    a(i, j)
 //   Vector<double, 2> x{{1, 2}};              x[i]
 #pragma once

@@ -1,9 +1,10 @@
 // Permutations of n streams and their convex mixtures:
-//   P_π has (P_π x)_i = x_{π(i)};   H = Σ_m softmax(logits)_m P_{π_m}              logits (K), H
-//   (n, n)
-// mHC-lite (sHC paper, arXiv:2603.20896) mixes all n! permutations; JPmHC (arXiv:2602.18308) mixes
-// six. Invariant: every mixture is doubly stochastic, to rounding, for every logits; hence ‖H‖₂ = 1
-// and −1 ≤ det H ≤ 1. Cost: O(K n) forward and backward, no matrix is formed per permutation.
+//   (P_π x)_i = x_{π(i)},   H = Σ_m softmax(logits)_m P_{π_m}             logits (K), H (n, n)
+// mHC-lite (in arXiv:2603.20896) mixes all n! permutations, JPmHC (arXiv:2602.18308) six.
+// Invariant: every mixture is doubly stochastic, to rounding, for any logits; hence ‖H‖₂ = 1 and
+// −1 ≤ det H ≤ 1.
+//
+// Cost: O(K n) forward and backward; no matrix is formed for a single permutation.
 #pragma once
 
 #include "geores/manifold/random.h"
@@ -62,8 +63,7 @@ struct AllPermutations {
 };
 
 // JPmHC's six: the identity, the transpositions (0 1) and (n−2 n−1), the cyclic shifts by +1 and
-// −1, and one drawn from the seed (Fisher–Yates). The paper fixes no more than that; for n ≤ 3 some
-// coincide.
+// −1, and one drawn from the seed (Fisher–Yates). For n ≤ 3 some coincide.
 template <int N>
 struct JpmhcPermutations {
   static constexpr int count = 6;

@@ -1,6 +1,7 @@
 // Thin QR by Householder reflections, with the sign fix that makes it unique:
-//   A = Q R,  QᵀQ = I,  R upper triangular,  R_jj ≥ 0                 A, Q (R, C), R ≥ C; R (C, C)
-// Invariant: Q is orthonormal to a few ε for every A, rank-deficient ones included. Cost: 4RC².
+//   A = Q R,  QᵀQ = I,  R upper triangular,  R_jj ≥ 0         A, Q (rows, columns), R (columns²)
+// Invariant: Q is orthonormal to a few ε for every A, rank-deficient ones included.
+// Cost: 4 · rows · columns².
 #pragma once
 
 #include "geores/manifold/matrix.h"

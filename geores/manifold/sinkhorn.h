@@ -1,17 +1,14 @@
-// Sinkhorn–Knopp: the doubly stochastic matrix diag(a) e^L diag(b) of clamped logits L, as mHC uses
-// it (sHC, arXiv:2603.20896, Eqs. 1–9; JPmHC, arXiv:2602.18308):
-//   L = clamp(logits, ±10);  repeat: f_i = −log Σ_j e^{L_ij + g_j},  g_j = −log Σ_i e^{L_ij + f_i}
-//   P_ij = e^{L_ij + f_i + g_j}                                             logits, P (n, n); f, g
-//   (n)
-// rows first, then columns, so the column sums are 1 to rounding and the row sums as far as
-// converged. Cost: 2n² exponentials an iteration; sinkhorn_scaling() gives the same matrix with n²
-// in all.
+// Sinkhorn–Knopp, the doubly stochastic matrix diag(a) e^L diag(b) of clamped logits L, as mHC
+// uses it (in arXiv:2603.20896, Eqs. 1–9; JPmHC, arXiv:2602.18308):
+//   L = clamp(logits, ±10),  P_ij = e^{L_ij + f_i + g_j}               logits, P (n, n); f, g (n)
+//   from g = 0, repeat:  f_i = −log Σ_j e^{L_ij + g_j},   g_j = −log Σ_i e^{L_ij + f_i}
+// Invariant: rows first, then columns, so the columns of P sum to 1 to rounding and its rows as
+// far as converged. Cost: 2n² exponentials an iteration; sinkhorn_scaling(), n² in all.
 //
-// Two gradients, each exact for what it differentiates:
-//   implicit:  of the limit. With S = dL/dP:  dL/dL = P ⊙ (S − u1ᵀ − 1vᵀ), where
-//              u + Pv = (P⊙S)1 and Pᵀu + v = (P⊙S)ᵀ1. Cost O(n³), nothing stored.
-//   unrolled:  of the iteration as it was stopped. Cost as the forward; stores g of a few
-//   iterations.
+// Two gradients, each exact for what it differentiates, S = dL/dP:
+//   implicit, of the limit:  dL/dL_ij = P_ij (S_ij − u_i − v_j), where u + Pv = (P⊙S)1 and
+//     Pᵀu + v = (P⊙S)ᵀ1. Cost: O(n³), nothing stored.
+//   unrolled, of the iteration as it was stopped. Cost: as the forward; stores some of the g.
 // Entries that the clamp holds receive no gradient.
 #pragma once
 
@@ -116,8 +113,7 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
 // The implicit gradient by a direct solve. I − PᵀP is the Laplacian of a graph with weights
 // w_jk = Σ_i P_ij P_ik: eliminating its nodes one by one (as Grassmann, Taksar & Heyman 1985 do for
 // Markov chains) never subtracts, so float keeps its digits where P is close to a permutation and
-// I − PᵀP, formed as it stands, would be all rounding. `p` is what sinkhorn() returned for
-// `logits`.
+// I − PᵀP, formed as it stands, would be all rounding. `p` is sinkhorn(logits).
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
     const Matrix<T, N>& logits, const Matrix<T, N>& p, const Matrix<T, N>& cotangent,

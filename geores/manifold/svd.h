@@ -1,10 +1,10 @@
 // Singular values by one-sided Jacobi (Hestenes 1958; Demmel & Veselić 1992):
-//   A = U diag(σ) Vᵀ                            A (R, C), R ≥ C; U (R, C), σ (C) descending, V (C,
-//   C)
-// Columns of A are rotated until they are orthogonal; their lengths are σ.
-// Invariants: UᵀU = VᵀV = I also where σ_i = 0 (U is completed to an orthonormal set).
-// Precision: σ to a few ε σ_max, small ones often to relative ε. Cost: about 5 sweeps of 3RC²; the
-// number of sweeps is capped, so NaN and Inf end too (and give NaN).
+//   A = U diag(σ) Vᵀ        A, U (rows, columns), rows ≥ columns; σ (columns) descending; V square
+// Columns of A are rotated in pairs until they are orthogonal; their lengths are then σ.
+// Invariants: UᵀU = VᵀV = I, also where σ_i = 0 (U is completed to an orthonormal set).
+//
+// Precision: σ to a few ε σ_max. Cost: about 5 sweeps of 3 · rows · columns². The sweeps are
+// capped, so NaN and Inf end too (and give NaN).
 #pragma once
 
 #include "geores/manifold/matrix.h"
