@@ -315,7 +315,9 @@ TEST(Json, DuplicateKeysAreRefusedAtEveryDepth) {
             "[x] key 'a' appears twice in one object");
   EXPECT_EQ(refusal([] { parse_json(R"([{"b":{"a":1,"\u0061":2}}])", "x"); }),
             "[x] key 'a' appears twice in one object");
-  EXPECT_EQ(refusal([] { parse_json(R"([{"a":1},{"a":{"a":2}}])", "x"); }), "");
+  EXPECT_EQ(refusal([] { parse_json(R"({"a":1,"b":{},"a":2})", "x"); }),
+            "[x] key 'a' appears twice in one object");
+  EXPECT_EQ(refusal([] { parse_json(R"([{"a":1},{"a":{"a":2},"b":[{"c":3}],"c":4}])", "x"); }), "");
 }
 
 TEST(Json, SixtyFourLevelsAreReadAndSixtyFiveAreNot) {
@@ -325,6 +327,7 @@ TEST(Json, SixtyFourLevelsAreReadAndSixtyFiveAreNot) {
   EXPECT_EQ(refusal([&] { parse_json(nested(64), "x"); }), "");
   EXPECT_EQ(refusal([&] { parse_json(nested(65), "x"); }),
             "[x] JSON is nested deeper than 64 levels");
+  EXPECT_EQ(refusal([&] { parse_json("[[],[" + nested(62) + ",{}]]", "x"); }), "");
   EXPECT_EQ(refusal([&] { parse_json(std::string(10'000'000, '['), "x"); }),
             "[x] JSON is nested deeper than 64 levels");
 }

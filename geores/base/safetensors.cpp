@@ -214,10 +214,9 @@ std::vector<std::byte> SafetensorsWriter::serialize() const {
   require(text.size() <= longest_header, "safetensors", "header length {} exceeds the limit of {}",
           text.size(), longest_header);
 
-  std::vector<std::byte> file;
-  file.reserve(sizeof(uint64_t) + text.size() + offset);
-  const auto append = [&](std::span<const std::byte> bytes) {
-    file.insert(file.end(), bytes.begin(), bytes.end());
+  std::vector<std::byte> file(sizeof(uint64_t) + text.size() + offset);
+  auto append = [position = file.begin()](std::span<const std::byte> bytes) mutable {
+    position = std::ranges::copy(bytes, position).out;
   };
   const uint64_t length = text.size();
   append(std::as_bytes(std::span(&length, 1)));

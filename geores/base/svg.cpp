@@ -185,8 +185,12 @@ std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
       text(0, 0, panel.y.label, 12, "middle",
            fmt::format(" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"", x.begin - 38, middle)
                .c_str());
-  result +=
-      text((x.begin + x.end) / 2, y.end - 8, panel.title, 13, "middle", " font-weight=\"bold\"");
+  const double center = (x.begin + x.end) / 2;
+  result += text(center, y.end - (panel.note.empty() ? 8 : 23), panel.title, 13, "middle",
+                 " font-weight=\"bold\"");
+  if (!panel.note.empty()) {
+    result += text(center, y.end - 7, panel.note, 11, "middle", " fill=\"#444\"");
+  }
   return result;
 }
 
