@@ -77,12 +77,16 @@ Tensor Transformer::embed(const Tensor& x) const {
   return torch::embedding(embedding_, x);
 }
 
-Tensor Transformer::forward(const Tensor& x, Trace& trace) {
+Tensor Transformer::initial_state(const Tensor& x) const {
   const auto embedded = embed(x);
   const auto length = x.size(1);
   require(length <= config_.context, "transformer",
           "a sequence of {} is longer than the model's context of {}", length, config_.context);
-  auto state = to_state(traits(), embedded + positions_.slice(0, 0, length));
+  return to_state(traits(), embedded + positions_.slice(0, 0, length));
+}
+
+Tensor Transformer::forward(const Tensor& x, Trace& trace) {
+  auto state = initial_state(x);
   for (const auto& block : blocks_) state = block->forward(state, trace);
   const auto features = final_norm_->forward(from_state(traits(), state));
   return config_.input == "continuous" ? output_(features) : torch::linear(features, embedding_);

@@ -41,6 +41,9 @@ class Transformer : public torch::nn::Module {
   // x: (B, T, input_width) floating, or (B, T) int64 ids.
   Tensor forward(const Tensor& x, Trace& trace);
 
+  // The state that enters the first block: embedding, positions, to_state.
+  Tensor initial_state(const Tensor& x) const;
+
   const TransformerConfig& config() const { return config_; }
   const Traits& traits() const;
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
