@@ -138,6 +138,21 @@ TEST(Cayley, DegeneratePairsGiveExactlyTheIdentity) {
   expect_identity_for_degenerate_pairs<double>();
 }
 
+// (k + 1)² − k(k + 2) = 1: the pair spans a unit area, but its two products agree in every bit that
+// T has, so the plain difference of the rounded products sees a parallel pair or noise.
+template <class T>
+void expect_quarter_turn_of_a_nearly_parallel_pair(T k) {
+  const Vector<T, 2> u{{k + 1, k}}, v{{k + 2, k + 1}};
+  EXPECT_NEAR(rotation_plane(u, v, T(2)).mu, 1.0, 4 * Precision<T>::epsilon);
+  const auto q = cayley_rotation(u, v, T(2));  // ω = 1, θ = π/2
+  EXPECT_LE(largest_entry(q - Matrix<T, 2>{{{0, -1}, {1, 0}}}), 8 * Precision<T>::epsilon);
+}
+
+TEST(Cayley, NearlyParallelPairLosesNothing) {
+  expect_quarter_turn_of_a_nearly_parallel_pair(0x1p16f);
+  expect_quarter_turn_of_a_nearly_parallel_pair(0x1p30);
+}
+
 TEST(Cayley, DeterminantIsPlusOne) {
   for_sizes<1, 2, 3, 4, 7, 8>([]<int N>() {
     SplitMix64 random(5 + N);
