@@ -193,6 +193,11 @@ Fields& Fields::add_field(Field field) {
   return *this;
 }
 
+Fields& Fields::add_all(const Fields& others) {
+  for (const Field& field : others.fields_) add_field(field);
+  return *this;
+}
+
 void Fields::read(const nlohmann::json& object, std::string_view where) const {
   if (object.is_null()) return;
   require(object.is_object(), where, "options must be a JSON object, got {}", shown(object));

@@ -91,6 +91,9 @@ class Fields {
   Fields& choice(std::string key, std::string& value, std::vector<std::string> allowed,
                  std::string help);
 
+  // All options of another struct, which must outlive this one.
+  Fields& add_all(const Fields& others);
+
   // Options that the object does not name keep their values; null is the empty object.
   void read(const nlohmann::json& object, std::string_view where) const;
 

@@ -295,7 +295,7 @@ TEST(Nearest, FindsInsertionsDeletionsSubstitutionsAndSwaps) {
 }
 
 TEST(Nearest, ReadsDashesAsUnderscores) {
-  EXPECT_EQ(nearest("--gate-bias", {"gate_bias"}), "gate_bias");
+  EXPECT_EQ(nearest("a-b-c", {"a_b_c"}), "a_b_c");
 }
 
 TEST(Nearest, OffersNothingThatIsFar) {
