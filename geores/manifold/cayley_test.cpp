@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "geores/manifold/cayley_general.h"
 #include "geores/manifold/eigen.h"

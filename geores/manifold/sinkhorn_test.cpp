@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "geores/manifold/finite_difference.h"
 #include "geores/manifold/for_sizes.h"
