@@ -294,9 +294,7 @@ TEST(Nearest, FindsInsertionsDeletionsSubstitutionsAndSwaps) {
   EXPECT_EQ(nearest("stpes", known), "steps");
 }
 
-TEST(Nearest, ReadsDashesAsUnderscores) {
-  EXPECT_EQ(nearest("a-b-c", {"a_b_c"}), "a_b_c");
-}
+TEST(Nearest, ReadsDashesAsUnderscores) { EXPECT_EQ(nearest("a-b-c", {"a_b_c"}), "a_b_c"); }
 
 TEST(Nearest, OffersNothingThatIsFar) {
   EXPECT_EQ(nearest("lr", {"width", "depth"}), "");
