@@ -13,7 +13,7 @@ namespace {
 
 TEST(NumpyRandom, UniformsAreNumpys) {
   NumpyRandom random(42);
-  for (const double expected : {0.3745401188473625, 0.9507143064162014, 0.7319939418114051,
+  for (const double expected : {0.3745401188473625, 0.9507143064099162, 0.7319939418114051,
                                 0.5986584841970366, 0.15601864044243652})
     EXPECT_EQ(random.uniform(), expected);
   NumpyRandom scaled(42);

@@ -1,0 +1,582 @@
+#include "geores/data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "geores/base/file.h"
+#include "geores/base/json.h"
+#include "geores/base/npy.h"
+#include "geores/base/testing.h"
+#include "geores/data/baselines.h"
+#include "geores/data/tasks.h"
+#include "geores/ops/state_file.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+const nlohmann::json& golden(const std::string& task) {
+  static const auto all =
+      parse_json(read_text_file(fs::path(GEORES_GOLDEN_DIR) / "datasets.json"), "datasets.json");
+  static const std::map<std::string, std::string> names = {
+      {"near_pi", "near_pi_rotation"}, {"near_pi_multi", "near_pi_rotation_multiplane"}};
+  return all.at(names.contains(task) ? names.at(task) : task);
+}
+
+bool same(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype() && torch::equal(a, b); }
+
+bool same(const Dataset& a, const Dataset& b) {
+  return a.task == b.task && a.vocabulary == b.vocabulary && same(a.train_x, b.train_x) &&
+         same(a.train_y, b.train_y) && same(a.validation_x, b.validation_x) &&
+         same(a.validation_y, b.validation_y) &&
+         a.validation_theta.defined() == b.validation_theta.defined() &&
+         (!a.validation_theta.defined() || same(a.validation_theta, b.validation_theta));
+}
+
+std::string refusal_of(const TaskConfig& config) {
+  return refusal([&] { load_dataset(config); });
+}
+
+// A few short sequences of every task.
+TaskConfig small(const std::string& task) {
+  TaskConfig config{.task = task, .train_sequences = 6, .validation_sequences = 4};
+  if (task != "reflection") config.length = 8;
+  return config;
+}
+
+const std::vector<std::string> kGenerated = {"gyroscope",     "stability",  "near_pi",
+                                             "near_pi_multi", "reflection", "copy"};
+
+// ---- against the paper's data
+
+class PaperData : public testing::TestWithParam<std::string> {
+ protected:
+  // Once per task: the full gyroscope data set takes 0.3 GB.
+  static const Dataset& data() {
+    static Dataset current;
+    if (current.task != GetParam()) current = load_dataset({.task = GetParam()});
+    return current;
+  }
+};
+
+void expect_array(const Tensor& tensor, const nlohmann::json& expected, const std::string& name) {
+  SCOPED_TRACE(name);
+  ASSERT_EQ(tensor.sizes().vec(), expected.at("shape").get<std::vector<int64_t>>());
+  ASSERT_EQ(tensor.scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(tensor.is_contiguous());
+  const auto flat = tensor.flatten();
+  const auto first = expected.at("first_8").get<std::vector<float>>();
+  const auto last = expected.at("last_4").get<std::vector<float>>();
+  EXPECT_LT((flat.slice(0, 0, 8) - torch::tensor(first)).abs().max().item<double>(), 1e-7);
+  EXPECT_LT((flat.slice(0, -4) - torch::tensor(last)).abs().max().item<double>(), 1e-7);
+  // The sums are in float64, so these two hold the data to far less than 1e-6 per number.
+  const auto precise = flat.to(torch::kFloat64);
+  EXPECT_NEAR(precise.mean().item<double>(), expected.at("mean").get<double>(), 1e-12);
+  EXPECT_NEAR(precise.square().mean().item<double>(), expected.at("mean_square").get<double>(),
+              1e-11);
+}
+
+TEST_P(PaperData, ArraysAreThePapersOwn) {
+  const auto& expected = golden(GetParam());
+  expect_array(data().train_x, expected.at("train_x"), "train_x");
+  expect_array(data().train_y, expected.at("train_y"), "train_y");
+  expect_array(data().validation_x, expected.at("val_x"), "val_x");
+  expect_array(data().validation_y, expected.at("val_y"), "val_y");
+}
+
+TEST_P(PaperData, TrivialBaselinesAreThePapersNumbers) {
+  const auto& expected = golden(GetParam()).at("trivial_val_mse");
+  const std::map<std::string, std::string> names = {{"linear", "one_linear_map_fit_on_train"}};
+  const auto baselines = trivial_baselines(data());
+  ASSERT_EQ(baselines.size(), expected.size());
+  for (const auto& [name, mse] : baselines) {
+    const auto wanted = expected.at(names.contains(name) ? names.at(name) : name).get<double>();
+    // Below 1e-12 there is only the rounding of the states to float32.
+    EXPECT_NEAR(mse, wanted, wanted < 1e-12 ? 0.01 * wanted : 1e-6 * wanted) << name;
+    RecordProperty(name, fmt::format("{}", mse));
+    std::cout << fmt::format("{:>14} {:>13} {:.16g}  published {:.16g}  relative {:.1e}\n",
+                             GetParam(), name, mse, wanted, std::abs(mse / wanted - 1));
+  }
+}
+
+TEST_P(PaperData, TargetsAreTheInputsOneStepLater) {
+  const auto steps = data().length() - 1;
+  EXPECT_TRUE(torch::equal(data().train_x.narrow(1, 1, steps), data().train_y.narrow(1, 0, steps)));
+  EXPECT_TRUE(torch::equal(data().validation_x.narrow(1, 1, steps),
+                           data().validation_y.narrow(1, 0, steps)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, PaperData,
+                         testing::Values("gyroscope", "stability", "near_pi", "near_pi_multi"),
+                         [](const auto& test) { return test.param; });
+
+// ---- what the tasks are
+
+TEST(Gyroscope, ThetaIsTheAngleBetweenStatesInTheirPlane) {
+  const auto data = load_dataset({.task = "gyroscope", .train_sequences = 9000, .length = 4});
+  const auto& theta = data.validation_theta;
+  ASSERT_EQ(theta.sizes().vec(), std::vector<int64_t>{1000});
+  const auto first = golden("gyroscope").at("val_theta_first_4").get<std::vector<float>>();
+  EXPECT_TRUE(torch::equal(theta.narrow(0, 0, 4), torch::tensor(first)));
+
+  // The moving part of consecutive states: x_t+1 - x_t turns by θ as well.
+  const auto step = data.validation_y - data.validation_x;
+  const auto cosine = torch::cosine_similarity(step.select(1, 0), step.select(1, 1), 1);
+  EXPECT_LT((cosine - theta.cos()).abs().max().item<double>(), 1e-4);
+}
+
+TEST(Gyroscope, HasSequencesInBothStrata) {
+  const auto theta = load_dataset({.task = "gyroscope", .length = 2}).validation_theta;
+  EXPECT_NEAR((theta < 0.5).to(torch::kFloat64).mean().item<double>(), 0.4 / 2.4, 0.04);
+  EXPECT_NEAR((theta > 1.5).to(torch::kFloat64).mean().item<double>(), 1.0 / 2.4, 0.04);
+  EXPECT_FALSE(load_dataset(small("stability")).validation_theta.defined());
+}
+
+TEST(NearPi, ThetaSweepTurnsByThatAngle) {
+  for (const double theta : {2.5, 2.8, 3.0, 3.1, 3.13, 3.14}) {
+    auto config = small("near_pi");
+    config.theta = theta;
+    const auto single = load_dataset(config);
+    const auto plane = [](const Tensor& x, int64_t p) { return x.slice(2, 2 * p, 2 * p + 2); };
+    const auto angle_of = [&](const Dataset& data, int64_t p) {
+      return torch::cosine_similarity(plane(data.train_x, p), plane(data.train_y, p), 2).acos();
+    };
+    EXPECT_LT((angle_of(single, 0) - theta).abs().max().item<double>(), 2e-3) << theta;
+    EXPECT_TRUE(torch::equal(single.train_x.slice(2, 2), single.train_y.slice(2, 2)));
+
+    config.task = "near_pi_multi";
+    const auto multi = load_dataset(config);
+    for (int64_t p = 0; p < 32; ++p)
+      EXPECT_LT((angle_of(multi, p) - theta).abs().max().item<double>(), 2e-3) << theta;
+  }
+}
+
+TEST(Reflection, TargetIsMinusTheInputAndTheInputIsStandardNormal) {
+  const auto data = load_dataset({.task = "reflection"});
+  EXPECT_EQ(data.train_x.sizes().vec(), (std::vector<int64_t>{500, 1, 64}));
+  EXPECT_EQ(data.validation_x.sizes().vec(), (std::vector<int64_t>{500, 1, 64}));
+  EXPECT_TRUE(torch::equal(data.train_y, -data.train_x));
+  EXPECT_TRUE(torch::equal(data.validation_y, -data.validation_x));
+  EXPECT_NEAR(data.train_x.square().mean().item<double>(), 1.0, 0.03);
+  EXPECT_FLOAT_EQ(data.train_x.flatten()[0].item<float>(), 0.4967141530112327f);  // seed 42
+}
+
+TEST(Reflection, ValidationDoesNotDependOnTheTrainSet) {
+  const auto all = load_dataset({.task = "reflection"});
+  for (const int64_t count : {10, 25, 50, 100, 200}) {
+    const auto some =
+        load_dataset({.task = "reflection", .train_sequences = count, .data_seed = 7});
+    EXPECT_EQ(some.train_x.size(0), count);
+    EXPECT_TRUE(torch::equal(some.validation_x, all.validation_x));
+  }
+}
+
+TEST(Copy, SecondHalfRepeatsTheFirstAndOnlyItIsScored) {
+  const auto data = load_dataset({.task = "copy", .length = 16, .vocabulary = 5});
+  EXPECT_TRUE(data.tokens());
+  EXPECT_EQ(data.vocabulary, 5);
+  EXPECT_EQ(data.input_width(), 1);
+  EXPECT_EQ(data.train_x.sizes().vec(), (std::vector<int64_t>{9000, 15}));
+  EXPECT_EQ(data.train_x.scalar_type(), torch::kInt64);
+  EXPECT_EQ(data.train_x.min().item<int64_t>(), 0);
+  EXPECT_EQ(data.train_x.max().item<int64_t>(), 4);
+  for (const auto& [x, y] :
+       {std::pair(data.train_x, data.train_y), std::pair(data.validation_x, data.validation_y)}) {
+    EXPECT_TRUE(torch::equal(y.slice(1, 7), x.slice(1, 0, 8))) << "a_1 .. a_8";
+    EXPECT_TRUE(torch::equal(x.slice(1, 8), x.slice(1, 0, 7))) << "the input shows them again";
+    EXPECT_TRUE((y.slice(1, 0, 7) == -1).all().item<bool>());
+  }
+}
+
+TEST(Copy, ShortestSequenceScoresItsOnlyTarget) {
+  const auto data = load_dataset({.task = "copy", .train_sequences = 3, .length = 2});
+  EXPECT_TRUE(torch::equal(data.train_x, data.train_y));
+  EXPECT_EQ(data.length(), 1);
+}
+
+TEST(Tasks, FewerSequencesAreTheFirstOfThePapers) {
+  for (const auto& task : kGenerated) {
+    auto config = small(task);
+    const auto few = load_dataset(config);
+    EXPECT_EQ(few.train_x.size(0), 6) << task;
+    EXPECT_EQ(few.validation_x.size(0), 4) << task;
+    config.train_sequences = 10;
+    const auto more = load_dataset(config);
+    EXPECT_TRUE(torch::equal(more.train_x.narrow(0, 0, 6), few.train_x)) << task;
+    // One stream of draws: validation goes on where train ended. Else it has a seed of its own.
+    const bool one_stream = task == "gyroscope" || task == "stability" || task == "copy";
+    EXPECT_EQ(torch::equal(more.train_x.narrow(0, 6, 4), few.validation_x), one_stream) << task;
+    EXPECT_EQ(torch::equal(more.validation_x, few.validation_x), !one_stream) << task;
+  }
+}
+
+TEST(Tasks, SeedChangesTheData) {
+  for (const auto& task : kGenerated) {
+    auto config = small(task);
+    const auto data = load_dataset(config);
+    EXPECT_TRUE(same(load_dataset(config), data)) << task;
+    config.data_seed = 43;
+    EXPECT_FALSE(torch::equal(load_dataset(config).train_x, data.train_x)) << task;
+  }
+}
+
+TEST(Tasks, ZeroMeansTheDefaultOfTheRegistry) {
+  for (const auto& task : tasks()) {
+    EXPECT_FALSE(task.summary.empty());
+    EXPECT_EQ(task.defaults.task, task.name);
+    if (task.draw == nullptr) continue;
+    auto zeros = TaskConfig{.task = task.name};
+    auto filled = recipe_of(zeros);
+    auto defaults = task.defaults;
+    EXPECT_EQ(filled.fields().write(), defaults.fields().write()) << task.name;
+  }
+}
+
+TEST(Tasks, ConfigReadsItsKeysStrictly) {
+  TaskConfig config;
+  config.fields().read(parse_json(R"({"task": "near_pi", "theta": 2.5, "length": 9})", "x"), "x");
+  EXPECT_EQ(config.task, "near_pi");
+  EXPECT_EQ(config.theta, 2.5);
+  EXPECT_EQ(config.length, 9);
+  EXPECT_EQ(refusal([&] { config.fields().read(parse_json(R"({"task": "near_py"})", "x"), "x"); }),
+            "[x] 'task' must be one of gyroscope, stability, near_pi, near_pi_multi, reflection, "
+            "copy, folder; got 'near_py', did you mean 'near_pi'?");
+}
+
+// ---- refusals
+
+TEST(Refusal, UnknownTaskOffersTheNearestName) {
+  EXPECT_EQ(refusal_of({.task = "gyrscope"}),
+            "[task] unknown task 'gyrscope', did you mean 'gyroscope'?");
+  EXPECT_EQ(refusal_of({.task = "imagenet"}), "[task] unknown task 'imagenet'; see `geores list`");
+  EXPECT_EQ(refusal_of({.task = ""}), "[task] unknown task ''; see `geores list`");
+}
+
+TEST(Refusal, OptionsOfOtherTasks) {
+  EXPECT_EQ(refusal_of({.task = "gyroscope", .theta = 3.1}),
+            "[gyroscope] 'theta' is not an option of this task, got 3.1");
+  EXPECT_EQ(refusal_of({.task = "stability", .vocabulary = 8}),
+            "[stability] 'vocabulary' is not an option of this task, got 8");
+  EXPECT_EQ(refusal_of({.task = "gyroscope", .data = "mine"}),
+            "[gyroscope] 'data' is not an option of this task, got 'mine'");
+  EXPECT_EQ(refusal_of({.task = "folder", .data = "mine", .length = 9}),
+            "[folder] 'length' is not an option of this task, got 9");
+}
+
+TEST(Refusal, ValuesOutOfRange) {
+  EXPECT_EQ(refusal_of({.train_sequences = -1}),
+            "[gyroscope] 'train_sequences' must be >= 0, got -1");
+  EXPECT_EQ(refusal_of({.validation_sequences = -1}),
+            "[gyroscope] 'validation_sequences' must be >= 0, got -1");
+  EXPECT_EQ(refusal_of({.length = 1}), "[gyroscope] 'length' must be >= 2, got 1");
+  EXPECT_EQ(refusal_of({.data_seed = -1}),
+            "[gyroscope] 'data_seed' must be between 0 and 2147483647, got -1");
+  EXPECT_EQ(refusal_of({.task = "near_pi", .theta = -0.1}),
+            "[near_pi] 'theta' must be between 0 and 6.283185307179586, got -0.1");
+  EXPECT_EQ(refusal_of({.task = "near_pi", .theta = std::nan("")}),
+            "[near_pi] 'theta' must be a finite number, got 'nan'");
+  EXPECT_EQ(refusal_of({.task = "copy", .length = 7}), "[copy] 'length' must be even, got 7");
+  EXPECT_EQ(refusal_of({.task = "copy", .vocabulary = 65537}),
+            "[copy] 'vocabulary' must be between 0 and 65536, got 65537");
+  EXPECT_EQ(refusal_of({.task = "reflection", .length = 3}),
+            "[reflection] 'length' must be 2 (x and -x), got 3");
+  EXPECT_EQ(refusal_of({.task = "reflection", .data_seed = 999}),
+            "[reflection] 'data_seed' 999 is the seed of the validation sequences");
+}
+
+TEST(Refusal, MoreNumbersThanMemoryHolds) {
+  EXPECT_EQ(
+      refusal_of({.train_sequences = 1'000'000'000}),
+      "[gyroscope] 1000000000 'train_sequences' of length 256 and width 16 are more than 2^31 "
+      "numbers");
+  EXPECT_EQ(refusal_of({.task = "copy", .validation_sequences = INT64_MAX}),
+            "[copy] 9223372036854775807 'validation_sequences' of length 64 and width 1 are more "
+            "than 2^31 numbers");
+}
+
+// ---- the cache
+
+fs::path only_file(const fs::path& folder) { return fs::directory_iterator(folder)->path(); }
+
+TEST(Cache, GivesBackEveryTaskBitForBit) {
+  const TemporaryFolder folder;
+  const auto cache = (folder.path() / "made" / "on demand").string();
+  for (const auto& task : kGenerated) {
+    const auto config = small(task);
+    const auto fresh = load_dataset(config);
+    EXPECT_TRUE(same(load_dataset(config, cache), fresh)) << task << " written";
+    EXPECT_TRUE(same(load_dataset(config, cache), fresh)) << task << " read";
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(cache), {}), 6) << "one file per task";
+}
+
+// The file is replaced by one of the same recipe with other numbers, so that reading it shows.
+void fill_cache_with_ones(const fs::path& path, const std::string& recipe, int64_t width,
+                          torch::ScalarType type = torch::kFloat32) {
+  SafetensorsWriter writer;
+  writer.metadata("recipe", recipe);
+  add_tensor(writer, "train", torch::ones({6, 8, width}, type));
+  add_tensor(writer, "validation", torch::ones({4, 8, width}, type));
+  writer.save(path);
+}
+
+TEST(Cache, FileOfTheSameRecipeIsUsedAndOthersAreReplaced) {
+  const TemporaryFolder folder;
+  const auto cache = folder.path().string();
+  const auto config = small("stability");
+  const auto fresh = load_dataset(config, cache);
+  const auto path = only_file(cache);
+  const auto whole = read_file(path);
+  const auto recipe = Safetensors::load(path).metadata().at("recipe");
+  EXPECT_EQ(recipe,
+            R"({"data":"","data_seed":42,"generation":1,"length":8,"task":"stability","theta":0.0,)"
+            R"("train_sequences":6,"validation_sequences":4,"vocabulary":0})");
+
+  fill_cache_with_ones(path, recipe, 64);
+  EXPECT_TRUE((load_dataset(config, cache).train_x == 1).all().item<bool>()) << "not read";
+
+  const auto expect_replaced = [&](const char* what) {
+    EXPECT_TRUE(same(load_dataset(config, cache), fresh)) << what;
+    EXPECT_EQ(read_file(path), whole) << what;
+    EXPECT_EQ(folder.file_count(), 1) << what;
+  };
+  fill_cache_with_ones(path, recipe + " ", 64);
+  expect_replaced("another recipe");
+  fill_cache_with_ones(path, recipe, 63);
+  expect_replaced("another shape");
+  fill_cache_with_ones(path, recipe, 64, torch::kFloat64);
+  expect_replaced("another dtype");
+  SafetensorsWriter().save(path);
+  expect_replaced("no recipe");
+  for (const std::size_t size : {std::size_t{0}, std::size_t{100}, whole.size() - 1}) {
+    write_file_atomically(path, std::span(whole).first(size));
+    expect_replaced("cut short");
+  }
+}
+
+TEST(Cache, RecipesDoNotShareAFile) {
+  const TemporaryFolder folder;
+  const auto cache = folder.path().string();
+  auto config = small("near_pi");
+  std::ptrdiff_t files = 0;
+  const auto expect_new_file = [&](const char* key) {
+    load_dataset(config, cache);
+    EXPECT_EQ(folder.file_count(), ++files) << key;
+  };
+  expect_new_file("task");
+  expect_new_file((config.theta = 2.5, "theta"));
+  expect_new_file((config.length = 9, "length"));
+  expect_new_file((config.train_sequences = 7, "train_sequences"));
+  expect_new_file((config.validation_sequences = 5, "validation_sequences"));
+  expect_new_file((config.data_seed = 1, "data_seed"));
+  config = small("copy");
+  expect_new_file("task");
+  expect_new_file((config.vocabulary = 5, "vocabulary"));
+}
+
+TEST(Cache, FolderThatCannotBeMadeIsNamed) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "file";
+  write_file_atomically(file, "text");
+  EXPECT_EQ(refusal([&] { load_dataset(small("stability"), (file / "cache").string()); }),
+            fmt::format("[{}/cache] cannot be made: Not a directory", file.string()));
+}
+
+// ---- a user's folder
+
+class UserFolder : public testing::Test {
+ protected:
+  UserFolder() {
+    for (const char* name : {"train_x", "train_y"}) save(name, {3, 4, 2}, counting(24));
+    for (const char* name : {"val_x", "val_y"}) save(name, {2, 4, 2}, counting(16));
+  }
+
+  static std::vector<double> counting(int64_t count) {
+    std::vector<double> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(0.5 * static_cast<double>(i));
+    return values;
+  }
+
+  template <class Number = float>
+  void save(const std::string& name, std::vector<int64_t> shape,
+            const std::vector<double>& values) {
+    const std::vector<Number> numbers(values.begin(), values.end());
+    const auto bytes = std::as_bytes(std::span(numbers));
+    const auto dtype = std::is_same_v<Number, float>    ? Dtype::f32
+                       : std::is_same_v<Number, double> ? Dtype::f64
+                                                        : Dtype::i32;
+    save_npy(folder_.path() / (name + ".npy"),
+             {dtype, std::move(shape), {bytes.begin(), bytes.end()}});
+  }
+
+  std::string path() const { return folder_.path().string(); }
+  Dataset load(TaskConfig config = {}) const {
+    config.task = "folder";
+    config.data = path();
+    return load_dataset(config);
+  }
+  std::string refused(const TaskConfig& config = {}) const {
+    return refusal([&] { load(config); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(UserFolder, FloatAndDoubleArriveAsFloat) {
+  auto values = counting(24);
+  values[5] = 0.1;
+  save<double>("train_x", {3, 4, 2}, values);
+  const auto data = load();
+  EXPECT_EQ(data.task, "folder");
+  EXPECT_FALSE(data.tokens());
+  EXPECT_EQ(data.length(), 4);
+  EXPECT_EQ(data.input_width(), 2);
+  EXPECT_EQ(data.train_x.scalar_type(), torch::kFloat32);
+  EXPECT_EQ((data.train_x[0][2][1].item<float>()), 0.1f);
+  EXPECT_EQ((data.train_y[2][3][1].item<float>()), 11.5f);
+  EXPECT_EQ((data.validation_x[1][0][0].item<float>()), 4.0f);
+  EXPECT_EQ((data.validation_y[1][3][1].item<float>()), 7.5f);
+  EXPECT_FALSE(data.validation_theta.defined());
+}
+
+TEST_F(UserFolder, CountsTakeTheFirstSequences) {
+  const auto all = load();
+  const auto data = load({.train_sequences = 2, .validation_sequences = 1});
+  EXPECT_TRUE(torch::equal(data.train_x, all.train_x.narrow(0, 0, 2)));
+  EXPECT_TRUE(torch::equal(data.train_y, all.train_y.narrow(0, 0, 2)));
+  EXPECT_TRUE(torch::equal(data.validation_x, all.validation_x.narrow(0, 0, 1)));
+  EXPECT_TRUE(torch::equal(data.validation_y, all.validation_y.narrow(0, 0, 1)));
+  EXPECT_EQ(refused({.train_sequences = 4}),
+            fmt::format("[{}] 'train_sequences' is 4, the folder has 3", path()));
+  EXPECT_EQ(refused({.validation_sequences = 3}),
+            fmt::format("[{}] 'validation_sequences' is 3, the folder has 2", path()));
+}
+
+TEST_F(UserFolder, NumbersThatAreNotFiniteAreNamedByFileAndIndex) {
+  const auto spoilt = [&](const char* name, double value) {
+    auto values = counting(16);
+    values[11] = value;
+    save<double>(name, {2, 4, 2}, values);
+    return refused();
+  };
+  const auto expected = [&](const char* name, const char* value) {
+    return fmt::format(
+        "[{}/{}.npy] the number at [1, 1, 1] is {}: only finite float32 numbers can be learned "
+        "from",
+        path(), name, value);
+  };
+  EXPECT_EQ(spoilt("val_y", std::nan("")), expected("val_y", "nan"));
+  EXPECT_EQ(spoilt("val_x", -std::numeric_limits<double>::infinity()), expected("val_x", "-inf"));
+  EXPECT_EQ(spoilt("val_x", 1e300), expected("val_x", "1e+300"));
+  auto values = counting(24);
+  values[0] = std::nan("");
+  save("train_y", {3, 4, 2}, values);
+  EXPECT_EQ(refused(),
+            fmt::format("[{}/train_y.npy] the number at [0, 0, 0] is nan: only finite float32 "
+                        "numbers can be learned from",
+                        path()));
+}
+
+TEST_F(UserFolder, MismatchedShapesAreNamedBoth) {
+  save("train_y", {3, 2, 4}, counting(24));
+  EXPECT_EQ(
+      refused(),
+      fmt::format("[{}] train_x.npy has shape [3, 4, 2], train_y.npy has shape [3, 2, 4]", path()));
+  save("train_y", {3, 4, 2}, counting(24));
+  save("val_y", {1, 4, 2}, counting(8));
+  EXPECT_EQ(refused(), fmt::format("[{}] val_x.npy has shape [2, 4, 2], val_y.npy has shape [1, 4, "
+                                   "2]",
+                                   path()));
+  for (const char* name : {"val_x", "val_y"}) save(name, {2, 3, 2}, counting(12));
+  EXPECT_EQ(
+      refused(),
+      fmt::format("[{}] train_x.npy has shape [3, 4, 2], val_x.npy has shape [2, 3, 2]", path()));
+}
+
+TEST_F(UserFolder, EmptyAndFlatArraysAreRefused) {
+  save("val_x", {0, 4, 2}, {});
+  EXPECT_EQ(refused(), fmt::format("[{}/val_x.npy] shape [0, 4, 2] holds no sequences", path()));
+  save("val_x", {2, 0, 2}, {});
+  EXPECT_EQ(refused(), fmt::format("[{}/val_x.npy] shape [2, 0, 2] holds no numbers", path()));
+  save("val_x", {2, 4, 0}, {});
+  EXPECT_EQ(refused(), fmt::format("[{}/val_x.npy] shape [2, 4, 0] holds no numbers", path()));
+  save("train_x", {12, 2}, counting(24));
+  EXPECT_EQ(refused(), fmt::format("[{}/train_x.npy] shape [12, 2] is not (sequences, length, "
+                                   "width)",
+                                   path()));
+}
+
+TEST_F(UserFolder, OtherTypesAreRefused) {
+  save<int32_t>("train_x", {3, 4, 2}, counting(24));
+  EXPECT_EQ(refused(), fmt::format("[{}/train_x.npy] holds I32, expected F32 or F64", path()));
+}
+
+TEST_F(UserFolder, MissingFileOrFolderIsNamed) {
+  fs::remove(folder_.path() / "val_y.npy");
+  EXPECT_EQ(refused(),
+            fmt::format("[{}/val_y.npy] cannot be read: No such file or directory", path()));
+  EXPECT_EQ(refusal_of({.task = "folder", .data = "/no/such"}),
+            "[/no/such/train_x.npy] cannot be read: No such file or directory");
+  EXPECT_EQ(refusal_of({.task = "folder"}),
+            "[folder] 'data' must name the folder of train_x.npy, train_y.npy, val_x.npy and "
+            "val_y.npy");
+}
+
+TEST_F(UserFolder, TruncatedFileIsNamed) {
+  const auto path_x = folder_.path() / "train_x.npy";
+  const auto bytes = read_file(path_x);
+  write_file_atomically(path_x, std::span(bytes).first(bytes.size() - 4));
+  EXPECT_EQ(refused(), fmt::format("[{}/train_x.npy] shape (3, 4, 2) of <f4 needs 96 bytes of "
+                                   "data, the file holds 92",
+                                   path()));
+}
+
+// ---- baselines
+
+std::map<std::string, double> baselines_of(const Dataset& data) {
+  std::map<std::string, double> result;
+  for (const auto& [name, mse] : trivial_baselines(data)) result[name] = mse;
+  return result;
+}
+
+TEST(Baselines, ByHandOnTwoSteps) {
+  Dataset data;
+  data.train_x = torch::tensor({1.0f, 2.0f}).view({1, 2, 1});
+  data.train_y = torch::tensor({3.0f, 5.0f}).view({1, 2, 1});
+  data.validation_x = torch::tensor({1.0f, 3.0f}).view({1, 2, 1});
+  data.validation_y = torch::tensor({2.0f, 4.0f}).view({1, 2, 1});
+  const auto mse = baselines_of(data);
+  EXPECT_DOUBLE_EQ(mse.at("zero"), (4 + 16) / 2.0);
+  EXPECT_DOUBLE_EQ(mse.at("copy"), (1 + 1) / 2.0);
+  EXPECT_DOUBLE_EQ(mse.at("running_mean"), (1 + 4) / 2.0);
+  EXPECT_DOUBLE_EQ(mse.at("negate"), (9 + 49) / 2.0);
+  const auto slope = (1 * 3 + 2 * 5) / (1.0 + 4.0);
+  EXPECT_DOUBLE_EQ(mse.at("linear"), (std::pow(2 - slope, 2) + std::pow(4 - 3 * slope, 2)) / 2);
+}
+
+TEST(Baselines, LinearMapOfTooFewExamplesIsTheSmallestFit) {
+  // Ten vectors span 10 of 64 directions: the fit negates those and leaves the rest at zero.
+  const auto few = baselines_of(load_dataset({.task = "reflection", .train_sequences = 10}));
+  EXPECT_NEAR(few.at("linear"), 54.0 / 64, 0.03);
+  EXPECT_LT(baselines_of(load_dataset({.task = "reflection"})).at("linear"), 1e-24);
+}
+
+TEST(Baselines, LinearMapOfZerosIsZero) {
+  Dataset data;
+  data.train_x = data.train_y = torch::zeros({3, 2, 4});
+  data.validation_x = data.validation_y = torch::ones({1, 2, 4});
+  EXPECT_EQ(baselines_of(data).at("linear"), 1.0);
+}
+
+TEST(Baselines, TokensHaveNone) {
+  EXPECT_TRUE(trivial_baselines(load_dataset(small("copy"))).empty());
+}
+
+}  // namespace
+}  // namespace geores
