@@ -131,7 +131,7 @@ Dataset load_dataset(const TaskConfig& config, const std::string& cache) {
   data.vocabulary = recipe.vocabulary;
   data.train_x = inputs(states->train);
   data.train_y = targets(states->train, data.tokens());
-  states->train = {};
+  states->train.reset();
   data.validation_x = inputs(states->validation);
   data.validation_y = targets(states->validation, data.tokens());
   data.validation_theta = states->validation_theta;

@@ -142,8 +142,8 @@ TaskConfig recipe_of(const TaskConfig& config) {
   const auto& task = find_task(config.task);
   auto recipe = config;
   // The same limits as for flags and files, here for a struct filled in by hand.
-  for (const auto& field : recipe.fields().all())
-    field.set_from_text(field.value_text(), task.name);
+  const auto fields = recipe.fields();
+  for (const auto& field : fields.all()) field.set_from_text(field.value_text(), task.name);
 
   if (task.draw == nullptr) {
     require(!recipe.data.empty(), task.name,
