@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -17,6 +18,12 @@ constexpr const char* kDescription =
 
   geores list                        every residual connection, its traits and parameter counts
   geores list edelta                 one connection and all its options
+  geores train --task gyroscope --model edelta --out runs/first
+                                     train any connection on any task; --resume continues exactly
+  geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
+  geores predict --run runs/first --input x.npy --output y.npy
+  geores spectrum --help             what a mixer does to gradients at depth, before any training
+  geores spectral-gap --help         generating sets of permutations with the largest gap
   geores verify dump.safetensors     our model against another implementation's dump: forward,
                                      gradients and training steps in float64
 
@@ -35,6 +42,7 @@ void require_known_command(const CLI::App& app, const std::string& word) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, not a crash
   CLI::App app(kDescription, "geores");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Help of all commands");
@@ -43,7 +51,12 @@ int main(int argc, char** argv) {
   });
   int exit_code = 0;
   geores::cli::add_list(app, exit_code);
+  geores::cli::add_train(app, exit_code);
+  geores::cli::add_eval(app, exit_code);
+  geores::cli::add_predict(app, exit_code);
   geores::cli::add_verify(app, exit_code);
+  geores::cli::add_spectrum(app, exit_code);
+  geores::cli::add_spectral_gap(app, exit_code);
   try {
     if (argc > 1 && argv[1][0] != '-') require_known_command(app, argv[1]);
     app.parse(argc, argv);

@@ -165,7 +165,8 @@ void print_table(const Prediction& p, const std::string& title) {
   const auto& t = p.summary;
   row(fmt::format("fraction below {:g}", p.options.near_zero), t.near_zero, none,
       [](const Comparison& c) { return c.summary.near_zero; });
-  row("5 % quantile", t.low, none, [](const Comparison& c) { return c.summary.low; });
+  row(t.low == 0 ? "5 % quantile (0: < 1e-4)" : "5 % quantile", t.low, none,
+      [](const Comparison& c) { return c.summary.low; });
   row("95 % quantile", t.high, none, [](const Comparison& c) { return c.summary.high; });
   row("condition 95 % / 5 %", t.condition(), none,
       [](const Comparison& c) { return c.summary.condition(); });

@@ -11,7 +11,9 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/geores)
 install(TARGETS ${libraries} geores_all EXPORT geores_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS geores RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY geores DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY geores DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+        PATTERN "testing.h" EXCLUDE PATTERN "gradient_check.h" EXCLUDE
+        PATTERN "finite_difference.h" EXCLUDE PATTERN "for_sizes.h" EXCLUDE)
 install(EXPORT geores_targets NAMESPACE geores:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/geores_config.cmake.in
                               ${CMAKE_CURRENT_BINARY_DIR}/georesConfig.cmake

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -98,10 +97,7 @@ TEST_P(PaperData, TrivialBaselinesAreThePapersNumbers) {
   for (const auto& [name, mse] : baselines) {
     const auto wanted = expected.at(names.contains(name) ? names.at(name) : name).get<double>();
     // Below 1e-12 there is only the rounding of the states to float32.
-    EXPECT_NEAR(mse, wanted, wanted < 1e-12 ? 0.01 * wanted : 1e-6 * wanted) << name;
-    RecordProperty(name, fmt::format("{}", mse));
-    std::cout << fmt::format("{:>14} {:>13} {:.16g}  published {:.16g}  relative {:.1e}\n",
-                             GetParam(), name, mse, wanted, std::abs(mse / wanted - 1));
+    EXPECT_NEAR(mse, wanted, wanted < 1e-12 ? 1e-3 * wanted : 1e-9 * wanted) << name;
   }
 }
 

@@ -8,11 +8,21 @@ namespace geores {
 
 using torch::Tensor;
 
+// Keys and values of the positions seen so far, for reading a sequence in pieces.
+struct AttentionCache {
+  Tensor keys, values;  // (B, h, capacity, w/h), the first `length` positions in use
+  int64_t length = 0;
+};
+
 class CausalAttention : public torch::nn::Module {
  public:
   // out_std: the output projection's scale, 0.02/√(2·layers) in a stack.
   CausalAttention(int64_t width, int64_t heads, double out_std);
-  Tensor forward(const Tensor& x);
+
+  // With a cache, x continues the positions in it and is added to it.
+  Tensor forward(const Tensor& x, AttentionCache* cache = nullptr);
+
+  AttentionCache make_cache(int64_t batch, int64_t capacity) const;
 
  private:
   int64_t heads_;

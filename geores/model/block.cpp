@@ -21,11 +21,11 @@ Block::Block(const std::string& connection, const ResidualConfig& config, int64_
   mlp_ = register_module("mlp", std::make_shared<Mlp>(width, out_std));
 }
 
-Tensor Block::forward(Tensor x, Trace& trace) {
+Tensor Block::forward(Tensor x, Trace& trace, AttentionCache* cache) {
   x = attention_residual_->forward(
-      x, [this](const Tensor& h) { return attention_->forward(h); }, trace);
+      x, [&](const Tensor& h) { return attention_->forward(h, cache); }, trace);
   return mlp_residual_->forward(
-      x, [this](const Tensor& h) { return mlp_->forward(h); }, trace);
+      x, [&](const Tensor& h) { return mlp_->forward(h); }, trace);
 }
 
 }  // namespace geores

@@ -15,7 +15,11 @@ class Block : public torch::nn::Module {
  public:
   // config.index is the block's number; `layers` scales the initial output projections.
   Block(const std::string& connection, const ResidualConfig& config, int64_t heads, int64_t layers);
-  Tensor forward(Tensor x, Trace& trace);
+  Tensor forward(Tensor x, Trace& trace, AttentionCache* cache = nullptr);
+
+  AttentionCache make_cache(int64_t batch, int64_t capacity) const {
+    return attention_->make_cache(batch, capacity);
+  }
 
   Residual& attention_residual() { return *attention_residual_; }
   Residual& mlp_residual() { return *mlp_residual_; }

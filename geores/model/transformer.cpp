@@ -1,6 +1,7 @@
 #include "geores/model/transformer.h"
 
 #include "geores/base/error.h"
+#include "geores/model/recompute.h"
 
 namespace geores {
 
@@ -77,19 +78,25 @@ Tensor Transformer::embed(const Tensor& x) const {
   return torch::embedding(embedding_, x);
 }
 
-Tensor Transformer::initial_state(const Tensor& x) const {
+Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
   const auto embedded = embed(x);
-  const auto length = x.size(1);
-  require(length <= config_.context, "transformer",
-          "a sequence of {} is longer than the model's context of {}", length, config_.context);
-  return to_state(traits(), embedded + positions_.slice(0, 0, length));
+  const auto end = position + x.size(1);
+  require(end <= config_.context, "transformer",
+          "a sequence of {} is longer than the model's context of {}", end, config_.context);
+  return to_state(traits(), embedded + positions_.slice(0, position, end));
+}
+
+Tensor Transformer::outputs(const Tensor& state) const {
+  const auto features = final_norm_->forward(from_state(traits(), state));
+  return config_.input == "continuous" ? torch::linear(features, output_->weight, output_->bias)
+                                       : torch::linear(features, embedding_);
 }
 
 Tensor Transformer::forward(const Tensor& x, Trace& trace) {
   auto state = initial_state(x);
-  for (const auto& block : blocks_) state = block->forward(state, trace);
-  const auto features = final_norm_->forward(from_state(traits(), state));
-  return config_.input == "continuous" ? output_(features) : torch::linear(features, embedding_);
+  for (const auto& block : blocks_)
+    state = recompute_ ? forward_recomputed(block, state, trace) : block->forward(state, trace);
+  return outputs(state);
 }
 
 int64_t parameter_count(const torch::nn::Module& module) {

@@ -41,12 +41,17 @@ class Transformer : public torch::nn::Module {
   // x: (B, T, input_width) floating, or (B, T) int64 ids.
   Tensor forward(const Tensor& x, Trace& trace);
 
-  // The state that enters the first block: embedding, positions, to_state.
-  Tensor initial_state(const Tensor& x) const;
+  // Forward in its two ends: the state that enters the first block when x begins at `position`, and
+  // what the last block's state says.
+  Tensor initial_state(const Tensor& x, int64_t position = 0) const;
+  Tensor outputs(const Tensor& state) const;
 
   const TransformerConfig& config() const { return config_; }
   const Traits& traits() const;
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
+
+  // Trades a second forward pass for the memory of all but the block inputs; see recompute.h.
+  void set_recompute(bool recompute) { recompute_ = recompute; }
 
   // In the order in which a token meets them: attention and MLP connection of each block.
   std::vector<Residual*> residuals() const;
@@ -55,6 +60,7 @@ class Transformer : public torch::nn::Module {
   Tensor embed(const Tensor& x) const;
 
   TransformerConfig config_;
+  bool recompute_ = false;
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
   Tensor embedding_;                                    // tokens (vocabulary, width), also the head
   Tensor positions_;                                    // (context, width)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
+#include "geores/model/streamer.h"
 #include "geores/ops/state_file.h"
 
 namespace geores {
@@ -107,6 +108,55 @@ TEST(Transformer, GateLossIsSummedOverAllOperators) {
   model.forward(torch::randn({2, 7, 5}), trace);
   EXPECT_NEAR(trace.loss().item<double>(), 4 * 0.1,
               1e-6);  // γ = ½: 4γ(1 − γ) = 1, 2L = 4 operators
+}
+
+TEST(Transformer, RecomputedBlocksGiveTheSameGradientsBitForBit) {
+  const auto x = torch::randn({2, 7, 5});
+  const auto cotangent = torch::randn({2, 7, 5});
+  for (const auto& connection : connections()) {
+    torch::manual_seed(3);
+    Transformer model(small(connection.name));
+    const auto gradients = [&](bool recompute) {
+      model.set_recompute(recompute);
+      model.zero_grad();
+      Trace trace;
+      auto loss = (model.forward(x, trace) * cotangent).sum();
+      if (trace.loss().defined()) loss = loss + trace.loss();
+      loss.backward();
+      std::vector<Tensor> all = {loss.detach()};
+      for (const auto& parameter : model.parameters()) all.push_back(parameter.grad().clone());
+      return all;
+    };
+    const auto plain = gradients(false), recomputed = gradients(true);
+    for (size_t i = 0; i < plain.size(); ++i)
+      EXPECT_TRUE(torch::equal(plain[i], recomputed[i])) << connection.name << " tensor " << i;
+  }
+}
+
+TEST(Streamer, GivesWhatTheWholeSequenceGives) {
+  for (const auto& connection : connections())
+    for (const auto& options : connection.variants)
+      for (const auto* input : {"continuous", "tokens"}) {
+        torch::manual_seed(5);
+        auto config = small(connection.name, input);
+        config.options = options;
+        Transformer model(config);
+        model.to(torch::kFloat64);
+        if (!model.traits().causal) {
+          EXPECT_THROW(Streamer{model}, Error);
+          continue;
+        }
+        const auto x = std::string(input) == "tokens" ? torch::randint(11, {2, 9}, torch::kInt64)
+                                                      : torch::randn({2, 9, 5}, torch::kFloat64);
+        Trace trace;
+        const auto whole = model.forward(x, trace);
+        Streamer stream(model, 2);
+        for (int64_t t = 0; t < 9; ++t)
+          EXPECT_LT((stream.step(x.select(1, t)) - whole.select(1, t)).abs().max().item<double>(),
+                    1e-12)
+              << connection.name << options << " at " << t;
+        EXPECT_THROW(stream.step(x.select(1, 0)), Error);  // beyond the context
+      }
 }
 
 TEST(Transformer, StateSurvivesTheFile) {

@@ -16,14 +16,21 @@ Tensor divide_or_zero(const Tensor& a, const Tensor& b) {
 
 Tensor outer_product(const Tensor& a, const Tensor& b) { return a.unsqueeze(-1) * b.unsqueeze(-2); }
 
-Tensor closed_form(const Tensor& u, const Tensor& v, const Tensor& beta) {
+// The plane of a rotation and half of its angle: M = ω (e₁e₂ᵀ − e₂e₁ᵀ) with orthonormal e₁, e₂.
+struct Plane {
+  Tensor e1, e2;          // (..., n); zero where u and v span no plane
+  Tensor cosine_squared;  // 1/(1 + ω²)           (..., 1)
+  Tensor sine_squared;    // ω²/(1 + ω²)
+  Tensor sine_cosine;     // ω/(1 + ω²)
+};
+
+Plane plane_of(const Tensor& u, const Tensor& v, const Tensor& beta) {
   // Lengths are taken after scaling by the largest entry, so that squares neither overflow nor
   // vanish.
   const auto u_scale = u.abs().amax(-1, true);
   const auto v_scale = v.abs().amax(-1, true);
   const auto u_scaled = divide_or_zero(u, u_scale);
   const auto v_scaled = divide_or_zero(v, v_scale);
-
   const auto e1 = divide_or_zero(u_scaled, inner_product(u_scaled, u_scaled).sqrt());
 
   // The part of v across e1 as −A e1: the entries of A are differences of products, which vanish
@@ -36,39 +43,78 @@ Tensor closed_form(const Tensor& u, const Tensor& v, const Tensor& beta) {
   const auto e2 = divide_or_zero(cleaned, inner_product(cleaned, cleaned).sqrt());
   const auto omega = 0.5 * beta * area * u_scale * v_scale;
 
-  // sin and 1 − cos of the angle, in ω or in 1/ω, whichever is at most 1.
+  // In ω or in 1/ω, whichever is at most 1.
   const auto large = omega.abs() > 1;
   const auto ones = torch::ones_like(omega);
-  const auto small_ratio = torch::where(large, ones / torch::where(large, omega, ones), omega);
-  const auto square = small_ratio * small_ratio;
-  const auto sine = 2 * small_ratio / (1 + square);
-  const auto versine = torch::where(large, 2 / (1 + square), 2 * square / (1 + square));
+  const auto ratio = torch::where(large, ones / torch::where(large, omega, ones), omega);
+  const auto square = ratio * ratio;
+  const auto smaller = square / (1 + square), greater = 1 / (1 + square);
+  return {.e1 = e1,
+          .e2 = e2,
+          .cosine_squared = torch::where(large, smaller, greater),
+          .sine_squared = torch::where(large, greater, smaller),
+          .sine_cosine = ratio / (1 + square)};
+}
 
-  return identity_like(u, u.size(-1)) -
-         versine.unsqueeze(-1) * (outer_product(e1, e1) + outer_product(e2, e2)) -
-         sine.unsqueeze(-1) * (outer_product(e1, e2) - outer_product(e2, e1));
+Tensor rotation_of(const Plane& p) {
+  return identity_like(p.e1, p.e1.size(-1)) -
+         2 * p.sine_squared.unsqueeze(-1) *
+             (outer_product(p.e1, p.e1) + outer_product(p.e2, p.e2)) -
+         2 * p.sine_cosine.unsqueeze(-1) * (outer_product(p.e1, p.e2) - outer_product(p.e2, p.e1));
+}
+
+// (I + M)⁻¹ x, or (I − M)⁻¹ x = its transpose. Written out in the plane: computed as (I + Q)/2, a
+// rotation by almost π would leave nothing but rounding there.
+Tensor in_plane(const Plane& p, const Tensor& x, bool transposed) {
+  const auto along1 = inner_product(p.e1, x), along2 = inner_product(p.e2, x);
+  const auto sine = transposed ? -p.sine_cosine : p.sine_cosine;
+  return (p.cosine_squared * along1 - sine * along2) * p.e1 +
+         (sine * along1 + p.cosine_squared * along2) * p.e2;
+}
+
+Tensor resolvent(const Plane& p, const Tensor& x, bool transposed) {
+  const auto along1 = inner_product(p.e1, x), along2 = inner_product(p.e2, x);
+  return x - along1 * p.e1 - along2 * p.e2 + in_plane(p, x, transposed);
+}
+
+// The same for u and v, which lie in the plane wherever there is one.
+Tensor resolvent_of_generator(const Plane& p, const Tensor& x, bool transposed) {
+  const auto spans = p.e2.abs().amax(-1, true) > 0;
+  return torch::where(spans, in_plane(p, x, transposed), x);
+}
+
+Tensor times(const Tensor& matrix, const Tensor& x) {
+  return matrix.matmul(x.unsqueeze(-1)).squeeze(-1);
 }
 
 class CayleyRotation : public torch::autograd::Function<CayleyRotation> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& u, const Tensor& v,
                         const Tensor& beta) {
-    const auto q = closed_form(u, v, beta);
-    context->save_for_backward({u, v, beta, q});
-    return q;
+    const auto p = plane_of(u, v, beta);
+    context->save_for_backward(
+        {u, v, beta, p.e1, p.e2, p.cosine_squared, p.sine_squared, p.sine_cosine});
+    return rotation_of(p);
   }
 
-  // dL/dM = −½ (I+Q)ᵀ S (I+Q)ᵀ, then the chain through M = (β/2)(u vᵀ − v uᵀ).
+  // With R = (I + M)⁻¹ and S = dL/dQ: dL/dM = −2 RᵀSRᵀ, then the chain through
+  // M = (β/2)(u vᵀ − v uᵀ). Only products with u and v are needed.
   static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
                                                torch::autograd::tensor_list gradients) {
     const auto saved = context->get_saved_variables();
-    const auto &u = saved[0], &v = saved[1], &beta = saved[2], &q = saved[3];
-    const auto resolvent = (identity_like(q, q.size(-1)) + q).transpose(-1, -2);
-    const auto dm = -0.5 * resolvent.matmul(gradients[0]).matmul(resolvent);
-    const auto twist = skew(dm);  // dm − dmᵀ
-    const auto twist_v = twist.matmul(v.unsqueeze(-1)).squeeze(-1);
-    const auto twist_u = twist.matmul(u.unsqueeze(-1)).squeeze(-1);
-    return {0.5 * beta * twist_v, -0.5 * beta * twist_u, 0.5 * inner_product(u, twist_v)};
+    const auto &u = saved[0], &v = saved[1], &beta = saved[2];
+    const Plane p{saved[3], saved[4], saved[5], saved[6], saved[7]};
+    const auto& s = gradients[0];
+    const auto s_transposed = s.transpose(-1, -2);
+    const auto forward_v = times(s, resolvent_of_generator(p, v, true));               // S Rᵀ v
+    const auto backward_v = times(s_transposed, resolvent_of_generator(p, v, false));  // Sᵀ R v
+    const auto forward_u = times(s, resolvent_of_generator(p, u, true));
+    const auto backward_u = times(s_transposed, resolvent_of_generator(p, u, false));
+    const auto du = resolvent(p, backward_v, false) - resolvent(p, forward_v, true);
+    const auto dv = resolvent(p, forward_u, true) - resolvent(p, backward_u, false);
+    const auto dbeta = inner_product(resolvent_of_generator(p, u, true), backward_v) -
+                       inner_product(resolvent_of_generator(p, u, false), forward_v);
+    return {beta * du, beta * dv, dbeta};
   }
 };
 

@@ -100,6 +100,24 @@ TEST(CayleyRotation, GradientEqualsFiniteDifferencesAlsoWhereThePlaneDegenerates
   }
 }
 
+// Close to a half turn nothing of (I + Q)/2 is left in the plane but rounding: there the gradient
+// in float32 must still follow the one in float64.
+TEST(CayleyRotation, Float32GradientHoldsCloseToAHalfTurn) {
+  torch::manual_seed(9);
+  const auto cotangent = torch::randn({200, 4, 4}, torch::kFloat64);
+  const auto u0 = torch::randn({200, 4}), v0 = torch::randn({200, 4});
+  const auto gradients = [&](torch::ScalarType dtype) {
+    auto u = u0.to(dtype).requires_grad_(true), v = v0.to(dtype).requires_grad_(true);
+    auto beta = torch::full({200, 1}, 1e4, dtype).requires_grad_(true);
+    (cayley_rotation(u, v, beta) * cotangent.to(dtype)).sum().backward();
+    return torch::cat({u.grad(), v.grad(), 1e4 * beta.grad()}, -1).to(torch::kFloat64);
+  };
+  const auto wide = gradients(torch::kFloat64), narrow = gradients(torch::kFloat32);
+  const auto error = (narrow - wide).norm(2, -1) / wide.norm(2, -1);
+  EXPECT_LT(error.max().item<double>(), 1e-2);
+  EXPECT_LT(error.median().item<double>(), 1e-5);
+}
+
 TEST(CayleySolve, GradientEqualsFiniteDifferences) {
   torch::manual_seed(5);
   auto w = torch::randn({3, 5, 5}, torch::kFloat64).requires_grad_(true);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "geores/base/error.h"
+#include "geores/base/npy.h"
 
 namespace geores {
 namespace {
@@ -19,6 +20,17 @@ constexpr DtypePair kDtypes[] = {{Dtype::f64, torch::kFloat64}, {Dtype::f32, tor
                                  {Dtype::i64, torch::kInt64},   {Dtype::i32, torch::kInt32},
                                  {Dtype::i16, torch::kInt16},   {Dtype::i8, torch::kInt8},
                                  {Dtype::u8, torch::kUInt8},    {Dtype::boolean, torch::kBool}};
+
+Dtype file_dtype(const Tensor& tensor, const std::string& name) {
+  for (const auto& pair : kDtypes)
+    if (pair.tensor == tensor.scalar_type()) return pair.file;
+  fail("tensor", "'{}' has a type that no file here can hold: {}", name,
+       torch::toString(tensor.scalar_type()));
+}
+
+std::span<const std::byte> bytes_of(const Tensor& contiguous) {
+  return {static_cast<const std::byte*>(contiguous.data_ptr()), contiguous.nbytes()};
+}
 
 std::map<std::string, Tensor> named_state(const torch::nn::Module& module) {
   std::map<std::string, Tensor> state;
@@ -39,15 +51,22 @@ Tensor to_tensor(const TensorView& view) {
   fail("tensor", "no tensor type for dtype {}", static_cast<int>(view.dtype));
 }
 
+Tensor load_npy_tensor(const std::filesystem::path& path) {
+  const auto array = load_npy(path);
+  return to_tensor({.dtype = array.dtype, .shape = array.shape, .bytes = array.bytes});
+}
+
+void save_npy_tensor(const std::filesystem::path& path, const Tensor& tensor) {
+  const auto plain = tensor.detach().to(torch::kCPU).contiguous();
+  const auto bytes = bytes_of(plain);
+  save_npy(path, {.dtype = file_dtype(plain, path.string()),
+                  .shape = plain.sizes().vec(),
+                  .bytes = {bytes.begin(), bytes.end()}});
+}
+
 void add_tensor(SafetensorsWriter& writer, const std::string& name, const Tensor& tensor) {
   const auto plain = tensor.detach().to(torch::kCPU).contiguous();
-  for (const auto& pair : kDtypes) {
-    if (pair.tensor != plain.scalar_type()) continue;
-    writer.add(name, pair.file, plain.sizes().vec(),
-               {static_cast<const std::byte*>(plain.data_ptr()), plain.nbytes()});
-    return;
-  }
-  fail("tensor", "'{}' has a type that safetensors cannot hold", name);
+  writer.add(name, file_dtype(plain, name), plain.sizes().vec(), bytes_of(plain));
 }
 
 void add_state(SafetensorsWriter& writer, const torch::nn::Module& module,

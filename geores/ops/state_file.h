@@ -1,4 +1,5 @@
-// A module's parameters and buffers as safetensors, bit for bit, and single tensors in between.
+// Tensors in files: a module's parameters and buffers as safetensors, bit for bit, and single
+// tensors as .npy.
 #pragma once
 
 #include <torch/torch.h>
@@ -13,6 +14,8 @@ namespace geores {
 using torch::Tensor;
 
 Tensor to_tensor(const TensorView& view);  // a copy on the CPU
+Tensor load_npy_tensor(const std::filesystem::path& path);
+void save_npy_tensor(const std::filesystem::path& path, const Tensor& tensor);
 void add_tensor(SafetensorsWriter& writer, const std::string& name, const Tensor& tensor);
 
 // Names as in named_parameters() and named_buffers(), after `prefix`.

@@ -13,8 +13,8 @@
 #include "geores/model/transformer.h"
 #include "geores/ops/state_file.h"
 #include "geores/reference/names.h"
-#include "geores/train/adamw.h"
 #include "geores/train/schedule.h"
+#include "geores/train/training_step.h"
 
 namespace geores {
 namespace {
@@ -210,7 +210,7 @@ Verification verify_dump(const Safetensors& file, const std::string& file_name) 
   // Forward, and backward of sum(out · cotangent) + aux.
   const std::vector<int64_t> shape = {config.batch, config.length, config.input_width};
   const auto x = dump.read("x", shape), y = dump.read("y", shape);
-  FlatParameters flat(model);
+  TrainingStep training(model, {});
   Trace trace;
   const auto out = model.forward(x, trace);
   const auto aux = loss_or_zero(trace, out);
@@ -245,16 +245,11 @@ Verification verify_dump(const Safetensors& file, const std::string& file_name) 
           fmt::join(train_y.sizes(), ", "));
   const auto steps = train_x.size(0);
   const Schedule schedule{.peak = 1e-3, .floor = 1e-4, .warmup = 3, .total = steps};
-  AdamW optimizer(flat, {});
   std::vector<Tensor> losses, norms;
   for (int64_t step = 0; step < steps; ++step) {
-    optimizer.zero_gradients();
-    Trace step_trace;
-    const auto prediction = model.forward(train_x[step], step_trace);
-    const auto mse = torch::mse_loss(prediction, train_y[step]);
-    (mse + loss_or_zero(step_trace, mse)).backward();
-    losses.push_back(mse.detach());
-    norms.push_back(optimizer.step(schedule.at(step)));
+    const auto done = training.run(train_x[step], train_y[step], schedule.at(step));
+    losses.push_back(done.loss);
+    norms.push_back(done.gradient_norm);
   }
   require(steps >= 1, file_name, "tensor 'train/x' holds no steps");
   compare_one("train/mse", torch::stack(losses), kLimit);

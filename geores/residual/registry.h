@@ -28,6 +28,8 @@ struct Connection {
   std::vector<std::string> silent_at_start = {};
   std::vector<OptionHelp> options = {};
   std::shared_ptr<Residual> (*make)(const ResidualConfig&) = nullptr;
+  // One option from a command line's text, as the JSON value that `make` takes.
+  nlohmann::json (*option_from_text)(const std::string& key, const std::string& text) = nullptr;
 };
 
 // Options of a connection that has none.
@@ -47,6 +49,17 @@ Connection describe_connection(Connection connection) {
     Options options;
     options.fields().read(config.options, name);
     return std::make_shared<Module>(config, options);
+  };
+  connection.option_from_text = [](const std::string& key, const std::string& text) {
+    Options options;
+    const auto known = options.fields();
+    for (const auto& field : known.all())
+      if (field.key == key) {
+        field.set_from_text(text, name);
+        return field.to_json();
+      }
+    known.read({{key, text}}, name);  // refuses the unknown key and names the nearest
+    return nlohmann::json();
   };
   return connection;
 }

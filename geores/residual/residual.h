@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "geores/ops/pool.h"
+
 namespace geores {
 
 using torch::Tensor;
@@ -31,6 +33,10 @@ using Sublayer = std::function<Tensor(const Tensor&)>;
 class Trace {
  public:
   explicit Trace(bool probing = false) : probing_(probing) {}
+
+  // A pass that continues a stream: connections pool through the memory.
+  explicit Trace(StreamMemory& memory) : probing_(false), memory_(&memory) {}
+  StreamMemory* memory() const { return memory_; }
 
   void add_loss(const Tensor& loss) { loss_ = loss_.defined() ? loss_ + loss : loss; }
 
@@ -48,6 +54,7 @@ class Trace {
 
  private:
   bool probing_;
+  StreamMemory* memory_ = nullptr;
   Tensor loss_;
   std::vector<std::pair<std::string, Tensor>> probes_;
 };

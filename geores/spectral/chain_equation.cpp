@@ -131,10 +131,11 @@ Complex ChainEquation::solve(Complex w) {
       unknowns_, convergence_);
   if (!last_.converged) {
     unknowns_.setConstant({0, -1});
-    require(std::isfinite(last_.residual), "spectral",
-            "the chain is singular at s = {:.6g}: a mixer that cannot be inverted needs a branch "
-            "with sigma2 > 0",
-            w.real());
+    require(
+        std::isfinite(last_.residual), "spectral",
+        "the chain is singular at s = {:.6g}, eta = {:.3g}: a mixer that cannot be inverted needs "
+        "a branch with sigma2 > 0, a deep contracting chain a larger s or eta",
+        w.real(), w.imag());
     fail("spectral",
          "the fixed point did not converge at s = {:.6g}, eta = {:.3g}: residual {:.2e} after {} "
          "iterations",

@@ -29,11 +29,7 @@ std::vector<double> spectrum_grid(double edge, double eta) {
   require(std::isfinite(eta) && eta > 0, "spectral", "eta must be finite and > 0, got {}", eta);
   const double end = 1.1 * edge + 5 * eta;
   std::vector<double> grid{0};
-  while (grid.back() < end) {
-    require(grid.size() < 200000, "spectral", "eta {} needs too fine a grid up to s = {:.4g}", eta,
-            end);
-    grid.push_back(grid.back() + std::max(eta / 2, grid.back() / 400));
-  }
+  while (grid.back() < end) grid.push_back(grid.back() + std::max(eta / 2, grid.back() / 400));
   return grid;
 }
 
@@ -97,7 +93,8 @@ double quantile(const Resolvent& resolvent, double q) {
   double hi = 1, at_hi = probability_below(resolvent, hi);
   while (at_hi < q) at_hi = probability_below(resolvent, hi *= 2);
   double lo = hi / 2, at_lo = probability_below(resolvent, lo);
-  while (at_lo >= q && hi > 1e-12) {
+  while (at_lo >= q) {
+    if (lo < 1e-4) return 0;
     hi = lo, at_hi = at_lo;
     at_lo = probability_below(resolvent, lo /= 2);
   }

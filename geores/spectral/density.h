@@ -41,15 +41,16 @@ double l1_distance(const Curve& first, const Curve& second);
 // P(singular value <= s) without blur, to about 1e-5: 23 evaluations.
 double probability_below(const Resolvent& resolvent, double s);
 
-// The s with P(singular value <= s) = q, 0 < q < 1, to 1e-4 of itself; 1e-12 stands for anything
-// less.
+// The s with P(singular value <= s) = q, 0 < q < 1, to 1e-4 of itself; 0 stands for anything below
+// 1e-4, where deep contracting chains run out of digits.
 double quantile(const Resolvent& resolvent, double q);
 
 // E s² and E s⁴ by the contour |w| = radius, which must enclose the support. Exponentially exact in
 // `points`.
 Moments contour_moments(const Resolvent& resolvent, double radius, int points = 64);
 
-// Where the singular values end: the s above which lies less than 1e-5 of them, to 0.2 %.
+// Where the singular values end: the s above which lies less than 1e-5 of them, to 0.2 % (2 % where
+// a point mass stands at the end).
 double support_edge(const Resolvent& resolvent);
 
 }  // namespace geores::spectral

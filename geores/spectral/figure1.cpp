@@ -33,7 +33,8 @@ svg::Figure draw_figure1(const std::vector<Figure1Panel>& panels, const Figure1O
   svg::Figure figure;
   figure.title = "Singular values of a deep residual Jacobian";
   figure.subtitle = fmt::format(
-      "n = {}, p = {}, σ²L = {:g}, η = {:g}, {} samples of J; L1: distance from Monte Carlo",
+      "n = {}, p = {}, σ²L = {:g}, η = {:g}, {} samples of J; all blurred by η; L1: distance from "
+      "Monte Carlo",
       options.streams, options.block, options.sigma2_total, options.eta, options.samples);
   figure.columns = 3;
   for (const auto& panel : panels) {

@@ -11,8 +11,8 @@
 namespace geores::spectral {
 
 struct Convergence {
-  double tolerance = 1e-11;  // max |F(x) − x| / max(1, |x|)
-  double rounding = 1e-9;  // also accepted, once 40 evaluations in a row brought no better residual
+  double tolerance = 1e-11;   // max |F(x) − x| / max(1, |x|)
+  double rounding = 1e-7;     // accepted too, once 40 evaluations in a row bring no better residual
   int max_iterations = 5000;  // evaluations of F
   int memory = 8;             // steps that Anderson mixing sees; 0: damped iteration only
 };

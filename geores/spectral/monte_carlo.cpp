@@ -38,6 +38,21 @@ void draw_layer(const Layer& layer, int block, std::mt19937_64& generator, Eigen
   }
 }
 
+// Decreasing. From JᵀJ (0.5 ms at 100 x 100) where that keeps six digits of the smallest value, by
+// the decomposition of J itself (2.4 ms) where it does not.
+std::vector<double> singular_values_of(const Eigen::MatrixXd& jacobian) {
+  const Eigen::MatrixXd gram = jacobian.transpose() * jacobian;
+  const Eigen::VectorXd squares =
+      Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(gram, Eigen::EigenvaluesOnly).eigenvalues();
+  Eigen::VectorXd values;
+  if (squares[0] > 1e-10 * squares[squares.size() - 1]) {
+    values = squares.cwiseSqrt().reverse();
+  } else {
+    values = Eigen::BDCSVD<Eigen::MatrixXd>(jacobian).singularValues();
+  }
+  return {values.begin(), values.end()};
+}
+
 }  // namespace
 
 std::vector<double> Sample::all() const {
@@ -98,8 +113,7 @@ Sample sample_singular_values(const Chain& chain, const MonteCarlo& how) {
       product.noalias() = y * jacobian;
       jacobian.swap(product);
     }
-    const Eigen::VectorXd values = Eigen::BDCSVD<Eigen::MatrixXd>(jacobian).singularValues();
-    sample.singular_values[i].assign(values.begin(), values.end());
+    sample.singular_values[i] = singular_values_of(jacobian);
   });
   return sample;
 }

@@ -24,19 +24,12 @@ Comparison compare(Sample sample, const Prediction& prediction) {
   return result;
 }
 
-svg::Series histogram(const Sample& sample, double to, const std::string& name,
-                      const std::string& color) {
-  const int bins = 60;
-  svg::Series series{.name = name,
-                     .x = uniform_grid(0, to, bins + 1),
-                     .y = std::vector<double>(bins, 0),
-                     .mark = svg::Mark::Steps,
-                     .color = color};
-  const auto values = sample.all();
-  const double weight = bins / to / static_cast<double>(values.size());
-  for (const double s : values) {
-    const double bin = s / to * bins;
-    if (bin < bins) series.y[static_cast<std::size_t>(bin)] += weight;
+// The sample with the theory's blur, as a filled area: what differs from the theory's line is the
+// L1 distance. (A raw histogram would differ by the blur's tails as well.)
+svg::Series filled(const Curve& curve, const std::string& name, const std::string& color) {
+  svg::Series series{.name = name, .x = curve.s, .y = {}, .mark = svg::Mark::Steps, .color = color};
+  for (std::size_t i = 1; i < curve.s.size(); ++i) {
+    series.y.push_back((curve.rho[i - 1] + curve.rho[i]) / 2);
   }
   return series;
 }
@@ -89,12 +82,10 @@ svg::Panel draw(const Prediction& prediction, const std::string& title) {
   }
   panel.y.to = 1.2 * std::max(bulk, 0.1);
   if (prediction.monte_carlo) {
-    panel.series.push_back(
-        histogram(prediction.monte_carlo->sample, panel.x.to, "Monte Carlo", "#8c8c8c"));
+    panel.series.push_back(filled(prediction.monte_carlo->curve, "Monte Carlo", "#8c8c8c"));
   }
   if (prediction.measured) {
-    panel.series.push_back(
-        histogram(prediction.measured->sample, panel.x.to, "measured on the model", "#009e73"));
+    panel.series.push_back(filled(prediction.measured->curve, "measured on the model", "#009e73"));
   }
   if (!prediction.printed.s.empty()) {
     panel.series.push_back({.name = "theory as printed",
@@ -112,10 +103,12 @@ svg::Panel draw(const Prediction& prediction, const std::string& title) {
   panel.note =
       fmt::format("{:.1f} % below {:g}", 100 * prediction.summary.near_zero, options.near_zero);
   if (prediction.monte_carlo) {
-    panel.note += fmt::format(" · L1 {:.4f}", prediction.monte_carlo->distance);
+    panel.note += fmt::format(" · L1 theory {:.4f}", prediction.monte_carlo->distance);
   }
   if (!prediction.printed.s.empty()) {
     panel.note += fmt::format(" · as printed {:.3f}", prediction.printed_distance);
+  } else if (!prediction.printed_failure.empty()) {
+    panel.note += " · as printed: no solution";
   }
   return panel;
 }

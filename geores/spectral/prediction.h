@@ -24,7 +24,7 @@ struct PredictionOptions {
 // The same figures for theory, Monte Carlo and a measured model.
 struct Summary {
   double near_zero = 0;      // fraction of singular values below options.near_zero
-  double low = 0, high = 0;  // 5 % and 95 % quantiles
+  double low = 0, high = 0;  // 5 % and 95 % quantiles; the theory's are 0 when below 1e-4
   Moments moments;           // E s², E s⁴
   double condition() const { return high / low; }
 };
@@ -54,8 +54,8 @@ struct Prediction {
 
 Prediction predict(const Chain& chain, const PredictionOptions& options);
 
-// Histogram of the sample (filled), theory and printed curve. The vertical axis is cut above the
-// bulk, so that a spike at zero does not flatten it; a note gives the spike's weight.
+// The sample (filled, with the same blur), theory and printed curve. The vertical axis is cut above
+// the bulk, so that a spike at zero does not flatten it; a note gives the spike's weight.
 svg::Panel draw(const Prediction& prediction, const std::string& title);
 
 }  // namespace geores::spectral

@@ -1,7 +1,7 @@
 #include "geores/spectral/spectral_gap.h"
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <random>
 
 #include "geores/base/error.h"
@@ -72,12 +72,11 @@ double choose(int from, int how_many) {
 
 // Seconds that the whole search would take on one thread, from a trial on random subsets.
 double expected_seconds(const SymmetricGroup& group, int generators, double subsets) {
-  using Clock = std::chrono::steady_clock;
   std::mt19937_64 generator(1);
   std::vector<int> order(group.order());
   for (int g = 0; g < group.order(); ++g) order[g] = g;
   Best best;
-  const auto start = Clock::now();
+  const auto start = std::clock();  // processor time: a busy machine does not change the estimate
   double elapsed = 0;
   while (elapsed < 0.05) {
     for (int repeat = 0; repeat < 100; ++repeat) {
@@ -86,7 +85,7 @@ double expected_seconds(const SymmetricGroup& group, int generators, double subs
       }
       best.consider(group, {order.begin(), order.begin() + generators});
     }
-    elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    elapsed = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   }
   return elapsed / static_cast<double>(best.subsets) * subsets;
 }

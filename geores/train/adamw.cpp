@@ -16,7 +16,7 @@ Tensor AdamW::step(double learning_rate) {
   auto &values = parameters_.values(), &gradients = parameters_.gradients();
 
   const auto norm = gradients.norm();
-  gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
+  if (options_.clip > 0) gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
 
   values.slice(0, 0, parameters_.decayed()).mul_(1 - learning_rate * options_.weight_decay);
   first_moment_.lerp_(gradients, 1 - options_.beta1);

@@ -14,7 +14,7 @@ struct AdamWOptions {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.1;
-  double clip = 1.0;
+  double clip = 1.0;  // 0: no clipping
 };
 
 class AdamW {
@@ -26,6 +26,11 @@ class AdamW {
   Tensor step(double learning_rate);
 
   void zero_gradients() { parameters_.gradients().zero_(); }
+
+  // What has to be kept to go on exactly as before.
+  Tensor& first_moment() { return first_moment_; }
+  Tensor& second_moment() { return second_moment_; }
+  int64_t& steps() { return steps_; }
 
  private:
   FlatParameters& parameters_;

@@ -29,7 +29,7 @@ DdlPooled::DdlPooled(const ResidualConfig& config, const DdlPooledOptions& optio
 }
 
 Tensor DdlPooled::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto summary = pooled(x, pool_);  // (B, T', D)
+  const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
   const auto k = normalize(k_->forward(summary));
   const auto beta = 2 * torch::sigmoid(beta_->forward(summary));
   trace.probe("beta", [&] { return beta; });

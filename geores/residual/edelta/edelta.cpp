@@ -88,15 +88,16 @@ Tensor Edelta::reflection(const Tensor& summary) {
   return householder(normalize(k_->forward(summary)));
 }
 
-Tensor Edelta::gate(const Tensor& summary, const Tensor& streams) {
+Tensor Edelta::gate(const Tensor& summary, const Tensor& streams, Trace& trace) {
   auto logit = gate_(summary);
-  if (options_.gate == "entropy") logit = logit * (1 + pooled(stream_entropy(streams), pool_));
+  if (options_.gate == "entropy")
+    logit = logit * (1 + pooled(stream_entropy(streams), pool_, trace.memory()));
   return torch::sigmoid(logit);
 }
 
 Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto streams = split_streams(x, traits_.streams);
-  const auto summary = pooled(x, pool_);  // (B, T', D)
+  const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
 
   Tensor g_operator;
   if (!reflects()) {
@@ -104,7 +105,7 @@ Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   } else if (!rotates()) {
     g_operator = reflection(summary);
   } else {
-    const auto gamma = gate(summary, streams);
+    const auto gamma = gate(summary, streams, trace);
     g_operator = hybrid(rotation(summary, trace), reflection(summary), gamma);
     if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(gamma));
     trace.probe("gamma", [&] { return gamma; });

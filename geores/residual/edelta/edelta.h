@@ -47,7 +47,7 @@ class Edelta final : public Residual {
 
   Tensor rotation(const Tensor& summary, Trace& trace);
   Tensor reflection(const Tensor& summary);
-  Tensor gate(const Tensor& summary, const Tensor& streams);
+  Tensor gate(const Tensor& summary, const Tensor& streams, Trace& trace);
 
   EdeltaOptions options_;
   Pool pool_;

@@ -37,7 +37,7 @@ EdeltaStream::EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptio
 
 Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto n = traits_.streams;
-  const auto summary = generator_norm_->forward(pooled(x, pool_));
+  const auto summary = generator_norm_->forward(pooled(x, pool_, trace.memory()));
   const auto generators = split_generators(generator_->forward(summary), n);
   const auto g_operator = hybrid_operator(generators);
   const auto g = mix_streams(g_operator, split_streams(x, n));  // (B, T, n, d)

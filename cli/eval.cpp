@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "geores/data/baselines.h"
+#include "geores/train/trainer.h"
+
+namespace geores::cli {
+namespace {
+
+struct EvalFlags {
+  std::string run, cache;
+  bool json = false;
+};
+
+void evaluate(const EvalFlags& flags) {
+  const auto run = load_run(flags.run, flags.cache);
+  const auto& data = run.dataset;
+  const auto validation = exact_loss(*run.model, data.validation_x, data.validation_y);
+  const auto training =
+      exact_loss(*run.model, data.train_x.slice(0, 0, 1000), data.train_y.slice(0, 0, 1000));
+  const auto baselines = data.tokens() ? std::vector<Baseline>() : trivial_baselines(data);
+  if (flags.json) {
+    nlohmann::json object = {{"run", flags.run},
+                             {"step", run.step},
+                             {"validation", validation},
+                             {"train", training},
+                             {"baselines", nlohmann::json::object()}};
+    for (const auto& baseline : baselines) object["baselines"][baseline.name] = baseline.mse;
+    fmt::print("{}\n", object.dump(2));
+    return;
+  }
+  fmt::print("{} on {}, weights of step {}\n", run.config.model, run.config.task.task, run.step);
+  fmt::print("{:<34} {:.4e}\n", "validation, whole set", validation);
+  fmt::print("{:<34} {:.4e}\n", "training, first 1000 sequences", training);
+  for (const auto& baseline : baselines)
+    fmt::print("{:<34} {:.4e}{}\n", "no model: " + baseline.name, baseline.mse,
+               baseline.mse < validation ? "  better than the model" : "");
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<EvalFlags>();
+  auto* command = app.add_subcommand(
+      "eval",
+      "Loss of a run's best weights over the whole validation set, beside predictors that need no\n"
+      "model. Example: geores eval --run runs/gyro-edelta");
+  command->add_option("--run", flags->run, "folder of the run")->required();
+  command->add_option("--cache", flags->cache, "folder for generated data");
+  command->add_flag("--json", flags->json, "machine-readable result");
+  command->callback([flags, &exit_code] {
+    evaluate(*flags);
+    exit_code = 0;
+  });
+}
+
+}  // namespace geores::cli

@@ -1,0 +1,44 @@
+#include "geores/model/recompute.h"
+
+namespace geores {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
+ public:
+  // Outputs: the block's, and its auxiliary loss (0 if it has none).
+  static tensor_list forward(AutogradContext* context, const Tensor& x, Block* block) {
+    context->save_for_backward({x});
+    context->saved_data["block"] = reinterpret_cast<int64_t>(block);
+    Trace trace;
+    const auto out = block->forward(x, trace);
+    return {out, trace.loss().defined() ? trace.loss() : torch::zeros({}, x.options())};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    auto* block = reinterpret_cast<Block*>(context->saved_data["block"].toInt());
+    auto x = context->get_saved_variables()[0].detach().requires_grad_(true);
+    torch::AutoGradMode record(true);
+    Trace trace;
+    const auto out = block->forward(x, trace);
+    // Parameters collect their gradients here, as they do in any backward pass.
+    if (trace.loss().defined())
+      torch::autograd::backward({out, trace.loss()}, {gradients[0], gradients[1]});
+    else
+      torch::autograd::backward({out}, {gradients[0]});
+    return {x.grad(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor forward_recomputed(const std::shared_ptr<Block>& block, const Tensor& x, Trace& trace) {
+  if (trace.probing() || !torch::GradMode::is_enabled()) return block->forward(x, trace);
+  const auto outputs = RecomputedBlock::apply(x, block.get());
+  trace.add_loss(outputs[1]);
+  return outputs[0];
+}
+
+}  // namespace geores

@@ -1,0 +1,27 @@
+// metrics.jsonl of a run: one JSON object a line, each with its "step". Lines are appended and
+// handed to the system at once, so a killed process loses none that it wrote.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace geores {
+
+class MetricsLog {
+ public:
+  MetricsLog() = default;  // writes nothing
+
+  // Keeps the lines of steps before `first_step` (a resumed run writes the later ones again) and
+  // drops a last line that was cut short.
+  MetricsLog(const std::string& path, int64_t first_step);
+
+  void write(const nlohmann::json& line);
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
+
+}  // namespace geores

@@ -1,0 +1,274 @@
+#include "geores/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Each vector is the one before it, turned a little: enough to have something to learn.
+Dataset small_dataset() {
+  torch::manual_seed(1);
+  const auto start = torch::randn({24, 1, 4});
+  std::vector<Tensor> states = {start};
+  const auto turn = torch::tensor({{0.8f, -0.6f, 0.0f, 0.0f},
+                                   {0.6f, 0.8f, 0.0f, 0.0f},
+                                   {0.0f, 0.0f, 0.0f, -1.0f},
+                                   {0.0f, 0.0f, 1.0f, 0.0f}});
+  for (int t = 0; t < 6; ++t) states.push_back(states.back().matmul(turn));
+  const auto all = torch::cat(states, 1);
+  Dataset data;
+  data.task = "test";
+  data.train_x = all.slice(0, 0, 16).slice(1, 0, 6).contiguous();
+  data.train_y = all.slice(0, 0, 16).slice(1, 1, 7).contiguous();
+  data.validation_x = all.slice(0, 16).slice(1, 0, 6).contiguous();
+  data.validation_y = all.slice(0, 16).slice(1, 1, 7).contiguous();
+  return data;
+}
+
+TrainConfig small_config(const std::string& model = "edelta") {
+  TrainConfig config;
+  config.model = model;
+  config.layers = 2;
+  config.width = 16;
+  config.heads = 2;
+  config.steps = 30;
+  config.batch = 4;
+  config.warmup = 5;
+  config.eval_interval = 6;
+  config.eval_batches = 2;
+  config.final_eval_batches = 3;
+  config.log_interval = 2;
+  config.checkpoint_interval = 4;
+  return config;
+}
+
+class Training : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() /
+            fmt::format("geores-trainer-{}-{}", getpid(),
+                        testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  std::string folder(const std::string& name) const { return (root_ / name).string(); }
+
+  // metrics.jsonl without the one thing that may differ between equal runs: the speed.
+  std::string metrics(const std::string& name) const {
+    std::istringstream lines(read_text_file(root_ / name / "metrics.jsonl"));
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      auto object = nlohmann::json::parse(line);
+      object.erase("tokens_per_second");
+      text += object.dump() + "\n";
+    }
+    return text;
+  }
+
+  std::vector<std::byte> weights(const std::string& name) const {
+    return read_file(root_ / name / "checkpoint.safetensors");
+  }
+
+  std::string refusal(const TrainConfig& config, const RunFolder& run) const {
+    try {
+      train(config, data_, run);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path root_;
+  Dataset data_ = small_dataset();
+};
+
+struct Interruption {};
+
+TEST_F(Training, InterruptedAndResumedIsBitForBitTheUninterruptedRun) {
+  for (const auto* model : {"edelta", "mhc", "additive"}) {
+    auto config = small_config(model);
+    const std::string whole = std::string("whole-") + model,
+                      broken = std::string("broken-") + model;
+    train(config, data_, {.path = folder(whole)});
+    // Interrupted after the first log line past each of these steps, resumed every time.
+    bool resume = false;
+    for (const int64_t stop : {1, 7, 8, 19, 28}) {
+      Listener listener;
+      listener.progress = [&](const Progress& progress) {
+        if (progress.step > stop) throw Interruption();
+      };
+      EXPECT_THROW(train(config, data_, {.path = folder(broken), .resume = resume}, listener),
+                   Interruption);
+      resume = true;
+    }
+    train(config, data_, {.path = folder(broken), .resume = true});
+    EXPECT_EQ(weights(whole), weights(broken)) << model;
+    EXPECT_EQ(metrics(whole), metrics(broken)) << model;
+    EXPECT_EQ(read_file(root_ / whole / "best.safetensors"),
+              read_file(root_ / broken / "best.safetensors"));
+  }
+}
+
+TEST_F(Training, GrassmannStateIsResumedToo) {
+  auto config = small_config("jpmhc");
+  config.options = {{"mixer", "grassmann"}};
+  train(config, data_, {.path = folder("whole")});
+  Listener listener;
+  listener.progress = [&](const Progress& progress) {
+    if (progress.step > 17) throw Interruption();
+  };
+  EXPECT_THROW(train(config, data_, {.path = folder("broken")}, listener), Interruption);
+  train(config, data_, {.path = folder("broken"), .resume = true});
+  EXPECT_EQ(weights("whole"), weights("broken"));
+}
+
+TEST_F(Training, BatchesDoNotDependOnHowOftenOneEvaluates) {
+  auto config = small_config();
+  train(config, data_, {.path = folder("often")});
+  config.eval_interval = 30;
+  config.eval_batches = 5;
+  train(config, data_, {.path = folder("seldom")});
+  const auto losses = [&](const std::string& name) {
+    std::vector<double> all;
+    std::istringstream lines(metrics(name));
+    for (std::string line; std::getline(lines, line);)
+      if (const auto object = nlohmann::json::parse(line); object.contains("loss"))
+        all.push_back(object["loss"]);
+    return all;
+  };
+  EXPECT_EQ(losses("often"), losses("seldom"));
+}
+
+TEST_F(Training, LearnsAndReportsWhatItMeasured) {
+  auto config = small_config("additive");
+  config.steps = 150;
+  const auto result = train(config, data_, {.path = folder("run")});
+  EXPECT_EQ(result.steps, 150);
+  EXPECT_FALSE(result.diverged);
+  EXPECT_LT(result.exact_validation, 0.5 * data_.validation_y.square().mean().item<double>());
+  const auto json = nlohmann::json::parse(read_text_file(root_ / "run" / "result.json"));
+  EXPECT_EQ(json["best_validation"].get<double>(), result.best_validation);
+
+  auto loaded = std::make_shared<Transformer>(model_config(config, data_));
+  EXPECT_EQ(result.parameters, parameter_count(*loaded));
+}
+
+TEST_F(Training, MemoryOnlyRunGivesTheSameNumbers) {
+  const auto config = small_config();
+  const auto with_files = train(config, data_, {.path = folder("run")});
+  const auto without = train(config, data_, {});
+  EXPECT_EQ(with_files.best_validation, without.best_validation);
+  EXPECT_EQ(with_files.exact_best, without.exact_best);
+}
+
+TEST_F(Training, AccumulationAndRecomputationChangeNothingButRounding) {
+  auto config = small_config();
+  config.steps = 12;
+  const auto plain = train(config, data_, {});
+  config.checkpoint_blocks = true;
+  EXPECT_EQ(train(config, data_, {}).exact_validation, plain.exact_validation);
+  config.accumulate = 2;
+  // The gate loss is a mean over the batch, so two halves average to the same.
+  EXPECT_NEAR(train(config, data_, {}).exact_validation, plain.exact_validation,
+              1e-4 * plain.exact_validation);
+  config.accumulate = 3;
+  EXPECT_EQ(refusal(config, {}), "[train] batch 4 is not divisible by accumulate 3");
+}
+
+TEST_F(Training, StopsAtANonFiniteLossAndKeepsTheLastCheckpoint) {
+  auto config = small_config("additive");
+  train(config, data_, {.path = folder("good")});
+  auto poisoned = data_;
+  poisoned.train_y = poisoned.train_y.clone();
+  poisoned.train_y[3].fill_(std::numeric_limits<float>::infinity());
+  std::string notice;
+  Listener listener;
+  listener.notice = [&](const std::string& text) { notice = text; };
+  const auto result = train(config, poisoned, {.path = folder("bad")}, listener);
+  EXPECT_TRUE(result.diverged);
+  EXPECT_LT(result.steps, config.steps);
+  EXPECT_NE(notice.find("stopped"), std::string::npos) << notice;
+  const auto json = nlohmann::json::parse(read_text_file(root_ / "bad" / "result.json"));
+  EXPECT_TRUE(json["diverged"].get<bool>());
+  EXPECT_TRUE(json["final_validation"].is_null());
+}
+
+TEST_F(Training, DamagedCheckpointFallsBackToTheOneBeforeAndSaysSo) {
+  const auto config = small_config();
+  train(config, data_, {.path = folder("whole")});
+  Listener stop;
+  stop.progress = [&](const Progress& progress) {
+    if (progress.step > 21) throw Interruption();
+  };
+  EXPECT_THROW(train(config, data_, {.path = folder("cut")}, stop), Interruption);
+  const auto newest = root_ / "cut" / "checkpoint.safetensors";
+  fs::resize_file(newest, fs::file_size(newest) / 2);
+
+  std::string notice;
+  Listener listener;
+  listener.notice = [&](const std::string& text) { notice = text; };
+  train(config, data_, {.path = folder("cut"), .resume = true}, listener);
+  EXPECT_NE(notice.find("continuing from the checkpoint before it, at step 16"), std::string::npos)
+      << notice;
+  EXPECT_EQ(weights("whole"), weights("cut"));
+  EXPECT_EQ(metrics("whole"), metrics("cut"));
+}
+
+TEST_F(Training, RefusesToMixRuns) {
+  auto config = small_config("additive");
+  config.steps = 4;
+  train(config, data_, {.path = folder("run")});
+  const auto before = weights("run");
+  EXPECT_EQ(
+      refusal(config, {.path = folder("run")}),
+      fmt::format("[train] {} already holds a run; continue it with --resume or replace it with "
+                  "--overwrite",
+                  folder("run")));
+  config.lr = 2e-3;
+  EXPECT_EQ(refusal(config, {.path = folder("run"), .resume = true}),
+            fmt::format("[train] cannot resume {} with another 'lr': the run has 0.001, asked for "
+                        "0.002",
+                        folder("run")));
+  EXPECT_EQ(weights("run"), before);
+  EXPECT_EQ(refusal(config, {.path = folder("none"), .resume = true}),
+            fmt::format("[train] {} holds no run to resume", folder("none")));
+  train(config, data_, {.path = folder("run"), .overwrite = true});
+  EXPECT_NE(weights("run"), before);
+}
+
+TEST(TrainConfig, ReadsFlatKeysOfTheRunAndOfTheConnection) {
+  TrainConfig config;
+  config.read({{"model", "edelta"}, {"lr", 0.5}, {"gate_bias", 0.25}, {"task", "stability"}},
+              "test");
+  EXPECT_EQ(config.lr, 0.5);
+  EXPECT_EQ(config.task.task, "stability");
+  EXPECT_EQ(config.options["gate_bias"], 0.25);
+  TrainConfig again;
+  again.read(config.write(), "test");
+  EXPECT_EQ(again.write(), config.write());
+
+  const auto refused = [](const nlohmann::json& object) -> std::string {
+    try {
+      TrainConfig().read(object, "run.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(refused({{"gatebias", 1.0}}),
+            "[run.json] unknown key 'gatebias' for model edelta, did you mean 'gate_bias'?");
+  EXPECT_EQ(refused({{"model", "mgt"}, {"stpes", 5}}),
+            "[run.json] unknown key 'stpes' for model mgt, did you mean 'steps'?");
+  EXPECT_EQ(refused(nlohmann::json::array()),
+            "[run.json] a configuration is a JSON object, got array");
+}
+
+}  // namespace
+}  // namespace geores

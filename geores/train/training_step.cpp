@@ -1,0 +1,51 @@
+#include "geores/train/training_step.h"
+
+#include "geores/base/error.h"
+
+namespace geores {
+namespace {
+
+std::vector<Tensor> manifold_parameters(const Transformer& model) {
+  std::vector<Tensor> all;
+  for (const auto* residual : model.residuals())
+    for (const auto& parameter : residual->manifold_parameters()) all.push_back(parameter);
+  return all;
+}
+
+}  // namespace
+
+Tensor task_loss(const Tensor& prediction, const Tensor& target) {
+  if (target.scalar_type() != torch::kInt64) return torch::mse_loss(prediction, target);
+  return torch::nn::functional::cross_entropy(
+      prediction.flatten(0, 1), target.flatten(),
+      torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1));
+}
+
+TrainingStep::TrainingStep(Transformer& model, const AdamWOptions& options)
+    : model_(model),
+      parameters_(model, manifold_parameters(model)),
+      optimizer_(parameters_, options) {}
+
+StepResult TrainingStep::run(const Tensor& x, const Tensor& y, double learning_rate,
+                             int64_t parts) {
+  require(parts >= 1 && x.size(0) % parts == 0, "train",
+          "a batch of {} cannot be split into {} equal parts", x.size(0), parts);
+  optimizer_.zero_gradients();
+  for (const auto& parameter : manifold_parameters(model_)) parameter.mutable_grad() = Tensor();
+
+  Tensor total;
+  const auto xs = x.chunk(parts), ys = y.chunk(parts);
+  for (size_t i = 0; i < xs.size(); ++i) {
+    Trace trace;
+    const auto loss = task_loss(model_.forward(xs[i], trace), ys[i]);
+    auto objective = trace.loss().defined() ? loss + trace.loss() : loss;
+    (parts == 1 ? objective : objective / parts).backward();
+    const auto share = parts == 1 ? loss.detach() : loss.detach() / parts;
+    total = total.defined() ? total + share : share;
+  }
+  const auto norm = optimizer_.step(learning_rate);
+  for (auto* residual : model_.residuals()) residual->manifold_step();
+  return {.loss = total, .gradient_norm = norm};
+}
+
+}  // namespace geores

@@ -1,0 +1,36 @@
+// One optimiser step of one model: forward, task loss + auxiliary loss, backward, clip, AdamW, and
+// the Riemannian steps of parameters that live on a manifold. The one place where a model is
+// trained: `geores train` and `geores verify` both go through it.
+#pragma once
+
+#include "geores/model/transformer.h"
+#include "geores/train/adamw.h"
+
+namespace geores {
+
+// Mean squared error; for int64 targets, cross entropy over the positions whose target is not −1.
+Tensor task_loss(const Tensor& prediction, const Tensor& target);
+
+struct StepResult {
+  Tensor loss;           // of the task, without the auxiliary one; 0-dimensional, detached
+  Tensor gradient_norm;  // before clipping
+};
+
+class TrainingStep {
+ public:
+  // The model must have its final dtype and device: its parameters move into flat buffers here.
+  TrainingStep(Transformer& model, const AdamWOptions& options);
+
+  // x and y are split into `parts` equal pieces whose gradients are summed.
+  StepResult run(const Tensor& x, const Tensor& y, double learning_rate, int64_t parts = 1);
+
+  FlatParameters& parameters() { return parameters_; }
+  AdamW& optimizer() { return optimizer_; }
+
+ private:
+  Transformer& model_;
+  FlatParameters parameters_;
+  AdamW optimizer_;
+};
+
+}  // namespace geores

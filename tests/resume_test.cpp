@@ -1,0 +1,141 @@
+// A run that is killed at any moment, or whose disk fills, continues as if nothing had happened.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "geores/base/file.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class Resume : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() /
+            fmt::format("geores-resume-{}-{}", getpid(),
+                        testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  static constexpr const char* kRun =
+      "--task gyroscope --train-sequences 40 --validation-sequences 8 --length 17 --model edelta "
+      "--layers 2 --width 16 --heads 2 --batch 8 --steps 700 --warmup 20 --eval-interval 50 "
+      "--eval-batches 2 --final-eval-batches 3 --log-interval 5 --checkpoint-interval 7";
+
+  // Starts the program with its output in a file; `before` runs in the child.
+  template <class Before>
+  pid_t start(const std::string& arguments, Before&& before) const {
+    const auto command =
+        fmt::format("exec {} {} > {} 2>&1", GEORES_PROGRAM, arguments, (root_ / "output").string());
+    const auto child = fork();
+    if (child == 0) {
+      before();
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+    return child;
+  }
+
+  int wait_for(pid_t child) const {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  int run(const std::string& arguments) const {
+    return wait_for(start(arguments, [] {}));
+  }
+
+  std::string output() const { return read_text_file(root_ / "output"); }
+  std::string folder(const std::string& name) const { return (root_ / name).string(); }
+
+  void expect_equal_runs(const std::string& a, const std::string& b) const {
+    for (const auto* file : {"checkpoint.safetensors", "best.safetensors", "config.json"})
+      EXPECT_EQ(read_file(root_ / a / file), read_file(root_ / b / file)) << file;
+    EXPECT_EQ(timeless(a, "metrics.jsonl"), timeless(b, "metrics.jsonl"));
+    EXPECT_EQ(without_time(nlohmann::json::parse(read_text_file(root_ / a / "result.json"))),
+              without_time(nlohmann::json::parse(read_text_file(root_ / b / "result.json"))));
+  }
+
+ private:
+  // Equal runs may differ in their speed alone.
+  static nlohmann::json without_time(nlohmann::json object) {
+    object.erase("tokens_per_second");
+    object.erase("seconds");
+    return object;
+  }
+
+  std::string timeless(const std::string& name, const char* file) const {
+    std::istringstream lines(read_text_file(root_ / name / file));
+    std::string text;
+    for (std::string line; std::getline(lines, line);)
+      text += without_time(nlohmann::json::parse(line)).dump() + "\n";
+    return text;
+  }
+
+ protected:
+  fs::path root_;
+};
+
+TEST_F(Resume, KilledAtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
+  ASSERT_EQ(run(fmt::format("train {} --out {}", kRun, folder("whole"))), 0) << output();
+
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> moment(300, 1100);  // milliseconds; start-up included
+  int kills = 0, finished = 0;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const auto exists = fs::exists(root_ / "killed" / "config.json");
+    const auto arguments = exists ? fmt::format("train --resume {}", folder("killed"))
+                                  : fmt::format("train {} --out {}", kRun, folder("killed"));
+    const auto child = start(arguments, [] {});
+    std::this_thread::sleep_for(moment(random) * 1ms);
+    kill(child, SIGKILL);
+    const auto code = wait_for(child);
+    if (code == -SIGKILL)
+      ++kills;
+    else
+      ++finished;
+    ASSERT_TRUE(code == -SIGKILL || code == 0) << output();
+  }
+  EXPECT_GE(kills, 10) << "the run is too short to be killed; it finished " << finished << " times";
+  ASSERT_EQ(run(fmt::format("train --resume {}", folder("killed"))), 0) << output();
+  expect_equal_runs("whole", "killed");
+}
+
+TEST_F(Resume, AFullDiskLeavesTheLastCheckpointAndSaysSo) {
+  ASSERT_EQ(run(fmt::format("train {} --out {}", kRun, folder("whole"))), 0) << output();
+
+  const auto child = start(fmt::format("train {} --out {}", kRun, folder("full")), [] {});
+  while (!fs::exists(root_ / "full" / "checkpoint.safetensors")) std::this_thread::sleep_for(5ms);
+  kill(child, SIGKILL);
+  wait_for(child);
+
+  // No file may grow beyond 20 kB: the metrics still fit, a checkpoint does not.
+  const auto limited = start(fmt::format("train --resume {}", folder("full")), [] {
+    const rlimit limit{20000, 20000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  });
+  EXPECT_EQ(wait_for(limited), 1) << output();
+  const auto text = output();
+  EXPECT_NE(text.find("cannot be written"), std::string::npos) << text;
+
+  ASSERT_EQ(run(fmt::format("train --resume {}", folder("full"))), 0) << output();
+  expect_equal_runs("whole", "full");
+}
+
+}  // namespace
+}  // namespace geores
