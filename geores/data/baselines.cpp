@@ -29,7 +29,7 @@ Tensor running_mean(const Tensor& x) {
 }
 
 Tensor fit_linear(const Tensor& x, const Tensor& y) {
-  const auto options = torch::TensorOptions().dtype(torch::kFloat64);
+  const auto options = x.options().dtype(torch::kFloat64);
   auto gram = torch::zeros({x.size(2), x.size(2)}, options);
   auto moment = torch::zeros({x.size(2), y.size(2)}, options);
   for_blocks(first_states(x), first_states(y), 8192,
