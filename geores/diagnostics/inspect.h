@@ -1,0 +1,34 @@
+// Measures a model on data: what its residual operators, its states and its Jacobians are like.
+//   const auto inspection = inspect(*run.model, run.dataset.validation_x.slice(0, 0, 8));
+//   fmt::print("{}", inspection.to_table());
+//
+// R_l is the linear map that carries the state past sublayer l (the probe "operator"), so a block
+// does x → R x + branch. Measured are
+//   each R      γ, β, angle; ‖RᵀR − I‖₂, σ_min, σ_max; max |QᵀQ − I| of the probe "rotation" where
+//               there is one, else of R itself if the connection promises an orthogonal R
+//   R_2L … R_1  spectral norm, σ₂, σ_min, row and column sums: of each token's product, and of the
+//               product of the mean operators
+//   states      RMS, effective rank, cosine between streams, after every block
+//   Jacobians   ∂ output state / ∂ input state at one position of the first sequence, by autograd:
+//               of the residual path (every sublayer returns 0; R still depends on the state, and
+//               DDL, whose direction k is the sublayer's output, becomes the identity) and of the
+//               whole stack
+// The model runs in its own dtype, the linear algebra in double. Operators on the width (D × D) are
+// costly: with growing D fewer sequences are used, as the result says.
+#pragma once
+
+#include "geores/diagnostics/inspection.h"
+#include "geores/model/transformer.h"
+
+namespace geores {
+
+struct InspectOptions {
+  int64_t positions = 16;        // per sequence, evenly spread, at which operators are taken apart
+  int64_t jacobian_length = 16;  // Jacobians are taken at the last of the first so many positions
+};
+
+// x: (B, T, input_width) or ids (B, T), moved to the model's device and dtype. Refuses a model
+// whose states are not finite, naming the operator after which they are not.
+Inspection inspect(Transformer& model, const Tensor& x, const InspectOptions& options = {});
+
+}  // namespace geores
