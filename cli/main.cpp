@@ -22,6 +22,7 @@ constexpr const char* kDescription =
                                      train any connection on any task; --resume continues exactly
   geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
   geores predict --run runs/first --input x.npy --output y.npy
+  geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
   geores spectrum --help             what a mixer does to gradients at depth, before any training
   geores spectral-gap --help         generating sets of permutations with the largest gap
   geores verify dump.safetensors     our model against another implementation's dump: forward,
@@ -54,6 +55,7 @@ int main(int argc, char** argv) {
   geores::cli::add_train(app, exit_code);
   geores::cli::add_eval(app, exit_code);
   geores::cli::add_predict(app, exit_code);
+  geores::cli::add_inspect(app, exit_code);
   geores::cli::add_verify(app, exit_code);
   geores::cli::add_spectrum(app, exit_code);
   geores::cli::add_spectral_gap(app, exit_code);
