@@ -33,6 +33,15 @@ std::vector<double> count_from(double first, std::size_t number) {
   return values;
 }
 
+void add_dotted_line(svg::Panel& panel, const std::string& name,
+                     const std::vector<double>& values) {
+  const std::string color = name == "σ_min" ? "#009e73" : "#0072b2";
+  const auto x = count_from(0, values.size());
+  panel.series.push_back({.name = name, .x = x, .y = values, .color = color});
+  panel.series.push_back(
+      {.name = name, .x = x, .y = values, .mark = svg::Mark::Dots, .color = color, .width = 3.0});
+}
+
 // Mean over operators as line and dots, between thin lines for the least and the most.
 template <class Pick>
 void add_spread(svg::Panel& panel, const Inspection& in, const std::string& name, Pick&& pick) {
@@ -57,27 +66,33 @@ void add_spread(svg::Panel& panel, const Inspection& in, const std::string& name
                           .color = "#999999",
                           .width = 1.0,
                           .dash = "2 2"});
-  panel.series.push_back({.name = name, .x = x, .y = mean});
-  panel.series.push_back({.name = name, .x = x, .y = mean, .mark = svg::Mark::Dots, .width = 3.0});
+  add_dotted_line(panel, name, mean);
 }
 
-void add_level(svg::Panel& panel, const Inspection& in, double level) {
-  const auto last = static_cast<double>(std::max<std::size_t>(in.operators.size(), 2) - 1);
+void add_level(svg::Panel& panel, double level) {
   panel.series.push_back({.name = "",
-                          .x = {0, last},
+                          .x = {panel.x.from, panel.x.to},
                           .y = {level, level},
                           .color = "#d55e00",
                           .width = 1.0,
                           .dash = "6 4"});
 }
 
-svg::Panel operator_panel(const std::string& title, const std::string& note,
+// For dots at 0 … number − 1 that should not lie on the frame.
+void leave_room(svg::Axis& axis, std::size_t number) {
+  const auto last = static_cast<double>(number) - 1;
+  axis.from = -0.03 * std::max(last, 1.0);
+  axis.to = last - axis.from;
+}
+
+svg::Panel operator_panel(const Inspection& in, const std::string& title, const std::string& note,
                           const std::string& label) {
   svg::Panel panel;
   panel.title = title;
   panel.note = note;
   panel.x.label = "operator, in order of depth";
   panel.y.label = label;
+  leave_room(panel.x, in.operators.size());
   return panel;
 }
 
@@ -90,31 +105,32 @@ bool any(const Inspection& in, Pick&& pick) {
 void add_operator_panels(svg::Figure& figure, const Inspection& in) {
   const auto gamma = [](const OperatorReport& o) { return o.gamma; };
   if (any(in, gamma)) {
-    auto panel = operator_panel("Gate γ", "1: rotation, 0: reflection, ½ (dashed): singular", "γ");
-    panel.y.from = 0;
-    panel.y.to = 1;
-    add_level(panel, in, 0.5);
+    auto panel =
+        operator_panel(in, "Gate γ", "1: rotation, 0: reflection, ½ (dashed): singular", "γ");
+    panel.y.from = -0.04;
+    panel.y.to = 1.04;
+    add_level(panel, 0.5);
     add_spread(panel, in, "mean over tokens", gamma);
     figure.panels.push_back(std::move(panel));
   }
   const auto beta = [](const OperatorReport& o) { return o.beta; };
   if (any(in, beta)) {
-    auto panel = operator_panel("Strength β", "", "β");
+    auto panel = operator_panel(in, "Strength β", "", "β");
     add_spread(panel, in, "mean over tokens", beta);
     figure.panels.push_back(std::move(panel));
   }
   if (any(in, [](const OperatorReport& o) { return o.sigma_min; })) {
-    auto panel = operator_panel("Smallest and largest singular value of each operator",
+    auto panel = operator_panel(in, "Smallest and largest singular value of each operator",
                                 "1 (dashed): lengths are kept; 0: a direction is lost", "σ");
     panel.y.from = 0;
-    add_level(panel, in, 1);
+    add_level(panel, 1);
     add_spread(panel, in, "σ_min", [](const OperatorReport& o) { return o.sigma_min; });
     add_spread(panel, in, "σ_max", [](const OperatorReport& o) { return o.sigma_max; });
     figure.panels.push_back(std::move(panel));
 
-    auto product = operator_panel("Product of all operators so far",
+    auto product = operator_panel(in, "Product of all operators so far",
                                   "spectral norm: how much a state can be amplified", "‖R_l…R_1‖₂");
-    add_level(product, in, 1);
+    add_level(product, 1);
     add_spread(product, in, "mean over tokens",
                [](const OperatorReport& o) { return o.composite_norm; });
     figure.panels.push_back(std::move(product));
@@ -128,10 +144,8 @@ void add_state_panel(svg::Figure& figure, const std::string& title, const std::s
   panel.note = note;
   panel.x.label = "after block (0: input)";
   panel.y.label = label;
-  const auto x = count_from(0, values.size());
-  panel.series.push_back({.name = "mean over tokens", .x = x, .y = values});
-  panel.series.push_back(
-      {.name = "mean over tokens", .x = x, .y = values, .mark = svg::Mark::Dots, .width = 3.0});
+  leave_room(panel.x, values.size());
+  add_dotted_line(panel, "mean over tokens", values);
   figure.panels.push_back(std::move(panel));
 }
 
@@ -167,17 +181,19 @@ void add_spectrum_panel(svg::Figure& figure, const Inspection& in) {
   panel.x = {.label = "singular value", .scale = svg::Scale::Log};
   panel.y.label = "share";
   panel.y.from = 0;
-  const auto add = [&](const std::string& name, const JacobianSpectrum& spectrum) {
+  const auto add = [&](const std::string& name, const std::string& color,
+                       const JacobianSpectrum& spectrum) {
     std::vector<double> share(kBars, 0.0);
     for (const auto sigma : spectrum.singular_values) {
       const auto place = sigma > 0 ? (std::log10(sigma) - low) / (high - low) * kBars : 0.0;
       share[static_cast<std::size_t>(std::clamp(place, 0.0, kBars - 1.0))] +=
           1.0 / static_cast<double>(spectrum.singular_values.size());
     }
-    panel.series.push_back({.name = name, .x = edges, .y = share, .mark = svg::Mark::Steps});
+    panel.series.push_back(
+        {.name = name, .x = edges, .y = share, .mark = svg::Mark::Steps, .color = color});
   };
-  add("residual path, sublayers silent", in.residual_path);
-  add("whole stack", in.whole_stack);
+  add("residual path, sublayers silent", "#e69f00", in.residual_path);
+  add("whole stack", "#0072b2", in.whole_stack);
   figure.panels.push_back(std::move(panel));
 }
 
@@ -212,6 +228,8 @@ std::string to_page(const Inspection& inspection, const std::string& title) {
   add_state_panels(figure, inspection);
   add_spectrum_panel(figure, inspection);
 
+  auto subtitle = escape(headline(inspection));
+  subtitle.replace(subtitle.find('\n'), 1, "<br>\n");
   std::string warnings, tables;
   for (const auto& warning : inspection.warnings)
     warnings += "<div class=\"warning\">" + escape(warning) + "</div>\n";
@@ -222,7 +240,7 @@ std::string to_page(const Inspection& inspection, const std::string& title) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<p>{2}</p>\n"
       "{3}{4}{5}</body>\n</html>\n",
-      escape(title), kStyle, escape(headline(inspection)), warnings, svg::render(figure), tables);
+      escape(title), kStyle, subtitle, warnings, svg::render(figure), tables);
 }
 
 }  // namespace geores
