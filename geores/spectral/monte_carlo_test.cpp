@@ -108,11 +108,13 @@ TEST(MonteCarlo, WithoutNoiseRepeatsTheSingularValuesOfTheMixer) {
 }
 
 TEST(MonteCarlo, KeepsSmallSingularValues) {
-  // diag(1, 10⁻⁹): through JᵀJ the small one would be lost.
-  const Eigen::MatrixXd mixer = Eigen::Vector2d(1, 1e-9).asDiagonal();
+  // 1 and 10⁻⁹ in turned bases: through JᵀJ the small one would be lost.
+  const Eigen::MatrixXd left = make_mixer("orthogonal", 2, 1),
+                        right = make_mixer("orthogonal", 2, 2);
+  const Eigen::MatrixXd mixer = left * Eigen::Vector2d(1, 1e-9).asDiagonal() * right;
   const auto values = sample_singular_values(make_chain({mixer}, 1, 0), {.samples = 1, .block = 1});
-  EXPECT_NEAR(values.singular_values[0][1], 1e-9, 1e-15);
-  EXPECT_NEAR(values.median_condition(), 1e9, 1e3);
+  EXPECT_NEAR(values.singular_values[0][1], 1e-9, 1e-14);
+  EXPECT_NEAR(values.median_condition(), 1e9, 1e4);
 }
 
 TEST(Sample, CountsAndOrdersItsValues) {
