@@ -35,7 +35,7 @@ std::vector<double> count_from(double first, std::size_t number) {
 
 void add_dotted_line(svg::Panel& panel, const std::string& name,
                      const std::vector<double>& values) {
-  const std::string color = name == "σ_min" ? "#009e73" : "#0072b2";
+  const std::string color = name == "σ_min" ? "#009e73" : name == "σ_max" ? "#cc79a7" : "#0072b2";
   const auto x = count_from(0, values.size());
   panel.series.push_back({.name = name, .x = x, .y = values, .color = color});
   panel.series.push_back(
@@ -130,6 +130,7 @@ void add_operator_panels(svg::Figure& figure, const Inspection& in) {
 
     auto product = operator_panel(in, "Product of all operators so far",
                                   "spectral norm: how much a state can be amplified", "‖R_l…R_1‖₂");
+    product.y.from = 0;
     add_level(product, 1);
     add_spread(product, in, "mean over tokens",
                [](const OperatorReport& o) { return o.composite_norm; });
