@@ -5,6 +5,9 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "geores/base/table.h"
+#include "geores/data/tasks.h"
+#include "geores/experiments/experiment.h"
 #include "geores/model/transformer.h"
 
 namespace geores::cli {
@@ -58,20 +61,45 @@ nlohmann::json to_json(const Entry& entry) {
           {"options", options}};
 }
 
+nlohmann::json tasks_json() {
+  auto array = nlohmann::json::array();
+  for (const auto& task : tasks())
+    array.push_back({{"name", task.name},
+                     {"summary", task.summary},
+                     {"width", task.width},
+                     {"train_sequences", task.defaults.train_sequences},
+                     {"validation_sequences", task.defaults.validation_sequences},
+                     {"length", task.defaults.length}});
+  return array;
+}
+
+nlohmann::json presets_json() {
+  auto array = nlohmann::json::array();
+  for (const auto& preset : presets())
+    array.push_back({{"name", preset.name}, {"label", preset.label}, {"config", preset.config}});
+  return array;
+}
+
 void print_table(const std::vector<Entry>& entries, const ListFlags& flags) {
-  fmt::print("{:<14} {:<7} {:<7} {:<11} {:<14} {:>11} {:>11}  {}\n", "connection", "layout",
-             "causal", "orthogonal", "starts as", "parameters", "model", "");
+  Table table{
+      "", {"connection", "layout", "causal", "orthogonal", "starts as", "parameters", "model"}, {}};
   for (const auto& entry : entries)
-    fmt::print("{:<14} {:<7} {:<7} {:<11} {:<14} {:>11} {:>11}  {}\n", entry.connection.name,
-               to_string(entry.traits.layout), entry.traits.causal ? "yes" : "no",
-               entry.traits.orthogonal ? "yes" : "no", to_string(entry.traits.initial_map),
-               entry.connection_parameters, entry.model_parameters, entry.connection.summary);
+    table.rows.push_back(
+        {entry.connection.name, to_string(entry.traits.layout), entry.traits.causal ? "yes" : "no",
+         entry.traits.orthogonal ? "yes" : "no", to_string(entry.traits.initial_map),
+         fmt::format("{}", entry.connection_parameters),
+         fmt::format("{}", entry.model_parameters)});
   fmt::print(
-      "\nAt the defaults of each connection, width {}, {} streams. model: {} layers, 64 "
-      "positions,\n"
+      "{}\n"
+      "At the defaults of each connection, width {}, {} streams. model: {} layers, 64 positions,\n"
       "vocabulary 1. causal, orthogonal and the start may change with the options:\n"
       "`geores list NAME` shows them.\n",
-      flags.width, flags.streams, flags.layers);
+      to_text(table), flags.width, flags.streams, flags.layers);
+
+  fmt::print("\ntasks (--task)\n");
+  for (const auto& task : tasks()) fmt::print("  {:<15} {}\n", task.name, task.summary);
+  fmt::print("\npresets (--preset): the models of the EΔ paper's tables at their sizes\n");
+  for (const auto& preset : presets()) fmt::print("  {:<15} {}\n", preset.name, preset.label);
 }
 
 void print_details(const Entry& entry) {
@@ -101,10 +129,9 @@ void list(const ListFlags& flags) {
   if (flags.json) {
     auto array = nlohmann::json::array();
     for (const auto& entry : entries) array.push_back(to_json(entry));
-    const nlohmann::json object = {{"layers", flags.layers},
-                                   {"width", flags.width},
-                                   {"streams", flags.streams},
-                                   {"connections", array}};
+    const nlohmann::json object = {{"layers", flags.layers},   {"width", flags.width},
+                                   {"streams", flags.streams}, {"connections", array},
+                                   {"tasks", tasks_json()},    {"presets", presets_json()}};
     fmt::print("{}\n", object.dump(2));
   } else if (flags.connection.empty()) {
     print_table(entries, flags);
@@ -119,7 +146,7 @@ void add_list(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ListFlags>();
   auto* command = app.add_subcommand(
       "list",
-      "Residual connections with their traits and parameter counts.\n"
+      "Residual connections with their traits and parameter counts, tasks and presets.\n"
       "Without a name: a table of all. With a name: that connection and its options.\n"
       "Example: geores list jpmhc --layers 7 --width 512");
   command->add_option("connection", flags->connection, "one connection, in detail");

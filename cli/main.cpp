@@ -23,6 +23,8 @@ constexpr const char* kDescription =
   geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
   geores predict --run runs/first --input x.npy --output y.npy
   geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
+  geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers
+  geores params --target 1787688     how deep each connection may be for so many parameters
   geores spectrum --help             what a mixer does to gradients at depth, before any training
   geores spectral-gap --help         generating sets of permutations with the largest gap
   geores verify dump.safetensors     our model against another implementation's dump: forward,
@@ -52,10 +54,12 @@ int main(int argc, char** argv) {
   });
   int exit_code = 0;
   geores::cli::add_list(app, exit_code);
+  geores::cli::add_params(app, exit_code);
   geores::cli::add_train(app, exit_code);
   geores::cli::add_eval(app, exit_code);
   geores::cli::add_predict(app, exit_code);
   geores::cli::add_inspect(app, exit_code);
+  geores::cli::add_reproduce(app, exit_code);
   geores::cli::add_verify(app, exit_code);
   geores::cli::add_spectrum(app, exit_code);
   geores::cli::add_spectral_gap(app, exit_code);

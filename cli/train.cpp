@@ -9,6 +9,8 @@
 #include "cli/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/nearest.h"
+#include "geores/experiments/experiment.h"
 #include "geores/train/trainer.h"
 
 namespace geores::cli {
@@ -16,12 +18,22 @@ namespace {
 
 struct TrainFlags {
   GivenFlags given;
-  std::string config, out, resume, cache;
+  std::string preset, config, out, resume, cache;
   bool overwrite = false, json = false;
 };
 
-// The configuration: defaults, then the file, then the flags.
+const Arm& find_preset(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& preset : presets()) {
+    if (preset.name == name) return preset;
+    known.push_back(preset.name);
+  }
+  fail("train", "unknown preset '{}'{}", name, did_you_mean(name, known));
+}
+
+// The configuration: defaults, then the preset, then the file, then the flags.
 TrainConfig configuration(const TrainFlags& flags, TrainConfig config) {
+  if (!flags.preset.empty()) config.read(find_preset(flags.preset).config, flags.preset);
   if (!flags.config.empty())
     config.read(parse_json(read_text_file(flags.config), flags.config), flags.config);
   std::set<std::string> own;
@@ -84,6 +96,8 @@ void add_train(CLI::App& app, int& exit_code) {
   command->add_option("--out", flags->out, "folder of the run");
   command->add_option("--resume", flags->resume, "continue the run in this folder");
   command->add_flag("--overwrite", flags->overwrite, "replace the run in --out");
+  command->add_option("--preset", flags->preset,
+                      "a model of the EΔ paper's tables, see `geores list`; flags change it");
   command->add_option("--config", flags->config, "JSON file with the same keys as the flags");
   command->add_option("--cache", flags->cache, "folder for generated data");
   command->add_flag("--json", flags->json, "machine-readable result");

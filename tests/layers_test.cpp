@@ -41,6 +41,9 @@ const std::map<std::string, Layer> kLayers = {
     {"geores/reference",
      {{"geores/base/", "geores/model/", "geores/train/", "geores/ops/"},
       {"torch/", "nlohmann/", "fmt/"}}},
+    {"geores/experiments",
+     {{"geores/base/", "geores/model/", "geores/train/", "geores/data/", "geores/ops/"},
+      {"torch/", "nlohmann/", "ATen/", "fmt/"}}},
     {"cli", {{"geores/", "cli/"}, {"CLI/", "fmt/", "nlohmann/"}}},
     {"tests", {{"geores/"}, {"torch/", "fmt/", "nlohmann/"}}},
 };

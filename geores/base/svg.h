@@ -31,8 +31,8 @@ enum class Mark {
 };
 
 struct Series {
-  std::string name;  // "" keeps it out of the legend
-  std::vector<double> x, y;
+  std::string name = {};  // "" keeps it out of the legend
+  std::vector<double> x = {}, y = {};
   Mark mark = Mark::Line;
   std::string color = {};  // "#rrggbb"; empty: the next of the palette, the same for the same name
   double width = 1.8;
@@ -47,16 +47,16 @@ struct Axis {
 };
 
 struct Panel {
-  std::string title;
-  Axis x, y;
-  std::vector<Series> series;
-  std::string note;  // one small line between title and frame
+  std::string title = {};
+  Axis x = {}, y = {};
+  std::vector<Series> series = {};
+  std::string note = {};  // one small line between title and frame
 };
 
 struct Figure {
-  std::string title;
-  std::string subtitle;  // one smaller line under the title
-  std::vector<Panel> panels;
+  std::string title = {};
+  std::string subtitle = {};  // one smaller line under the title
+  std::vector<Panel> panels = {};
   int columns = 1;
   double panel_width = 360, panel_height = 240;  // with axes and titles, in pixels
 };

@@ -13,31 +13,6 @@
 namespace geores {
 namespace {
 
-std::size_t letters(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-// First column to the left, numbers to the right.
-std::string to_text(const Table& table) {
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < table.heads.size(); ++c) {
-    widths.push_back(letters(table.heads[c]));
-    for (const auto& row : table.rows) widths[c] = std::max(widths[c], letters(row[c]));
-  }
-  const auto line = [&](const std::vector<std::string>& cells) {
-    std::string text;
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      const std::string blanks(widths[c] - letters(cells[c]), ' ');
-      text += c == 0 ? cells[c] + blanks : "  " + blanks + cells[c];
-    }
-    return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  };
-  auto text = line(table.heads);
-  for (const auto& row : table.rows) text += line(row);
-  return text;
-}
-
 nlohmann::json json_of(const CompositeReport& composite);
 nlohmann::json json_of(double value) { return value; }
 nlohmann::json json_of(const Spread& spread) {

@@ -3,29 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "geores/base/document.h"
 #include "geores/base/svg.h"
 #include "geores/diagnostics/inspection.h"
 #include "geores/diagnostics/inspection_tables.h"
 
 namespace geores {
 namespace {
-
-std::string escape(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else if (c == '"')
-      result += "&quot;";
-    else
-      result += c;
-  }
-  return result;
-}
 
 std::vector<double> count_from(double first, std::size_t number) {
   std::vector<double> values(number);
@@ -198,26 +182,6 @@ void add_spectrum_panel(svg::Figure& figure, const Inspection& in) {
   figure.panels.push_back(std::move(panel));
 }
 
-std::string to_html(const Table& table) {
-  auto html = "<p>" + escape(table.explanation) + "</p>\n<table>\n<tr>";
-  for (const auto& head : table.heads) html += "<th>" + escape(head) + "</th>";
-  html += "</tr>\n";
-  for (const auto& row : table.rows) {
-    html += "<tr>";
-    for (const auto& text : row) html += "<td>" + escape(text) + "</td>";
-    html += "</tr>\n";
-  }
-  return html + "</table>\n";
-}
-
-constexpr const char* kStyle =
-    "body{font:15px/1.5 Helvetica,Arial,sans-serif;color:#222;background:#fff;max-width:1060px;"
-    "margin:2em auto;padding:0 1em}h1{font-size:1.5em;margin-bottom:.2em}p{max-width:52em}"
-    ".warning{border-left:4px solid #d55e00;background:#fdf1e8;padding:.5em .8em;margin:.6em 0}"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13px;margin:0 0 1.6em}"
-    "th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}"
-    "th:first-child,td:first-child{text-align:left}svg{max-width:100%;height:auto}";
-
 }  // namespace
 
 std::string to_page(const Inspection& inspection, const std::string& title) {
@@ -229,19 +193,12 @@ std::string to_page(const Inspection& inspection, const std::string& title) {
   add_state_panels(figure, inspection);
   add_spectrum_panel(figure, inspection);
 
-  auto subtitle = escape(headline(inspection));
-  subtitle.replace(subtitle.find('\n'), 1, "<br>\n");
-  std::string warnings, tables;
-  for (const auto& warning : inspection.warnings)
-    warnings += "<div class=\"warning\">" + escape(warning) + "</div>\n";
-  for (const auto& table : tables_of(inspection))
-    tables += "<div class=\"scroll\">\n" + to_html(table) + "</div>\n";
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<p>{2}</p>\n"
-      "{3}{4}{5}</body>\n</html>\n",
-      escape(title), kStyle, subtitle, warnings, svg::render(figure), tables);
+  Document page(title);
+  page.text(headline(inspection));
+  for (const auto& warning : inspection.warnings) page.warning(warning);
+  page.figure("inspection", svg::render(figure), "");
+  for (auto& table : tables_of(inspection)) page.table(std::move(table));
+  return page.to_html();
 }
 
 }  // namespace geores

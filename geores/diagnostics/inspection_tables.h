@@ -5,15 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "geores/base/table.h"
 #include "geores/diagnostics/inspection.h"
 
 namespace geores {
-
-struct Table {
-  std::string explanation;  // what a reader should know, in a sentence or two
-  std::vector<std::string> heads;
-  std::vector<std::vector<std::string>> rows;  // the first cell names the row
-};
 
 std::vector<Table> tables_of(const Inspection& inspection);
 

@@ -8,6 +8,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/data/batch_sampler.h"
+#include "geores/ops/seeding.h"
 #include "geores/ops/state_file.h"
 #include "geores/train/checkpoint.h"
 #include "geores/train/metrics_log.h"
@@ -118,8 +119,8 @@ class Run {
  private:
   static std::shared_ptr<Transformer> make_model(const TrainConfig& config, const Dataset& dataset,
                                                  const torch::Device& device) {
-    torch::manual_seed(static_cast<uint64_t>(config.seed));
-    auto model = std::make_shared<Transformer>(model_config(config, dataset));
+    auto model = with_seed(
+        config.seed, [&] { return std::make_shared<Transformer>(model_config(config, dataset)); });
     model->to(device);
     return model;
   }

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/progress_bar.h"
+#include "geores/experiments/reproduce.h"
+
+namespace geores::cli {
+namespace {
+
+struct ReproduceFlags {
+  ReproduceOptions options;
+  std::string scale = "quick";
+};
+
+void print_summary(const Findings& findings) {
+  for (const auto& one : findings.judgements())
+    fmt::print("{:<9} {}{}\n", one.verdict, one.claim.text,
+               one.measured_ratio == one.measured_ratio
+                   ? fmt::format(" ({:.2f} ×, p = {:.2g})", one.measured_ratio, one.measured.p)
+                   : "");
+}
+
+void run_reproduction(ReproduceFlags flags) {
+  flags.options.scale = scale_from(flags.scale);
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<ProgressBar> bar;
+  std::string current_phase;
+  ReproduceListener listener;
+  listener.progress = [&](const std::string& phase, const JobProgress& progress) {
+    if (phase != current_phase) bar = std::make_unique<ProgressBar>(current_phase = phase);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    bar->show(progress.done, progress.total, elapsed.count(), progress.current);
+  };
+  listener.notice = [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); };
+  const auto findings = reproduce(flags.options, listener);
+  bar.reset();
+  print_summary(findings);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  fmt::print("{} in {:.0f} s\n", (std::filesystem::path(flags.options.out) / "index.html").string(),
+             elapsed.count());
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<ReproduceFlags>();
+  auto& options = flags->options;
+  auto* command = app.add_subcommand(
+      "reproduce",
+      fmt::format(
+          "The EΔ paper's tables and figures, trained again and laid beside the published "
+          "numbers,\n"
+          "with trivial baselines, controls and t-tests. Writes OUT/index.html (opens offline),\n"
+          "OUT/tables.md and OUT/results.json. Killed, it continues with what is missing when\n"
+          "started again with the same --out.\n"
+          "  quick   small models and data, minutes on two cores; not comparable with the paper\n"
+          "  paper   as published: for a GPU, or days on a CPU\n"
+          "Experiments for --only: {}.\n"
+          "Examples:\n"
+          "  geores reproduce --scale quick --out report\n"
+          "  geores reproduce --scale paper --device cuda --precision bf16 --out report-paper\n"
+          "  geores reproduce --only theta reflection --out report-theta",
+          fmt::join(experiment_names(), ", ")));
+  command->add_option("--scale", flags->scale, "quick or paper")->capture_default_str();
+  command->add_option("--out", options.out, "folder of the report")->capture_default_str();
+  command->add_option("--only", options.only, "some experiments instead of all");
+  command->add_option("--jobs", options.jobs, "runs side by side")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  command->add_option("--device", options.hardware.device, "cpu or cuda")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--precision", options.hardware.precision, "fp32 or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+  command->add_option("--cache", options.cache, "folder for generated data");
+  command->callback([flags, &exit_code] {
+    run_reproduction(*flags);
+    exit_code = 0;
+  });
+}
+
+}  // namespace geores::cli

@@ -1,0 +1,86 @@
+#include "geores/experiments/experiment.h"
+
+#include <algorithm>
+
+#include "geores/base/error.h"
+
+namespace geores {
+namespace {
+
+template <class Named>
+const Named& find(const std::vector<Named>& all, const std::string& name, const char* what) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
+  require(found != all.end(), "experiments", "no {} '{}'", what, name);
+  return *found;
+}
+
+// Width to a quarter and depth to a third: the shapes of the comparison stay, the time does not.
+void shrink_model(TrainConfig& config) {
+  config.width = (config.width / 4 + 7) / 8 * 8;
+  config.layers = std::max<int64_t>(1, (config.layers + 1) / 3);
+}
+
+void shrink_data(TaskConfig& task) {
+  task.train_sequences = task.task == "gyroscope" ? 1000 : 500;
+  task.validation_sequences = 200;
+  task.length = 33;
+}
+
+void shorten_training(TrainConfig& config) {
+  config.steps = 300;
+  config.warmup = 30;
+  config.batch = 16;
+  config.eval_interval = config.checkpoint_interval = 30;
+  config.eval_batches = 5;
+  config.final_eval_batches = 10;
+}
+
+uint64_t fnv1a(const std::string& text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211u;
+  return hash;
+}
+
+}  // namespace
+
+const Arm& Experiment::arm(const std::string& wanted) const { return find(arms, wanted, "arm"); }
+const Column& Experiment::column(const std::string& wanted) const {
+  return find(columns, wanted, "column");
+}
+
+std::vector<int64_t> Scale::seeds(const Experiment& experiment) const {
+  std::vector<int64_t> all = {42, 123, 456};  // the paper's
+  if (quick()) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
+  return all;
+}
+
+Scale scale_from(const std::string& name) {
+  require(name == "quick" || name == "paper", "reproduce", "scale must be quick or paper, got '{}'",
+          name);
+  return {name};
+}
+
+TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const Scale& scale,
+                       const Hardware& hardware) {
+  TrainConfig config;
+  auto keys = arm.config;
+  keys.update(column.config);
+  config.read(keys, arm.name);
+  config.seed = seed;
+  config.device = hardware.device;
+  config.precision = hardware.precision;
+  if (scale.quick()) {
+    shrink_model(config);
+    shrink_data(config.task);
+    shorten_training(config);
+  }
+  return config;
+}
+
+std::string run_name(const TrainConfig& config) {
+  return fmt::format("{}-{}-{:08x}-seed{}", config.task.task, config.model,
+                     static_cast<uint32_t>(fnv1a(config.write().dump())), config.seed);
+}
+
+}  // namespace geores

@@ -1,0 +1,159 @@
+#include "geores/experiments/findings.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "geores/base/error.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json number(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+nlohmann::json to_json(const Sample& sample) {
+  if (!sample.known()) return nullptr;
+  return {{"mean", number(sample.mean)},
+          {"deviation", number(sample.deviation)},
+          {"count", sample.count}};
+}
+
+nlohmann::json to_json(const Welch& test) {
+  if (!test.known()) return nullptr;
+  return {{"t", test.t}, {"freedom", test.freedom}, {"p", test.p}};
+}
+
+nlohmann::json to_json(const ExperimentFindings& findings) {
+  const auto& experiment = findings.experiment;
+  auto columns = nlohmann::json::array();
+  for (const auto& column : experiment.columns) {
+    auto arms = nlohmann::json::array();
+    for (const auto& arm : experiment.arms) {
+      const auto& cell = findings.cell(column.name, arm.name);
+      const auto published = arm.published.find(column.name);
+      arms.push_back({{"name", arm.name},
+                      {"label", arm.label},
+                      {"config", arm.config},
+                      {"parameters", cell.parameters},
+                      {"published", published == arm.published.end() ? nlohmann::json()
+                                                                     : to_json(published->second)},
+                      {"best", to_json(sample_of(cell.best))},
+                      {"best_values", cell.best},
+                      {"exact", to_json(sample_of(cell.exact))},
+                      {"exact_values", cell.exact},
+                      {"diverged", cell.diverged},
+                      {"seconds", cell.seconds},
+                      {"runs", cell.runs}});
+    }
+    auto baselines = nlohmann::json::object();
+    for (const auto& baseline : findings.baselines.at(column.name))
+      baselines[baseline.name] = baseline.mse;
+    columns.push_back({{"name", column.name},
+                       {"config", column.config},
+                       {"arms", arms},
+                       {"trivial_baselines", baselines}});
+  }
+  return {{"name", experiment.name}, {"title", experiment.title}, {"columns", columns}};
+}
+
+double ratio_of(const Sample& better, const Sample& worse) {
+  return better.known() && worse.known() ? worse.mean / better.mean : std::nan("");
+}
+
+}  // namespace
+
+std::string verdict(double ratio, const Welch& test) {
+  if (!test.known() || test.p >= 0.05) return "open";
+  return ratio > 1 ? "holds" : "reversed";
+}
+
+const ExperimentFindings* Findings::find(const std::string& name) const {
+  for (const auto& one : experiments)
+    if (one.experiment.name == name) return &one;
+  return nullptr;
+}
+
+std::vector<Judgement> Findings::judgements() const {
+  std::vector<Judgement> all;
+  for (const auto& claim : paper_claims()) {
+    const auto* findings = find(claim.experiment);
+    if (findings == nullptr) continue;
+    const auto published = [&](const std::string& arm) {
+      const auto& known = findings->experiment.arm(arm).published;
+      const auto found = known.find(claim.column);
+      return found == known.end() ? Sample() : found->second;
+    };
+    const auto measured = [&](const std::string& arm) {
+      return sample_of(findings->cell(claim.column, arm).best);
+    };
+    Judgement judgement{claim,
+                        ratio_of(published(claim.better), published(claim.worse)),
+                        ratio_of(measured(claim.better), measured(claim.worse)),
+                        welch_test(published(claim.better), published(claim.worse)),
+                        welch_test(measured(claim.better), measured(claim.worse)),
+                        {}};
+    judgement.verdict = verdict(judgement.measured_ratio, judgement.measured);
+    all.push_back(judgement);
+  }
+  return all;
+}
+
+nlohmann::json Findings::to_json() const {
+  nlohmann::json object = {{"scale", scale.name},
+                           {"comparable_with_published", !scale.quick()},
+                           {"device", hardware.device},
+                           {"precision", hardware.precision},
+                           {"train_seconds", train_seconds},
+                           {"experiments", nlohmann::json::array()},
+                           {"claims", nlohmann::json::array()},
+                           {"reflection", nlohmann::json::object()},
+                           {"norms", norms}};
+  for (const auto& one : experiments) object["experiments"].push_back(geores::to_json(one));
+  for (const auto& one : judgements())
+    object["claims"].push_back({{"claim", one.claim.text},
+                                {"column", one.claim.column},
+                                {"better", one.claim.better},
+                                {"worse", one.claim.worse},
+                                {"published_ratio", number(one.published_ratio)},
+                                {"published_test", geores::to_json(one.published)},
+                                {"measured_ratio", number(one.measured_ratio)},
+                                {"measured_test", geores::to_json(one.measured)},
+                                {"verdict", one.verdict}});
+  for (const auto& [probe, by_samples] : reflection)
+    for (const auto& [samples, results] : by_samples)
+      object["reflection"][probe][std::to_string(samples)] = results;
+  return object;
+}
+
+ExperimentFindings read_findings(const Experiment& experiment, const Scale& scale,
+                                 const Hardware& hardware, const std::string& folder,
+                                 DatasetShelf& shelf) {
+  ExperimentFindings findings{experiment, {}, {}};
+  for (const auto& column : experiment.columns) {
+    for (const auto& arm : experiment.arms) {
+      auto& cell = findings.cells[column.name][arm.name];
+      for (const auto seed : scale.seeds(experiment)) {
+        const auto config = run_config(column, arm, seed, scale, hardware);
+        const auto run = (fs::path(folder) / "runs" / run_name(config)).string();
+        const auto result = read_result(run);
+        cell.runs.push_back(run);
+        cell.parameters = result.at("parameters").get<int64_t>();
+        cell.seconds += result.at("seconds").get<double>();
+        if (result.at("diverged").get<bool>()) {
+          ++cell.diverged;
+          continue;
+        }
+        cell.best.push_back(result.at("best_validation").get<double>());
+        cell.exact.push_back(result.at("exact_best").get<double>());
+      }
+    }
+    const auto any = run_config(column, experiment.arms.front(), 42, scale, hardware);
+    findings.baselines[column.name] = shelf.baselines(any.task);
+  }
+  return findings;
+}
+
+}  // namespace geores

@@ -1,0 +1,68 @@
+// Everything a reproduction measured, read back from its folder: what the report is made from.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "geores/experiments/norms.h"
+#include "geores/experiments/reflection.h"
+#include "geores/experiments/runner.h"
+
+namespace geores {
+
+// One model on one data set, all seeds.
+struct CellFindings {
+  std::vector<double> best = {};   // best evaluation on random batches: what the paper reports
+  std::vector<double> exact;  // the same weights over the whole validation set
+  std::vector<std::string> runs;
+  int diverged = 0;  // runs that stopped at a non-finite loss; not counted above
+  int64_t parameters = 0;
+  double seconds = 0;  // of all seeds together
+};
+
+struct ExperimentFindings {
+  Experiment experiment;
+  std::map<std::string, std::map<std::string, CellFindings>> cells;  // by column, arm
+  std::map<std::string, std::vector<Baseline>> baselines;            // by column
+
+  const CellFindings& cell(const std::string& column, const std::string& arm) const {
+    return cells.at(column).at(arm);
+  }
+};
+
+// A claim of the paper by its published numbers and by ours.
+struct Judgement {
+  Claim claim;
+  double published_ratio, measured_ratio;  // worse / better; NaN where unknown
+  Welch published, measured;
+  std::string verdict;  // "holds", "reversed" or "open"
+};
+
+struct Findings {
+  Scale scale;
+  Hardware hardware;
+  std::string folder;
+  std::vector<ExperimentFindings> experiments = {};
+  // probe name → number of samples → one result of run_reflection per seed
+  std::map<std::string, std::map<int64_t, std::vector<nlohmann::json>>> reflection = {};
+  // arm of the main table → one result of measure_norms per seed
+  std::map<std::string, std::vector<nlohmann::json>> norms = {};
+  int64_t norm_length = 0;   // of the random sequences
+  double train_seconds = 0;  // of all runs, one after the other
+
+  const ExperimentFindings* find(const std::string& experiment) const;
+  std::vector<Judgement> judgements() const;
+  nlohmann::json to_json() const;
+};
+
+// Significant at 5 %, two-sided, or not decided.
+std::string verdict(double ratio, const Welch& test);
+
+// Reads the runs of the experiments in `folder`/runs; all must be finished.
+ExperimentFindings read_findings(const Experiment& experiment, const Scale& scale,
+                                 const Hardware& hardware, const std::string& folder,
+                                 DatasetShelf& shelf);
+
+}  // namespace geores

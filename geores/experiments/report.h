@@ -1,0 +1,15 @@
+// A reproduction as a document: first what holds and what does not, then every table as published
+// beside measured with the trivial predictors in it, then the figures.
+#pragma once
+
+#include "geores/base/document.h"
+#include "geores/experiments/findings.h"
+
+namespace geores {
+
+Document make_report(const Findings& findings);
+
+// "3.78 ± 0.04 e−3"; without a deviation "3.78e−3"; "" if unknown.
+std::string format_sample(const Sample& sample);
+
+}  // namespace geores

@@ -1,0 +1,215 @@
+#include "geores/experiments/reproduce.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/base/nearest.h"
+#include "geores/experiments/report.h"
+#include "geores/train/trainer.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  require(!error, "reproduce", "cannot create {}: {}", path.string(), error.message());
+}
+
+// One folder is one reproduction: other sizes or another device would mix their numbers.
+void claim_folder(const ReproduceOptions& options) {
+  const nlohmann::json wanted = {{"scale", options.scale.name},
+                                 {"device", options.hardware.device},
+                                 {"precision", options.hardware.precision}};
+  const auto path = fs::path(options.out) / "reproduction.json";
+  if (fs::exists(path)) {
+    const auto found = parse_json(read_text_file(path), path.string());
+    for (const auto& [key, value] : wanted.items())
+      require(found.contains(key) && found[key] == value, "reproduce",
+              "{} holds a reproduction with {} {}, asked for {}: choose another --out", options.out,
+              key, found.value(key, nlohmann::json()).dump(), value.dump());
+    return;
+  }
+  for (const auto* folder : {"runs", "probes", "norms", "figures"})
+    make_folder(fs::path(options.out) / folder);
+  write_file_atomically(path, wanted.dump(2) + "\n");
+}
+
+void check_names(const std::vector<std::string>& only) {
+  const auto known = experiment_names();
+  for (const auto& name : only)
+    require(std::find(known.begin(), known.end(), name) != known.end(), "reproduce",
+            "unknown experiment '{}'{}", name, did_you_mean(name, known));
+}
+
+bool wanted(const ReproduceOptions& options, const std::string& name) {
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), name) != options.only.end();
+}
+
+// A measurement that is one JSON file.
+struct Measurement {
+  fs::path path;
+  Job job;
+};
+
+void add_missing(std::vector<Job>& jobs, const std::vector<Measurement>& measurements) {
+  for (const auto& one : measurements)
+    if (!fs::exists(one.path)) jobs.push_back(one.job);
+}
+
+nlohmann::json read_json(const fs::path& path) {
+  return parse_json(read_text_file(path), path.string());
+}
+
+void write_json(const fs::path& path, const nlohmann::json& json) {
+  write_file_atomically(path, json.dump(1) + "\n");
+}
+
+// ---- Table 7
+
+std::vector<int64_t> reflection_samples(const Scale& scale) {
+  return scale.quick() ? std::vector<int64_t>{10, 100, 500}
+                       : std::vector<int64_t>{10, 25, 50, 100, 200, 500};
+}
+
+std::vector<int64_t> reflection_seeds(const Scale& scale) {
+  return scale.quick() ? std::vector<int64_t>{42, 123} : std::vector<int64_t>{42, 123, 456};
+}
+
+template <class Visit>
+void for_each_probe(const ReproduceOptions& options, Visit&& visit) {
+  for (const auto& probe : reflection_probes())
+    for (const auto samples : reflection_samples(options.scale))
+      for (const auto seed : reflection_seeds(options.scale))
+        visit(probe, ReflectionConfig{.samples = samples, .seed = seed},
+              fs::path(options.out) / "probes" /
+                  fmt::format("{}-{}-seed{}.json", probe.name, samples, seed));
+}
+
+std::vector<Measurement> reflection_measurements(const ReproduceOptions& options) {
+  std::vector<Measurement> all;
+  for_each_probe(options, [&](const ReflectionProbe& probe, const ReflectionConfig& config,
+                              const fs::path& path) {
+    all.push_back({path,
+                   {"reflection " + probe.name, config.steps / 10,  // a step is far cheaper here
+                    [probe, config, path](const std::function<void(int64_t)>& progress) {
+                      write_json(path, run_reflection(probe, config,
+                                                      [&](int64_t step) { progress(step / 10); }));
+                    }}});
+  });
+  return all;
+}
+
+// ---- Table 18
+
+NormConfig norm_config(const Scale& scale) {
+  if (!scale.quick()) return {};
+  return {.random_length = 32, .rollouts = 10, .rollout_steps = 1000, .window = 16};
+}
+
+std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
+                                           const ExperimentFindings& main, DatasetShelf& shelf) {
+  std::vector<Measurement> all;
+  const auto& column = main.experiment.column("stability");
+  for (const auto& arm : main.experiment.arms)
+    for (const auto& run : main.cell(column.name, arm.name).runs) {
+      const auto path = fs::path(options.out) / "norms" / (fs::path(run).filename() += ".json");
+      const auto config = norm_config(options.scale);
+      const auto device = options.hardware.device;
+      all.push_back({path,
+                     {"norms of " + arm.name, config.rollout_steps,
+                      [run, path, config, device, &shelf](const std::function<void(int64_t)>&) {
+                        const auto loaded = load_run(run);
+                        loaded.model->to(torch::Device(device));
+                        write_json(path, measure_norms(*loaded.model,
+                                                       *shelf.get(loaded.config.task), config));
+                      }}});
+    }
+  return all;
+}
+
+void collect_norms(Findings& findings, const ReproduceOptions& options,
+                   const ExperimentFindings& main) {
+  findings.norm_length = norm_config(options.scale).random_length;
+  for (const auto& arm : main.experiment.arms)
+    for (const auto& run : main.cell("stability", arm.name).runs)
+      findings.norms[arm.name].push_back(
+          read_json(fs::path(options.out) / "norms" / (fs::path(run).filename() += ".json")));
+}
+
+void write_report(const Findings& findings) {
+  const fs::path out = findings.folder;
+  const auto document = make_report(findings);
+  for (const auto& figure : document.figures())
+    write_file_atomically(out / "figures" / (figure.name + ".svg"), figure.svg);
+  write_file_atomically(out / "results.json", findings.to_json().dump(1) + "\n");
+  write_file_atomically(out / "tables.md", document.to_markdown());
+  write_file_atomically(out / "index.html", document.to_html());
+}
+
+}  // namespace
+
+std::vector<std::string> experiment_names() {
+  std::vector<std::string> names;
+  for (const auto& experiment : paper_experiments()) names.push_back(experiment.name);
+  names.insert(names.end(), {"reflection", "norms"});
+  return names;
+}
+
+Findings reproduce(const ReproduceOptions& options, const ReproduceListener& listener) {
+  check_names(options.only);
+  make_folder(options.out);
+  claim_folder(options);
+  const auto watch = [&](const std::string& phase) {
+    return [&listener, phase](const JobProgress& progress) {
+      if (listener.progress) listener.progress(phase, progress);
+    };
+  };
+
+  // Norms are those of the models of the main table.
+  std::vector<Experiment> experiments;
+  for (const auto& experiment : paper_experiments())
+    if (wanted(options, experiment.name) || (experiment.name == "main" && wanted(options, "norms")))
+      experiments.push_back(experiment);
+
+  const auto runs = (fs::path(options.out) / "runs").string();
+  DatasetShelf shelf(options.cache);
+  auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs, shelf,
+                            listener.notice);
+  if (wanted(options, "reflection")) add_missing(jobs, reflection_measurements(options));
+  run_jobs(jobs, options.jobs, watch("training"));
+
+  Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
+  std::set<std::string> counted;
+  for (const auto& experiment : experiments) {
+    findings.experiments.push_back(
+        read_findings(experiment, options.scale, options.hardware, options.out, shelf));
+    for (const auto& [column, arms] : findings.experiments.back().cells)
+      for (const auto& [arm, cell] : arms)
+        for (const auto& run : cell.runs)
+          if (counted.insert(run).second)
+            findings.train_seconds += read_result(run).at("seconds").get<double>();
+  }
+  if (wanted(options, "reflection"))
+    for_each_probe(options, [&](const ReflectionProbe& probe, const ReflectionConfig& config,
+                                const fs::path& path) {
+      findings.reflection[probe.name][config.samples].push_back(read_json(path));
+    });
+  if (wanted(options, "norms")) {
+    const auto& main = *findings.find("main");
+    std::vector<Job> norm_jobs;
+    add_missing(norm_jobs, norm_measurements(options, main, shelf));
+    run_jobs(norm_jobs, options.jobs, watch("norms"));
+    collect_norms(findings, options, main);
+  }
+  write_report(findings);
+  return findings;
+}
+
+}  // namespace geores

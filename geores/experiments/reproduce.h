@@ -1,0 +1,36 @@
+// Runs the paper's experiments and writes the report. In its folder:
+//   index.html, tables.md, results.json, figures/*.svg    the report
+//   runs/                    one folder per training run, as `geores train` makes it
+//   probes/, norms/          one JSON file per measurement
+//   reproduction.json        scale, device and precision
+// Interrupted, it continues with what is missing.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "geores/experiments/findings.h"
+
+namespace geores {
+
+struct ReproduceOptions {
+  std::string out = "report";
+  Scale scale = {"quick"};
+  Hardware hardware = {};
+  std::vector<std::string> only = {};  // names of experiments; empty: all
+  int jobs = 2;                        // runs side by side
+  std::string cache = {};              // folder for generated data
+};
+
+// The names that `only` may hold.
+std::vector<std::string> experiment_names();
+
+struct ReproduceListener {
+  std::function<void(const std::string& phase, const JobProgress&)> progress;
+  std::function<void(const std::string&)> notice;
+};
+
+Findings reproduce(const ReproduceOptions& options, const ReproduceListener& listener = {});
+
+}  // namespace geores

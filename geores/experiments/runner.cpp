@@ -1,0 +1,135 @@
+#include "geores/experiments/runner.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/train/trainer.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string recipe_text(TaskConfig task) { return task.fields().write().dump(); }
+
+void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& shelf,
+               const std::function<void(const std::string&)>& notice,
+               const std::function<void(int64_t)>& progress) {
+  const auto path = (fs::path(folder) / run.name).string();
+  Listener listener;
+  listener.progress = [&](const Progress& p) { progress(p.step); };
+  listener.notice = [&](const std::string& text) {
+    if (notice) notice(run.name + ": " + text);
+  };
+  const auto begun = fs::exists(fs::path(path) / "config.json");
+  train(run.config, *shelf.get(run.config.task), {.path = path, .resume = begun}, listener);
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> DatasetShelf::get(const TaskConfig& task) {
+  const std::lock_guard lock(mutex_);
+  auto& dataset = datasets_[recipe_text(task)];
+  if (!dataset) dataset = std::make_shared<Dataset>(load_dataset(task, cache_));
+  return dataset;
+}
+
+const std::vector<Baseline>& DatasetShelf::baselines(const TaskConfig& task) {
+  const auto dataset = get(task);
+  const std::lock_guard lock(mutex_);
+  auto& baselines = baselines_[recipe_text(task)];
+  if (baselines.empty()) baselines = trivial_baselines(*dataset);
+  return baselines;
+}
+
+std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments, const Scale& scale,
+                                     const Hardware& hardware) {
+  std::vector<PlannedRun> runs;
+  std::set<std::string> seen;
+  for (const auto& experiment : experiments)
+    for (const auto& column : experiment.columns)
+      for (const auto& arm : experiment.arms)
+        for (const auto seed : scale.seeds(experiment)) {
+          const auto config = run_config(column, arm, seed, scale, hardware);
+          if (seen.insert(run_name(config)).second) runs.push_back({run_name(config), config});
+        }
+  return runs;
+}
+
+std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
+                               DatasetShelf& shelf,
+                               const std::function<void(const std::string&)>& notice) {
+  std::vector<Job> jobs;
+  for (const auto& run : runs)
+    if (!fs::exists(fs::path(folder) / run.name / "result.json"))
+      jobs.push_back({run.name, run.config.steps,
+                      [&shelf, run, folder, notice](const std::function<void(int64_t)>& progress) {
+                        train_run(run, folder, shelf, notice, progress);
+                      }});
+  return jobs;
+}
+
+void run_jobs(const std::vector<Job>& jobs, int threads,
+              const std::function<void(const JobProgress&)>& progress) {
+  std::mutex mutex;
+  std::vector<int64_t> done(jobs.size(), 0);
+  JobProgress state;
+  for (const auto& job : jobs) state.total += job.size;
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+
+  const auto report = [&](std::size_t index, int64_t steps) {
+    const std::lock_guard lock(mutex);
+    state.done += steps - done[index];
+    done[index] = steps;
+    state.current = jobs[index].name;
+    if (progress) progress(state);
+  };
+  const auto work = [&](int cores) {
+    at::set_num_threads(cores);
+    for (auto index = next++; index < jobs.size(); index = next++) try {
+        jobs[index].work([&](int64_t steps) { report(index, std::min(steps, jobs[index].size)); });
+        report(index, jobs[index].size);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        next = jobs.size();
+      }
+  };
+
+  const auto cores = at::get_num_threads();
+  threads = std::clamp(threads, 1, std::max(1, static_cast<int>(jobs.size())));
+  if (threads == 1) {
+    work(cores);
+  } else {
+    std::vector<std::thread> workers;
+    for (int i = 0; i < threads; ++i) workers.emplace_back(work, std::max(1, cores / threads));
+    for (auto& worker : workers) worker.join();
+    at::set_num_threads(cores);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+nlohmann::json read_result(const std::string& run_folder) {
+  const auto path = (fs::path(run_folder) / "result.json").string();
+  return parse_json(read_text_file(path), path);
+}
+
+std::vector<nlohmann::json> read_metrics(const std::string& run_folder) {
+  const auto path = (fs::path(run_folder) / "metrics.jsonl").string();
+  std::istringstream text(read_text_file(path));
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(parse_json(line, path));
+  return lines;
+}
+
+}  // namespace geores

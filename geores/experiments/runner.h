@@ -1,0 +1,67 @@
+// Trains what the tables need, several runs side by side, and reads back what they left. A run is
+// a folder as `geores train` makes it; finished ones are not trained again, interrupted ones are
+// continued.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "geores/data/baselines.h"
+#include "geores/experiments/experiment.h"
+
+namespace geores {
+
+// Data sets by recipe, each generated or read once. Safe to use from several threads.
+class DatasetShelf {
+ public:
+  explicit DatasetShelf(std::string cache) : cache_(std::move(cache)) {}
+  std::shared_ptr<const Dataset> get(const TaskConfig& task);
+  const std::vector<Baseline>& baselines(const TaskConfig& task);
+
+ private:
+  std::string cache_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Dataset>> datasets_;
+  std::map<std::string, std::vector<Baseline>> baselines_;
+};
+
+struct PlannedRun {
+  std::string name;  // of its folder
+  TrainConfig config;
+};
+
+// Every run of the experiments once, in their order.
+std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments, const Scale& scale,
+                                     const Hardware& hardware);
+
+// Something with a name that may already be there, and the work to make it.
+struct Job {
+  std::string name;
+  int64_t size = 1;  // in steps, for the progress bar
+  std::function<void(const std::function<void(int64_t done)>& progress)> work;
+};
+
+struct JobProgress {
+  int64_t done = 0, total = 0;  // steps
+  std::string current;          // the job that last moved
+};
+
+// Works through the jobs on `threads` threads, each with its share of the cores. The first failure
+// stops the start of new jobs and is thrown when the running ones have ended.
+void run_jobs(const std::vector<Job>& jobs, int threads,
+              const std::function<void(const JobProgress&)>& progress);
+
+// The training of each run that has no result yet in folder/name.
+std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
+                               DatasetShelf& shelf,
+                               const std::function<void(const std::string&)>& notice);
+
+// What a finished run left: result.json and the lines of metrics.jsonl.
+nlohmann::json read_result(const std::string& run_folder);
+std::vector<nlohmann::json> read_metrics(const std::string& run_folder);
+
+}  // namespace geores

@@ -1,0 +1,33 @@
+// What a few seeds can and cannot tell: mean, standard deviation, and Welch's t-test for two means
+// whose variances differ. From published numbers as well as from our own.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+namespace geores {
+
+// Sample mean and standard deviation (n − 1). One value has no deviation (NaN).
+struct Sample {
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  double deviation = std::numeric_limits<double>::quiet_NaN();
+  int count = 0;
+
+  bool known() const { return count > 0; }
+};
+Sample sample_of(const std::vector<double>& values);
+
+// t = (b − a)/√(s_a²/n_a + s_b²/n_b), positive when a is the smaller; Welch–Satterthwaite degrees
+// of freedom; p two-sided. All NaN when either deviation is unknown.
+struct Welch {
+  double t, freedom, p;
+
+  bool known() const { return p == p; }
+};
+Welch welch_test(const Sample& a, const Sample& b);
+
+// P(|T| > |t|) for Student's T: the regularised incomplete beta function I_x(ν/2, ½) at
+// x = ν/(ν + t²), by its continued fraction (Abramowitz & Stegun 26.5.8).
+double student_two_sided(double t, double freedom);
+
+}  // namespace geores
