@@ -21,6 +21,8 @@ constexpr const char* kDescription =
   geores train --task gyroscope --model edelta --out runs/first
                                      train any connection on any task; --resume continues exactly
   geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
+  geores compare runs/first runs/second
+                                     runs on the same data, side by side
   geores predict --run runs/first --input x.npy --output y.npy
   geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
   geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers
@@ -57,6 +59,7 @@ int main(int argc, char** argv) {
   geores::cli::add_params(app, exit_code);
   geores::cli::add_train(app, exit_code);
   geores::cli::add_eval(app, exit_code);
+  geores::cli::add_compare(app, exit_code);
   geores::cli::add_predict(app, exit_code);
   geores::cli::add_inspect(app, exit_code);
   geores::cli::add_reproduce(app, exit_code);

@@ -6,10 +6,15 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "geores/base/file.h"
+#include "geores/base/npy.h"
 #include "geores/base/safetensors.h"
+#include "geores/base/testing.h"
 
 namespace geores {
 namespace {
@@ -34,14 +39,6 @@ Run run(const std::string& arguments) {
 
 class CommandLine : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              fmt::format("geores-cli-{}-{}", getpid(),
-                          testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string golden(const std::string& name) const {
     return std::string(GEORES_GOLDEN_DIR "/") + name + ".safetensors";
   }
@@ -97,7 +94,8 @@ class CommandLine : public testing::Test {
     EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(CommandLine, VerifiesEveryGoldenFile) {
@@ -231,6 +229,159 @@ TEST_F(CommandLine, RefusesBadWordsInOneLine) {
         << arguments << ": " << result.output;
     EXPECT_NE(result.output.find(says), std::string::npos) << arguments << ": " << result.output;
   }
+}
+
+// ---- training from a user's own files
+
+struct UserData : CommandLine {
+  // (N, T, 2) arrays; y is x one step later.
+  static NpyArray array(int64_t sequences, int64_t length, float first = 0.5f) {
+    NpyArray array{.dtype = Dtype::f32, .shape = {sequences, length, 2}, .bytes = {}};
+    std::vector<float> values(static_cast<std::size_t>(sequences * length * 2));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = i == 0 ? first : 0.1f * static_cast<float>(i % 7);
+    const auto bytes = std::as_bytes(std::span(values));
+    array.bytes.assign(bytes.begin(), bytes.end());
+    return array;
+  }
+  void save(const std::string& name, const NpyArray& data) const { save_npy(folder_ / name, data); }
+  void save_all() const {
+    for (const auto* name : {"train_x.npy", "train_y.npy"}) save(name, array(6, 9));
+    for (const auto* name : {"val_x.npy", "val_y.npy"}) save(name, array(3, 9));
+  }
+  std::string train(const std::string& model = "edelta --pool causal") const {
+    return "train --task folder --data " + folder_.string() + " --model " + model +
+           " --layers 1 --width 8 --heads 2 --steps 6 --batch 2 --warmup 2 --eval-interval 3 "
+           "--eval-batches 1 --final-eval-batches 1 --out " +
+           out();
+  }
+  std::string out() const { return (folder_ / "run").string(); }
+  std::string file(const char* name) const { return (folder_ / name).string(); }
+
+  void expect_refused(const std::string& arguments, const std::string& what) const {
+    const auto result = run(arguments);
+    EXPECT_NE(result.exit_code, 0) << result.output;
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
+    EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
+  }
+};
+
+TEST_F(UserData, TrainsEvaluatesPredictsAndStreams) {
+  save_all();
+  auto result = run(train());
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  result = run("eval --json --run " + out());
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(nlohmann::json::parse(result.output).at("validation").is_number());
+
+  const auto predict = "predict --run " + out() + " --input " + file("val_x.npy") + " --output ";
+  ASSERT_EQ(run(predict + file("whole.npy")).exit_code, 0);
+  ASSERT_EQ(run(predict + file("stream.npy") + " --stream").exit_code, 0);
+  const auto whole = load_npy(file("whole.npy")), stream = load_npy(file("stream.npy"));
+  ASSERT_EQ(whole.shape, (std::vector<int64_t>{3, 9, 2}));
+  ASSERT_EQ(stream.shape, whole.shape);
+  const auto* a = reinterpret_cast<const float*>(whole.bytes.data());
+  const auto* b = reinterpret_cast<const float*>(stream.bytes.data());
+  for (int i = 0; i < 3 * 9 * 2; ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
+
+  // The same up to position 4, whatever comes later.
+  auto other = array(3, 9);
+  for (int sequence = 0; sequence < 3; ++sequence)
+    for (int i = 5 * 2; i < 9 * 2; ++i)
+      reinterpret_cast<float*>(other.bytes.data())[sequence * 18 + i] =
+          -3.0f + static_cast<float>(i);
+  save("other_x.npy", other);
+  ASSERT_EQ(run("predict --run " + out() + " --input " + file("other_x.npy") + " --output " +
+                file("other.npy"))
+                .exit_code,
+            0);
+  const auto changed = load_npy(file("other.npy"));
+  const auto* c = reinterpret_cast<const float*>(changed.bytes.data());
+  for (int sequence = 0; sequence < 3; ++sequence) {
+    for (int i = 0; i < 5 * 2; ++i) EXPECT_EQ(a[sequence * 18 + i], c[sequence * 18 + i]) << i;
+    EXPECT_NE(a[sequence * 18 + 17], c[sequence * 18 + 17]);
+  }
+}
+
+TEST_F(UserData, RefusesBadDataInOneLineAndMakesNoRun) {
+  save_all();
+  save("val_x.npy", array(3, 9, std::numeric_limits<float>::quiet_NaN()));
+  expect_refused(train(), "val_x.npy");
+  save_all();
+  save("train_y.npy", array(6, 8));
+  expect_refused(train(), "train_y.npy");
+  save_all();
+  save("train_x.npy", array(0, 9));
+  save("train_y.npy", array(0, 9));
+  expect_refused(train(), "train_x.npy");
+  save_all();
+  expect_refused(train("edleta"), "did you mean 'edelta'?");
+  expect_refused("train --task gyroscop --out " + out(), "did you mean 'gyroscope'?");
+  expect_refused("train --preset edelta_plane --out " + out(), "did you mean 'edelta_plain'?");
+  expect_refused("train --task gyroscope", "--out");
+  expect_refused(train("additive --device tpu"), "device");
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(UserData, ComparesRunsOnTheSameData) {
+  save_all();
+  ASSERT_EQ(run(train()).exit_code, 0);
+  ASSERT_EQ(run(train("additive") + "2").exit_code, 0);
+  const auto page = file("page.html");
+  auto result = run("compare " + out() + " " + out() + "2 --page " + page);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  for (const auto* text : {"run2", "additive", "no model: running_mean", "  *"})
+    EXPECT_NE(result.output.find(text), std::string::npos) << result.output;
+  EXPECT_NE(read_text_file(page).find("Validation loss"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(run("compare --json " + out()).output).at("runs").size(), 1u);
+
+  fs::remove(fs::path(out()) / "result.json");
+  expect_refused("compare " + out(), "is not finished");
+  expect_refused("compare " + out() + "2 " + file("nowhere"), "no run");
+}
+
+TEST_F(UserData, ARunIsNeitherMixedNorOverwritten) {
+  save_all();
+  ASSERT_EQ(run(train()).exit_code, 0);
+  const auto before = read_file(fs::path(out()) / "best.safetensors");
+  expect_refused(train(), "--overwrite");
+  expect_refused("train --resume " + out() + " --lr 0.5", "'lr'");
+  expect_refused("train --resume " + file("nowhere"), "no run");
+  EXPECT_EQ(read_file(fs::path(out()) / "best.safetensors"), before);
+  save("long.npy", array(1, 40));
+  expect_refused(
+      "predict --run " + out() + " --input " + file("long.npy") + " --output " + file("y.npy"),
+      "longer than the model's context of 10");
+  save("nan.npy", array(1, 5, std::numeric_limits<float>::infinity()));
+  expect_refused(
+      "predict --run " + out() + " --input " + file("nan.npy") + " --output " + file("y.npy"),
+      "NaN or infinite");
+  EXPECT_FALSE(fs::exists(file("y.npy")));
+  EXPECT_EQ(run(train("additive") + " --overwrite").exit_code, 0);
+}
+
+TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
+  auto result = run("params --json --target 1787688");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  std::map<std::string, int64_t> layers;
+  for (const auto& entry : nlohmann::json::parse(result.output))
+    layers[entry.at("name")] = entry.at("layers");
+  EXPECT_EQ(layers["edelta"], 6);
+  EXPECT_EQ(layers["additive"], 9);
+  EXPECT_EQ(layers["ddl_pooled"], 8);
+  EXPECT_EQ(layers["mhc_split"], 9);
+  result = run("params --model jpmhc --width 512 --layers 7 --json");
+  EXPECT_EQ(nlohmann::json::parse(result.output)[0].at("total"), 1770912);
+
+  for (const auto& [arguments, what] :
+       std::vector<std::pair<std::string, std::string>>{{"--scale large", "quick or paper"},
+                                                        {"--only thetta", "did you mean 'theta'?"},
+                                                        {"--jobs 0", "--jobs"}}) {
+    result = run("reproduce " + arguments + " --out " + (folder_ / "report").string());
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "report"));
 }
 
 TEST_F(CommandLine, HelpTeaches) {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "geores/base/file.h"
+#include "geores/base/testing.h"
 
 namespace geores {
 namespace {
@@ -23,14 +24,6 @@ using namespace std::chrono_literals;
 
 class Resume : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::temp_directory_path() /
-            fmt::format("geores-resume-{}-{}", getpid(),
-                        testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   static constexpr const char* kRun =
       "--task gyroscope --train-sequences 40 --validation-sequences 8 --length 17 --model edelta "
       "--layers 2 --width 16 --heads 2 --batch 8 --steps 700 --warmup 20 --eval-interval 50 "
@@ -88,7 +81,8 @@ class Resume : public testing::Test {
   }
 
  protected:
-  fs::path root_;
+  const TemporaryFolder temporary_;
+  const fs::path root_ = temporary_.path();
 };
 
 TEST_F(Resume, KilledAtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {

@@ -294,6 +294,12 @@ TEST(Nearest, FindsInsertionsDeletionsSubstitutionsAndSwaps) {
   EXPECT_EQ(nearest("stpes", known), "steps");
 }
 
+TEST(Nearest, ABeginningIsEnough) {
+  EXPECT_EQ(nearest("gyro", {"stability", "gyroscope"}), "gyroscope");
+  EXPECT_EQ(nearest("gy", {"stability", "gyroscope"}), "") << "too short to guess";
+  EXPECT_EQ(nearest("scope", {"stability", "gyroscope"}), "");
+}
+
 TEST(Nearest, ReadsDashesAsUnderscores) { EXPECT_EQ(nearest("a-b-c", {"a_b_c"}), "a_b_c"); }
 
 TEST(Nearest, OffersNothingThatIsFar) {

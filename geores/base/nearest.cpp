@@ -50,6 +50,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
     if (distance == 0) break;
     allowed = distance - 1;  // from here on only a nearer one
   }
+  if (!best.empty() || wanted.size() < 3) return best;
+  for (const auto& candidate : known)
+    if (plain_spelling(candidate.substr(0, wanted.size())) == wanted) return candidate;
   return best;
 }
 

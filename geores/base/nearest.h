@@ -2,7 +2,8 @@
 //   nearest("gatebias", {"gate_bias", "streams"})  ->  "gate_bias"
 //   did_you_mean("gatebias", known)                ->  ", did you mean 'gate_bias'?"
 // Distance: insertions, deletions, substitutions and swaps of neighbours, with upper case read as
-// lower case and '-' as '_'. Near enough: at most one edit per three letters, and one in any case.
+// lower case and '-' as '_'. Near enough: at most one edit per three letters, and one in any
+// case; failing that, a name that begins with the word (three letters at least).
 #pragma once
 
 #include <string>

@@ -58,7 +58,16 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  // Not remove_all: the wheels of LibTorch 2.11 export one of their own that crashes.
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::vector<std::filesystem::path> all;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_, ignored))
+      all.push_back(entry.path());
+    for (auto path = all.rbegin(); path != all.rend(); ++path)
+      std::filesystem::remove(*path, ignored);
+    std::filesystem::remove(path_, ignored);
+  }
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
+#include "geores/data/tasks.h"
 
 namespace geores {
 namespace {
@@ -15,9 +16,9 @@ const Named& find(const std::vector<Named>& all, const std::string& name, const 
   return *found;
 }
 
-// Width to a quarter and depth to a third: the shapes of the comparison stay, the time does not.
+// Width to a half (states have up to 64 values: it must not be less) and depth to a third.
 void shrink_model(TrainConfig& config) {
-  config.width = (config.width / 4 + 7) / 8 * 8;
+  config.width = (config.width / 2 + 7) / 8 * 8;
   config.layers = std::max<int64_t>(1, (config.layers + 1) / 3);
 }
 
@@ -34,6 +35,18 @@ void shorten_training(TrainConfig& config) {
   config.eval_interval = config.checkpoint_interval = 30;
   config.eval_batches = 5;
   config.final_eval_batches = 10;
+}
+
+// What is left out and what is given with its default value are the same run.
+void normalize(TrainConfig& config) {
+  config.task = recipe_of(config.task);
+  const auto& connection = find_connection(config.model);
+  for (const auto& option : connection.options) {
+    const auto found = config.options.find(option.key);
+    if (found == config.options.end()) continue;
+    if (*found == connection.option_from_text(option.key, option.default_text))
+      config.options.erase(found);
+  }
 }
 
 uint64_t fnv1a(const std::string& text) {
@@ -53,6 +66,15 @@ std::vector<int64_t> Scale::seeds(const Experiment& experiment) const {
   std::vector<int64_t> all = {42, 123, 456};  // the paper's
   if (quick()) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
   return all;
+}
+
+std::vector<Column> Scale::columns(const Experiment& experiment) const {
+  if (!quick() || experiment.quick_columns == 0) return experiment.columns;
+  std::vector<Column> some;  // spread evenly, the last always among them
+  const auto all = experiment.columns.size(), wanted = experiment.quick_columns;
+  for (std::size_t i = 1; i <= wanted; ++i)
+    some.push_back(experiment.columns[i * all / wanted - 1]);
+  return some;
 }
 
 Scale scale_from(const std::string& name) {
@@ -75,6 +97,7 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
     shrink_data(config.task);
     shorten_training(config);
   }
+  normalize(config);
   return config;
 }
 

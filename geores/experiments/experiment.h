@@ -30,7 +30,9 @@ struct Experiment {
   std::string text;  // what is asked, and what to know when reading the answer
   std::vector<Column> columns;
   std::vector<Arm> arms;
-  int quick_seeds = 1;  // at quick scale; at paper scale all have three
+  // At quick scale; at paper scale there are three seeds and all columns.
+  int quick_seeds = 1;
+  std::size_t quick_columns = 0;  // 0: all
 
   const Arm& arm(const std::string& name) const;
   const Column& column(const std::string& name) const;
@@ -56,6 +58,7 @@ struct Scale {
 
   bool quick() const { return name == "quick"; }
   std::vector<int64_t> seeds(const Experiment& experiment) const;
+  std::vector<Column> columns(const Experiment& experiment) const;
 };
 Scale scale_from(const std::string& name);
 

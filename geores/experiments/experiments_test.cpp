@@ -1,1 +1,249 @@
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/base/testing.h"
+#include "geores/experiments/figures.h"
+#include "geores/experiments/report.h"
+#include "geores/experiments/reproduce.h"
+#include "geores/ops/seeding.h"
+#include "geores/train/trainer.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ---- the data
+
+TEST(Paper, EveryRunIsAValidConfigurationAtBothScales) {
+  for (const auto* scale : {"quick", "paper"})
+    for (const auto& run : planned_runs(paper_experiments(), scale_from(scale), {})) {
+      EXPECT_EQ(run.config.width % run.config.streams, 0) << run.name;
+      EXPECT_EQ(run.config.width % run.config.heads, 0) << run.name;
+      // A small data set stands for all: the model must be possible.
+      TrainConfig again;
+      again.read(run.config.write(), run.name);
+      EXPECT_EQ(again.write(), run.config.write());
+      EXPECT_NO_THROW(make_residual(run.config.model, {.width = run.config.width,
+                                                       .streams = run.config.streams,
+                                                       .options = run.config.options}));
+    }
+}
+
+TEST(Paper, TheTablesHaveTheirSizeAndShareEqualRuns) {
+  const auto runs = planned_runs(paper_experiments(), scale_from("paper"), {});
+  std::set<std::string> names;
+  for (const auto& run : runs) names.insert(run.name);
+  EXPECT_EQ(names.size(), runs.size());
+  // 6 models × 4 tasks, 5 further controls × 2 tasks, 3 starts × 2 tasks, 3 of 4 weights, 2 of 3
+  // widths, 2 of 3 hidden ratios, 3 models × 5 of 6 angles (3.1 is near_pi): three seeds each.
+  EXPECT_EQ(runs.size(), 3u * (24 + 5 * 2 + 3 * 2 + 3 + 2 + 2 + 3 * 5));
+  EXPECT_EQ(planned_runs({paper_experiments()[0]}, scale_from("paper"), {}).size(), 72u);
+}
+
+TEST(Paper, QuickIsSmallerInEverything) {
+  const auto& main = paper_experiments()[0];
+  for (const auto& arm : main.arms) {
+    const auto paper = run_config(main.columns[0], arm, 42, scale_from("paper"), {});
+    const auto quick = run_config(main.columns[0], arm, 42, scale_from("quick"), {});
+    EXPECT_EQ(paper.steps, 2000);
+    EXPECT_EQ(paper.batch, 64);
+    EXPECT_EQ(paper.task.train_sequences, 9000);
+    EXPECT_LT(quick.width, paper.width);
+    EXPECT_LT(quick.layers, paper.layers);
+    EXPECT_LT(quick.steps, paper.steps);
+    EXPECT_NE(run_name(quick), run_name(paper));
+  }
+  EXPECT_THROW(scale_from("large"), Error);
+}
+
+TEST(Paper, ClaimsNameArmsThatExist) {
+  for (const auto& claim : paper_claims()) {
+    const auto& all = paper_experiments();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Experiment& one) {
+      return one.name == claim.experiment;
+    });
+    ASSERT_NE(found, all.end()) << claim.text;
+    EXPECT_NO_THROW(found->arm(claim.better)) << claim.text;
+    EXPECT_NO_THROW(found->arm(claim.worse)) << claim.text;
+    EXPECT_NO_THROW(found->column(claim.column)) << claim.text;
+  }
+}
+
+TEST(Report, SamplesAreWrittenWithOneExponent) {
+  EXPECT_EQ(format_sample({3.78e-3, 0.04e-3, 3}), "3.78 ± 0.04 e-03");
+  EXPECT_EQ(format_sample({9.999e-6, 1e-7, 3}), "1.00 ± 0.01 e-05");
+  EXPECT_EQ(format_sample({1.44e-6, NAN, 1}), "1.44e-06");
+  EXPECT_EQ(format_sample({}), "");
+}
+
+TEST(Report, VerdictsNeedSignificance) {
+  EXPECT_EQ(verdict(3.0, {5, 4, 0.01}), "holds");
+  EXPECT_EQ(verdict(0.3, {-5, 4, 0.01}), "reversed");
+  EXPECT_EQ(verdict(3.0, {2, 4, 0.11}), "open");
+  EXPECT_EQ(verdict(3.0, {NAN, NAN, NAN}), "open");
+}
+
+// ---- reflection
+
+// The gate loss alone drives a gate from −1.5 to γ = 0.043 in 2000 steps, stays at ½ from exactly
+// ½, and leaves it from anywhere else.
+TEST(Reflection, TheGateLossAloneClosesTheGate) {
+  EXPECT_NEAR(gate_under_regulariser(-1.5, 0.5, 2000).back(), 0.043, 0.002);
+  EXPECT_EQ(gate_under_regulariser(0, 0.5, 2000).back(), 0.5);
+  EXPECT_GT(gate_under_regulariser(1e-6, 0.5, 2000).back(), 0.8);
+  EXPECT_LT(gate_under_regulariser(-1e-6, 0.5, 2000).back(), 0.2);
+}
+
+TEST(Reflection, ProbesLearnAndRecordTheirHistory) {
+  for (const auto& probe : reflection_probes()) {
+    const auto result =
+        run_reflection(probe, {.samples = 50, .steps = 60, .seed = 1, .record_interval = 20});
+    ASSERT_EQ(result.at("history").size(), 4u) << probe.name;
+    const auto& first = result.at("history").front();
+    EXPECT_EQ(first.at("step"), 0);
+    EXPECT_EQ(result.at("history").back().at("step"), 60);
+    if (probe.task_loss) {
+      EXPECT_LT(result.at("loss").get<double>(), first.at("loss").get<double>()) << probe.name;
+    }
+    EXPECT_EQ(result.at("gamma").is_null(), probe.kind != "edelta") << probe.name;
+    EXPECT_EQ(result.at("beta").is_null(), probe.kind == "jpmhc") << probe.name;
+    if (probe.kind == "edelta" && probe.gate_bias < 0) {
+      EXPECT_LT(result.at("gamma").get<double>(), first.at("gamma").get<double>()) << probe.name;
+    }
+    EXPECT_EQ(run_reflection(probe, {.samples = 50, .steps = 60, .seed = 1, .record_interval = 20}),
+              result)
+        << "the same seed gives the same probe";
+  }
+}
+
+// ---- norms
+
+TEST(Norms, TheRunningMeanIsFarFromPreservingNorms) {
+  EXPECT_NEAR(running_mean_deviation(100), 0.814, 0.001);
+  EXPECT_EQ(running_mean_deviation(1), 0.0);
+}
+
+// A model whose output does not depend on its input: every norm is known.
+TEST(Norms, AConstantModel) {
+  auto model = with_seed(1, [] {
+    return std::make_shared<Transformer>(TransformerConfig{.connection = "additive",
+                                                           .layers = 1,
+                                                           .width = 8,
+                                                           .heads = 2,
+                                                           .context = 13,
+                                                           .input_width = 4});
+  });
+  {
+    torch::NoGradGuard no_grad;
+    for (auto& parameter : model->named_parameters())
+      if (parameter.key() == "output.weight")
+        parameter.value().zero_();
+      else if (parameter.key() == "output.bias")
+        parameter.value().fill_(1.5);  // norm 3 in R^4
+  }
+  Dataset data;
+  data.train_x = data.validation_x = torch::full({5, 12, 4}, 0.5);  // norm 1
+  const auto norms = measure_norms(*model, data,
+                                   {.random_sequences = 3,
+                                    .random_length = 100,
+                                    .rollouts = 2,
+                                    .rollout_steps = 30,
+                                    .window = 5});
+  EXPECT_NEAR(norms.at("random").get<double>(), 2, 1e-5);
+  EXPECT_NEAR(norms.at("validation").get<double>(), 2, 1e-5);
+  std::vector<int> steps;
+  for (const auto& line : norms.at("rollout")) {
+    steps.push_back(line.at("step").get<int>());
+    EXPECT_NEAR(line.at("norm").get<double>(), 3, 1e-5);
+    EXPECT_NEAR(line.at("error").get<double>(), 1, 1e-5) << "(1.5 − 0.5)²";
+  }
+  EXPECT_EQ(steps, (std::vector<int>{1, 2, 5, 10, 20, 30}));
+}
+
+// ---- the engine
+
+TEST(Jobs, AllRunOnceOnAnyNumberOfThreadsAndProgressAddsUp) {
+  for (const int threads : {1, 3}) {
+    std::vector<std::atomic<int>> runs(7);
+    std::vector<Job> jobs;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      jobs.push_back({"job", 10, [&runs, i](const std::function<void(int64_t)>& progress) {
+                        progress(5);
+                        ++runs[i];
+                      }});
+    int64_t last = 0, total = 0;
+    run_jobs(jobs, threads, [&](const JobProgress& progress) {
+      EXPECT_GE(progress.done, last);
+      last = progress.done;
+      total = progress.total;
+    });
+    for (auto& count : runs) EXPECT_EQ(count, 1);
+    EXPECT_EQ(last, 70);
+    EXPECT_EQ(total, 70);
+  }
+}
+
+TEST(Jobs, TheFirstFailureStopsTheRestAndIsThrown) {
+  int after = 0;
+  std::vector<Job> jobs(3, Job{"fine", 1, [&](const auto&) { ++after; }});
+  jobs[0].work = [](const auto&) { fail("job", "broken"); };
+  EXPECT_THROW(run_jobs(jobs, 1, {}), Error);
+  EXPECT_EQ(after, 0);
+  run_jobs({}, 4, {});
+}
+
+// Two seeds of one run trained side by side give what each gives alone.
+TEST(Runner, RunsSideBySideDoNotDisturbEachOther) {
+  const TemporaryFolder folder;
+  const auto& main = paper_experiments()[0];
+  std::vector<PlannedRun> runs;
+  for (const auto& arm : {main.arm("gpt"), main.arm("edelta")})
+    for (const auto seed : {1, 2}) {
+      auto config = run_config(main.column("stability"), arm, seed, scale_from("quick"), {});
+      config.steps = 6;
+      config.layers = 1;
+      config.eval_interval = 3;
+      config.task.train_sequences = 20;
+      config.task.validation_sequences = 10;
+      runs.push_back({run_name(config), config});
+    }
+  DatasetShelf shelf("");
+  const auto side_by_side = (folder.path() / "a").string(), alone = (folder.path() / "b").string();
+  run_jobs(training_jobs(runs, side_by_side, shelf, {}), 4, {});
+  // Every worker has one core there; here too.
+  for (const auto& run : runs) run_jobs(training_jobs({run, run}, alone, shelf, {}), 1, {});
+  for (const auto& run : runs) {
+    auto a = read_result((fs::path(side_by_side) / run.name).string());
+    auto b = read_result((fs::path(alone) / run.name).string());
+    EXPECT_NEAR(a.at("exact_best").get<double>(), b.at("exact_best").get<double>(),
+                1e-5 * b.at("exact_best").get<double>());
+    EXPECT_FALSE(read_metrics((fs::path(alone) / run.name).string()).empty());
+  }
+  EXPECT_TRUE(training_jobs(runs, alone, shelf, {}).empty()) << "finished runs are not run again";
+}
+
+TEST(Reproduce, RefusesUnknownNamesAndMixedFolders) {
+  const TemporaryFolder folder;
+  ReproduceOptions options{.out = (folder.path() / "r").string(), .only = {"reflektion"}};
+  EXPECT_NE(refusal([&] { reproduce(options); }).find("did you mean 'reflection'"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(options.out));
+
+  fs::create_directories(options.out);
+  write_file_atomically(fs::path(options.out) / "reproduction.json",
+                        R"({"scale":"paper","device":"cpu","precision":"fp32"})");
+  options.only = {"reflection"};
+  EXPECT_NE(refusal([&] { reproduce(options); }).find("scale \"paper\", asked for \"quick\""),
+            std::string::npos)
+      << refusal([&] { reproduce(options); });
+}
+
+}  // namespace
+}  // namespace geores

@@ -75,7 +75,7 @@ Experiment main_tables() {
                  {"near_pi", one_value(1.44e-6)},
                  {"near_pi_multi", one_value(1.24e-6)}}},
                {"edelta_plain", "EΔ, plain gate (as described)", edelta({{"gate", "plain"}})}},
-      .quick_seeds = 3};
+      .quick_seeds = 2};
 }
 
 Experiment controls() {
@@ -98,8 +98,7 @@ Experiment controls() {
                {"ddl", "DDL as run", ddl()},
                {"ddl_causal",
                 "DDL, causal pool",
-                {{"model", "ddl_pooled"}, {"layers", 8}, {"pool", "causal"}}}},
-      .quick_seeds = 2};
+                {{"model", "ddl_pooled"}, {"layers", 8}, {"pool", "causal"}}}}};
 }
 
 Experiment gate_start() {

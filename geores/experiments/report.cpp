@@ -266,7 +266,7 @@ Document make_report(const Findings& findings) {
   const auto quick = findings.scale.quick();
   if (quick)
     document.warning(
-        "Quick scale: models of a quarter of the width and a third of the depth, short sequences, "
+        "Quick scale: models of half the width and a third of the depth, short sequences, "
         "300 steps. The numbers show that everything runs and what the tables look like; they "
         "cannot be compared with the published ones. For that: geores reproduce --scale paper.");
   document.text(fmt::format(

@@ -1,6 +1,7 @@
 #include "geores/experiments/runner.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,28 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string recipe_text(TaskConfig task) { return task.fields().write().dump(); }
+
+// OpenBLAS has one pool of threads for the whole process, in which runs side by side would wait for
+// each other. It is loaded behind LibTorch, if at all, so it is looked up.
+class SerialBlas {
+ public:
+  SerialBlas() {
+    if (set_ == nullptr || get_ == nullptr) return;
+    before_ = get_();
+    set_(1);
+  }
+  ~SerialBlas() {
+    if (before_ > 0) set_(before_);
+  }
+  SerialBlas(const SerialBlas&) = delete;
+  SerialBlas& operator=(const SerialBlas&) = delete;
+
+ private:
+  void (*set_)(int) = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT,
+                                                            "openblas_set_num_threads"));
+  int (*get_)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
+  int before_ = 0;
+};
 
 void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& shelf,
                const std::function<void(const std::string&)>& notice,
@@ -56,7 +79,7 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
   std::vector<PlannedRun> runs;
   std::set<std::string> seen;
   for (const auto& experiment : experiments)
-    for (const auto& column : experiment.columns)
+    for (const auto& column : scale.columns(experiment))
       for (const auto& arm : experiment.arms)
         for (const auto seed : scale.seeds(experiment)) {
           const auto config = run_config(column, arm, seed, scale, hardware);
@@ -111,6 +134,7 @@ void run_jobs(const std::vector<Job>& jobs, int threads,
   if (threads == 1) {
     work(cores);
   } else {
+    const SerialBlas serial;
     std::vector<std::thread> workers;
     for (int i = 0; i < threads; ++i) workers.emplace_back(work, std::max(1, cores / threads));
     for (auto& worker : workers) worker.join();

@@ -1,4 +1,5 @@
 #include "geores/train/trainer.h"
+#include "geores/base/testing.h"
 
 #include <gtest/gtest.h>
 
@@ -51,13 +52,6 @@ TrainConfig small_config(const std::string& model = "edelta") {
 
 class Training : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::temp_directory_path() /
-            fmt::format("geores-trainer-{}-{}", getpid(),
-                        testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
   std::string folder(const std::string& name) const { return (root_ / name).string(); }
 
   // metrics.jsonl without the one thing that may differ between equal runs: the speed.
@@ -85,7 +79,8 @@ class Training : public testing::Test {
     return "no error";
   }
 
-  fs::path root_;
+  const TemporaryFolder temporary_;
+  const fs::path root_ = temporary_.path();
   Dataset data_ = small_dataset();
 };
 

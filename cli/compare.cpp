@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "geores/base/file.h"
+#include "geores/experiments/comparison.h"
+
+namespace geores::cli {
+namespace {
+
+struct CompareFlags {
+  std::vector<std::string> runs;
+  std::string page, cache;
+  bool json = false;
+};
+
+void compare(const CompareFlags& flags) {
+  const auto comparison = compare_runs(flags.runs, flags.cache);
+  if (flags.json)
+    fmt::print("{}\n", comparison.to_json().dump(2));
+  else
+    fmt::print("{}", to_text(comparison.table()));
+  if (flags.page.empty()) return;
+  write_file_atomically(flags.page, comparison.page().to_html());
+  fmt::print(stderr, "wrote {}\n", flags.page);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<CompareFlags>();
+  auto* command = app.add_subcommand(
+      "compare",
+      "Finished runs on the same data beside each other and beside predictors that are no models.\n"
+      "The lowest loss is marked with a *.\n"
+      "Example: geores compare runs/gpt runs/edelta --page comparison.html");
+  command->add_option("runs", flags->runs, "folders of runs")->required();
+  command->add_option("--page", flags->page, "write table and curves here (HTML, opens offline)");
+  command->add_option("--cache", flags->cache, "folder for generated data");
+  command->add_flag("--json", flags->json, "machine-readable result");
+  command->callback([flags, &exit_code] {
+    compare(*flags);
+    exit_code = 0;
+  });
+}
+
+}  // namespace geores::cli

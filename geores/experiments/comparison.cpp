@@ -1,0 +1,112 @@
+#include "geores/experiments/comparison.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "geores/base/error.h"
+#include "geores/base/svg.h"
+#include "geores/experiments/runner.h"
+#include "geores/train/trainer.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+double number_at(const nlohmann::json& result, const char* key) {
+  const auto& value = result.at(key);
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
+svg::Series metric_series(const ComparedRun& run, const char* key) {
+  svg::Series series{.name = run.name};
+  for (const auto& line : read_metrics(run.folder))
+    if (const auto found = line.find(key); found != line.end() && found->is_number()) {
+      series.x.push_back(line.at("step").get<double>());
+      series.y.push_back(found->get<double>());
+    }
+  return series;
+}
+
+}  // namespace
+
+Table Comparison::table() const {
+  Table table{
+      "",
+      {"run", "model", "parameters", "steps", "seconds", "best evaluation", "whole validation set"},
+      {}};
+  double lowest = std::numeric_limits<double>::infinity();
+  const auto add = [&](std::vector<std::string> row, double loss) {
+    row.push_back(std::isfinite(loss) ? fmt::format("{:.3e}", loss) : "diverged");
+    if (loss < lowest) {
+      lowest = loss;
+      table.marked = {table.rows.size()};
+    }
+    table.rows.push_back(std::move(row));
+  };
+  for (const auto& run : runs)
+    add({run.name, run.config.model, run.result.at("parameters").dump(),
+         run.result.at("steps").dump(), fmt::format("{:.0f}", number_at(run.result, "seconds")),
+         fmt::format("{:.3e}", number_at(run.result, "best_validation"))},
+        number_at(run.result, "exact_best"));
+  for (const auto& baseline : baselines)
+    add({"no model: " + baseline.name, "", "", "", "", ""}, baseline.mse);
+  return table;
+}
+
+Document Comparison::page() const {
+  Document document(fmt::format("{} runs on {}", runs.size(), runs.front().config.task.task));
+  auto shown = table();
+  shown.explanation =
+      "Best evaluation: lowest of the evaluations on random batches while training. Whole "
+      "validation set: the same weights, exactly. In bold: the lowest, be it a model or not.";
+  document.table(shown);
+  svg::Figure figure{.columns = 2, .panel_width = 510, .panel_height = 290};
+  const auto add = [&](const char* key, const char* title) {
+    svg::Panel panel{.title = title};
+    panel.x.label = "step";
+    panel.y.scale = svg::Scale::Log;
+    for (const auto& run : runs) panel.series.push_back(metric_series(run, key));
+    figure.panels.push_back(std::move(panel));
+  };
+  add("validation", "Validation loss");
+  add("loss", "Training loss");
+  add("grad_norm", "Gradient norm before clipping");
+  add("param_norm", "Norm of all parameters");
+  return document.figure("comparison", svg::render(figure), "");
+}
+
+nlohmann::json Comparison::to_json() const {
+  nlohmann::json object = {{"runs", nlohmann::json::array()},
+                           {"trivial_baselines", nlohmann::json::object()}};
+  for (const auto& run : runs)
+    object["runs"].push_back(
+        {{"folder", run.folder}, {"config", run.config.write()}, {"result", run.result}});
+  for (const auto& baseline : baselines) object["trivial_baselines"][baseline.name] = baseline.mse;
+  return object;
+}
+
+Comparison compare_runs(const std::vector<std::string>& folders, const std::string& cache) {
+  require(!folders.empty(), "compare", "no runs were given");
+  Comparison comparison;
+  for (const auto& folder : folders) {
+    auto config = read_run_config(folder);
+    require(fs::exists(fs::path(folder) / "result.json"), "compare",
+            "{} is not finished; continue it with geores train --resume", folder);
+    if (!comparison.runs.empty()) {
+      auto first = comparison.runs.front().config.task;
+      const auto wanted = first.fields().write(), found = config.task.fields().write();
+      for (const auto& [key, value] : wanted.items())
+        require(found[key] == value, "compare", "{} and {} learned from other data: '{}' {} and {}",
+                folders.front(), folder, key, value.dump(), found[key].dump());
+    }
+    const auto path = fs::path(folder).lexically_normal();
+    const auto name = (path.has_filename() ? path : path.parent_path()).filename().string();
+    comparison.runs.push_back({folder, name, config, read_result(folder)});
+  }
+  const auto data = load_dataset(comparison.runs.front().config.task, cache);
+  comparison.baselines = trivial_baselines(data);
+  return comparison;
+}
+
+}  // namespace geores

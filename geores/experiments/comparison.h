@@ -1,0 +1,32 @@
+// Finished runs on the same data beside each other, with the predictors that are no models.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "geores/base/document.h"
+#include "geores/data/baselines.h"
+#include "geores/train/train_config.h"
+
+namespace geores {
+
+struct ComparedRun {
+  std::string folder, name;  // name: of the folder
+  TrainConfig config;
+  nlohmann::json result;  // result.json
+};
+
+struct Comparison {
+  std::vector<ComparedRun> runs;
+  std::vector<Baseline> baselines;
+
+  // The lowest loss over the whole validation set is marked, whoever has it.
+  Table table() const;
+  Document page() const;
+  nlohmann::json to_json() const;
+};
+
+// Refuses a run that is not finished or learned from other data than the first.
+Comparison compare_runs(const std::vector<std::string>& folders, const std::string& cache = "");
+
+}  // namespace geores
