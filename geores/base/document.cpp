@@ -14,7 +14,7 @@ constexpr const char* kStyle =
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13px;margin:0 0 1.6em}"
     "th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}"
     "th:first-child,td:first-child{text-align:left}tr.marked{font-weight:bold;background:#eef5fb}"
-    "svg{max-width:100%;height:auto}";
+    "figure>svg{max-width:100%;height:auto}";
 
 }  // namespace
 

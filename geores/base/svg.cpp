@@ -203,8 +203,14 @@ std::vector<double> ticks(double from, double to, Scale scale, int most) {
     const int last = static_cast<int>(std::floor(std::log10(to) + 1e-9));
     const int stride = std::max(1, (last - first) / most + 1);
     for (int power = first; power <= last; power += stride) result.push_back(std::pow(10, power));
-    if (result.size() < 2 && to / from < 1e3) return ticks(from, to, Scale::Linear, most);
-    return result;
+    if (result.size() > 2) return result;
+    result.clear();  // little more than a decade: 1, 2 and 5 times its powers
+    for (int power = first - 1; power <= last; ++power)
+      for (const double factor : {1.0, 2.0, 5.0})
+        if (const auto value = factor * std::pow(10, power);
+            value >= from * (1 - 1e-9) && value <= to * (1 + 1e-9))
+          result.push_back(value);
+    return result.size() < 2 ? ticks(from, to, Scale::Linear, most) : result;
   }
   double step = std::pow(10, std::floor(std::log10((to - from) / most)));
   for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
@@ -304,11 +310,13 @@ std::string render(const Figure& figure) {
     const auto y = make_ruler(panel.y, panel.series, true,
                               top + figure.panel_height - margin_bottom, top + margin_top);
     body += draw_axes(panel, x, y);
+    // A nested drawing clips by itself: ids would collide where a page holds several figures. The
+    // slack keeps dots on the frame whole.
+    constexpr double slack = 3;
     body += fmt::format(
-        "<clipPath id=\"frame{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-        "height=\"{:.1f}\"/>"
-        "</clipPath>\n<g clip-path=\"url(#frame{})\">\n",
-        k, x.begin, y.end, x.end - x.begin, y.begin - y.end, k);
+        "<svg x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"{3:.1f}\" "
+        "viewBox=\"{0:.1f} {1:.1f} {2:.1f} {3:.1f}\">\n",
+        x.begin - slack, y.end - slack, x.end - x.begin + 2 * slack, y.begin - y.end + 2 * slack);
     for (const auto& series : panel.series) {
       switch (series.mark) {
         case Mark::Line:
@@ -322,7 +330,7 @@ std::string render(const Figure& figure) {
           break;
       }
     }
-    body += "</g>\n";
+    body += "</svg>\n";
   }
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "

@@ -66,7 +66,8 @@ struct Figure {
 std::string render(const Figure& figure);
 
 // Round values that cover [from, to], at most `most` of them: 1, 2 or 5 times a power of ten apart
-// (linear), powers of ten (log). `from` < `to`.
+// (linear), powers of ten, or 1, 2 and 5 times them
+// over less than two decades (log). `from` < `to`.
 std::vector<double> ticks(double from, double to, Scale scale, int most = 6);
 
 }  // namespace geores::svg

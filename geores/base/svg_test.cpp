@@ -29,6 +29,10 @@ TEST(Ticks, AreRoundAndCoverTheRange) {
   EXPECT_EQ(ticks(1e-3, 10, Scale::Log), (std::vector<double>{1e-3, 1e-2, 1e-1, 1, 10}));
   EXPECT_LE(ticks(1e-30, 1e30, Scale::Log).size(), 7u);
   EXPECT_GE(ticks(2, 5, Scale::Log).size(), 2u);
+  const auto decade = ticks(0.006, 0.09, Scale::Log);
+  ASSERT_EQ(decade.size(), 3u);
+  EXPECT_NEAR(decade[0], 0.01, 1e-12);
+  EXPECT_NEAR(decade[2], 0.05, 1e-12);
 }
 
 TEST(Render, PutsDataWhereTheAxesSay) {
@@ -45,7 +49,7 @@ TEST(Render, BreaksTheLineAtNaNAndInfinity) {
       render(one_panel({.name = "", .x = {0, 1, 2, 3, 4}, .y = {0, nan, 1, infinite, 2}}));
   EXPECT_EQ(text.find("nan"), text.npos);
   EXPECT_EQ(text.find("inf"), text.npos);
-  const auto path = text.substr(text.find("<g clip-path"));
+  const auto path = text.substr(text.find("<svg x="));
   EXPECT_EQ(count(path.substr(0, path.find("/>")), "M"), 3u);
 }
 
@@ -66,6 +70,13 @@ TEST(Render, NamesEachSeriesOnceOverAllPanelsInOneColour) {
   EXPECT_EQ(count(text, ">first<"), 1u);
   EXPECT_EQ(count(text, "stroke=\"#0072b2\""), 4u);  // three panels and the legend
   EXPECT_EQ(count(text, "stroke=\"#d55e00\""), 4u);
+}
+
+// A page may hold several figures: an id in two of them would make one use the other's.
+TEST(Render, UsesNoIds) {
+  const auto text = render(one_panel({.name = "a", .x = {0, 10}, .y = {0, 1}}));
+  EXPECT_EQ(text.find(" id="), text.npos);
+  EXPECT_EQ(text.find("url("), text.npos);
 }
 
 TEST(Render, EscapesText) {
