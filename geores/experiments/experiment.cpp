@@ -16,25 +16,26 @@ const Named& find(const std::vector<Named>& all, const std::string& name, const 
   return *found;
 }
 
-// Width to a half (states have up to 64 values: it must not be less) and depth to a third.
-void shrink_model(TrainConfig& config) {
-  config.width = (config.width / 2 + 7) / 8 * 8;
-  config.layers = std::max<int64_t>(1, (config.layers + 1) / 3);
-}
-
-void shrink_data(TaskConfig& task) {
-  task.train_sequences = task.task == "gyroscope" ? 1000 : 500;
-  task.validation_sequences = 200;
-  task.length = 33;
-}
-
-void shorten_training(TrainConfig& config) {
-  config.steps = 300;
-  config.warmup = 30;
-  config.batch = 16;
-  config.eval_interval = config.checkpoint_interval = 30;
-  config.eval_batches = 5;
-  config.final_eval_batches = 10;
+void shrink(TrainConfig& config, const Scale& scale) {
+  if (scale.width_divisor > 0)
+    config.width = (config.width / scale.width_divisor + 7) / 8 * 8;  // streams and heads must fit
+  if (scale.depth_divisor > 0)
+    config.layers = std::max<int64_t>(1, (config.layers + 1) / scale.depth_divisor);
+  auto& task = config.task;
+  task.train_sequences =
+      task.task == "gyroscope" ? scale.gyroscope_sequences : scale.train_sequences;
+  task.validation_sequences = scale.validation_sequences;
+  task.length = scale.length;
+  if (scale.batch > 0) config.batch = scale.batch;
+  if (scale.eval_batches > 0) {
+    config.eval_batches = scale.eval_batches;
+    config.final_eval_batches = 2 * scale.eval_batches;
+  }
+  if (scale.steps > 0) {
+    config.steps = scale.steps;
+    config.warmup = scale.steps / 10;
+    config.eval_interval = config.checkpoint_interval = std::max<int64_t>(1, scale.steps / 10);
+  }
 }
 
 // What is left out and what is given with its default value are the same run.
@@ -64,12 +65,12 @@ const Column& Experiment::column(const std::string& wanted) const {
 
 std::vector<int64_t> Scale::seeds(const Experiment& experiment) const {
   std::vector<int64_t> all = {42, 123, 456};  // the paper's
-  if (quick()) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
+  if (!all_seeds_and_columns) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
   return all;
 }
 
 std::vector<Column> Scale::columns(const Experiment& experiment) const {
-  if (!quick() || experiment.quick_columns == 0) return experiment.columns;
+  if (all_seeds_and_columns || experiment.quick_columns == 0) return experiment.columns;
   std::vector<Column> some;  // spread evenly, the last always among them
   const auto all = experiment.columns.size(), wanted = experiment.quick_columns;
   for (std::size_t i = 1; i <= wanted; ++i)
@@ -77,10 +78,29 @@ std::vector<Column> Scale::columns(const Experiment& experiment) const {
   return some;
 }
 
+Scale paper_scale() { return {}; }
+
+Scale quick_scale() {
+  return {.name = "quick",
+          .width_divisor = 2,  // states have up to 64 values: a width below that loses some
+          .depth_divisor = 3,
+          .gyroscope_sequences = 1000,
+          .train_sequences = 500,
+          .validation_sequences = 200,
+          .length = 33,
+          .steps = 300,
+          .batch = 16,
+          .eval_batches = 5,
+          .all_seeds_and_columns = false,
+          .reflection_samples = {10, 100, 500},
+          .reflection_seeds = {42},
+          .norms = {.random_length = 32, .rollouts = 10, .rollout_steps = 1000, .window = 16}};
+}
+
 Scale scale_from(const std::string& name) {
   require(name == "quick" || name == "paper", "reproduce", "scale must be quick or paper, got '{}'",
           name);
-  return {name};
+  return name == "quick" ? quick_scale() : paper_scale();
 }
 
 TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const Scale& scale,
@@ -92,11 +112,7 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
   config.seed = seed;
   config.device = hardware.device;
   config.precision = hardware.precision;
-  if (scale.quick()) {
-    shrink_model(config);
-    shrink_data(config.task);
-    shorten_training(config);
-  }
+  shrink(config, scale);
   normalize(config);
   return config;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "geores/experiments/norms.h"
 #include "geores/experiments/statistics.h"
 #include "geores/train/train_config.h"
 
@@ -30,7 +31,7 @@ struct Experiment {
   std::string text;  // what is asked, and what to know when reading the answer
   std::vector<Column> columns;
   std::vector<Arm> arms;
-  // At quick scale; at paper scale there are three seeds and all columns.
+  // At small scales; at the paper's there are three seeds and all columns.
   int quick_seeds = 1;
   std::size_t quick_columns = 0;  // 0: all
 
@@ -51,16 +52,28 @@ struct Claim {
 };
 const std::vector<Claim>& paper_claims();
 
-// How large: "paper" as published, or "quick", which changes data, width, depth and steps so that
-// everything takes minutes on two cores; its numbers are not comparable with published ones.
+// How large to run it all. Zero leaves a number as published.
 struct Scale {
-  std::string name;
+  std::string name = "paper";
+  // Data and models: another problem, so the numbers cannot be compared with published ones.
+  int64_t width_divisor = 0, depth_divisor = 0;
+  int64_t gyroscope_sequences = 0, train_sequences = 0, validation_sequences = 0, length = 0;
+  int64_t steps = 0, batch = 0, eval_batches = 0;
+  // How much of it.
+  bool all_seeds_and_columns = true;  // false: as the experiment says for small scales
+  std::vector<int64_t> reflection_samples = {10, 25, 50, 100, 200, 500};
+  std::vector<int64_t> reflection_seeds = {42, 123, 456};
+  int64_t reflection_steps = 2000;
+  NormConfig norms = {};
 
-  bool quick() const { return name == "quick"; }
+  bool comparable() const { return steps == 0; }
   std::vector<int64_t> seeds(const Experiment& experiment) const;
   std::vector<Column> columns(const Experiment& experiment) const;
 };
-Scale scale_from(const std::string& name);
+
+Scale paper_scale();
+Scale quick_scale();                        // minutes on two cores
+Scale scale_from(const std::string& name);  // "paper" or "quick"
 
 struct Hardware {
   std::string device = "cpu", precision = "fp32";

@@ -229,6 +229,72 @@ TEST(Runner, RunsSideBySideDoNotDisturbEachOther) {
   EXPECT_TRUE(training_jobs(runs, alone, shelf, {}).empty()) << "finished runs are not run again";
 }
 
+// Everything of the real thing, at a size where nothing is learned.
+Scale tiny_scale() {
+  return {.name = "tiny",
+          .width_divisor = 16,
+          .depth_divisor = 9,
+          .gyroscope_sequences = 12,
+          .train_sequences = 12,
+          .validation_sequences = 6,
+          .length = 9,
+          .steps = 4,
+          .batch = 2,
+          .eval_batches = 1,
+          .all_seeds_and_columns = false,
+          .reflection_samples = {3, 6},
+          .reflection_seeds = {1},
+          .reflection_steps = 4,
+          .norms = {.random_sequences = 2,
+                    .random_length = 8,
+                    .rollouts = 2,
+                    .rollout_steps = 5,
+                    .window = 4}};
+}
+
+TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
+  const TemporaryFolder folder;
+  const ReproduceOptions options{.out = folder.path().string(), .scale = tiny_scale(), .jobs = 2};
+  int64_t steps = 0;
+  ReproduceListener listener;
+  listener.progress = [&](const std::string& phase, const JobProgress& progress) {
+    if (phase == "training") steps = progress.total;
+  };
+  reproduce(options, listener);
+  const auto page = read_text_file(folder.path() / "index.html");
+  const auto markdown = read_text_file(folder.path() / "tables.md");
+  const auto results = nlohmann::json::parse(read_text_file(folder.path() / "results.json"));
+  for (const auto& experiment : paper_experiments()) {
+    EXPECT_NE(page.find(escape_html(experiment.title)), page.npos) << experiment.title;
+    EXPECT_NE(markdown.find(experiment.title), markdown.npos);
+    for (const auto& arm : experiment.arms) EXPECT_NE(markdown.find(arm.label), markdown.npos);
+  }
+  for (const auto* figure : {"training", "gate", "theta", "reflection", "regulariser", "norms"}) {
+    EXPECT_TRUE(fs::exists(folder.path() / "figures" / (std::string(figure) + ".svg"))) << figure;
+    EXPECT_NE(markdown.find(fmt::format("(figures/{}.svg)", figure)), markdown.npos);
+  }
+  EXPECT_NE(page.find("cannot be compared"), page.npos);
+  EXPECT_NE(page.find("3.78 ± 0.04 e-03"), page.npos) << "published numbers stand beside ours";
+  EXPECT_EQ(page.find("src="), page.npos) << "nothing may be loaded";
+  EXPECT_FALSE(results.at("comparable_with_published").get<bool>());
+  EXPECT_EQ(results.at("experiments").size(), paper_experiments().size());
+  EXPECT_EQ(results.at("claims").size(), paper_claims().size());
+  EXPECT_GT(steps, 300);
+
+  // Nothing is done twice: only the run and the probe that are gone.
+  const auto& lost = results.at("experiments")[0].at("columns")[1].at("arms")[0].at("runs")[0];
+  fs::remove(fs::path(lost.get<std::string>()) / "result.json");
+  fs::remove(folder.path() / "probes" / "ddl-3-seed1.json");
+  steps = -1;
+  reproduce(options, listener);
+  EXPECT_EQ(steps, tiny_scale().steps + 1) << "a probe's ten steps count as one, at least one";
+  auto again = nlohmann::json::parse(read_text_file(folder.path() / "results.json"));
+  EXPECT_EQ(again.at("claims"), results.at("claims"));
+  steps = -1;
+  reproduce(options, listener);
+  EXPECT_EQ(steps, -1) << "and a third time there is nothing to do";
+}
+
 TEST(Reproduce, RefusesUnknownNamesAndMixedFolders) {
   const TemporaryFolder folder;
   ReproduceOptions options{.out = (folder.path() / "r").string(), .only = {"reflektion"}};

@@ -103,7 +103,7 @@ std::vector<Judgement> Findings::judgements() const {
 
 nlohmann::json Findings::to_json() const {
   nlohmann::json object = {{"scale", scale.name},
-                           {"comparable_with_published", !scale.quick()},
+                           {"comparable_with_published", scale.comparable()},
                            {"device", hardware.device},
                            {"precision", hardware.precision},
                            {"train_seconds", train_seconds},

@@ -263,12 +263,14 @@ std::string format_sample(const Sample& sample) {
 
 Document make_report(const Findings& findings) {
   Document document("EΔ-MHC-Geo, reproduced");
-  const auto quick = findings.scale.quick();
-  if (quick)
-    document.warning(
-        "Quick scale: models of half the width and a third of the depth, short sequences, "
-        "300 steps. The numbers show that everything runs and what the tables look like; they "
-        "cannot be compared with the published ones. For that: geores reproduce --scale paper.");
+  const auto& scale = findings.scale;
+  if (!scale.comparable())
+    document.warning(fmt::format(
+        "Scale {}: models of 1/{} of the width and 1/{} of the depth, sequences of {}, {} steps. "
+        "The "
+        "numbers show that everything runs and what the tables look like; they cannot be compared "
+        "with the published ones. For that: geores reproduce --scale paper.",
+        scale.name, scale.width_divisor, scale.depth_divisor, scale.length, scale.steps));
   document.text(fmt::format(
       "Every number of the EΔ paper (arXiv:2605.06729) that has a table, trained again and laid "
       "beside the published one, with the baselines and controls that the paper lacks. Scale {}, "

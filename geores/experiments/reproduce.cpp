@@ -73,21 +73,14 @@ void write_json(const fs::path& path, const nlohmann::json& json) {
 
 // ---- Table 7
 
-std::vector<int64_t> reflection_samples(const Scale& scale) {
-  return scale.quick() ? std::vector<int64_t>{10, 100, 500}
-                       : std::vector<int64_t>{10, 25, 50, 100, 200, 500};
-}
-
-std::vector<int64_t> reflection_seeds(const Scale& scale) {
-  return scale.quick() ? std::vector<int64_t>{42} : std::vector<int64_t>{42, 123, 456};
-}
-
 template <class Visit>
 void for_each_probe(const ReproduceOptions& options, Visit&& visit) {
   for (const auto& probe : reflection_probes())
-    for (const auto samples : reflection_samples(options.scale))
-      for (const auto seed : reflection_seeds(options.scale))
-        visit(probe, ReflectionConfig{.samples = samples, .seed = seed},
+    for (const auto samples : options.scale.reflection_samples)
+      for (const auto seed : options.scale.reflection_seeds)
+        visit(probe,
+              ReflectionConfig{
+                  .samples = samples, .steps = options.scale.reflection_steps, .seed = seed},
               fs::path(options.out) / "probes" /
                   fmt::format("{}-{}-seed{}.json", probe.name, samples, seed));
 }
@@ -97,7 +90,8 @@ std::vector<Measurement> reflection_measurements(const ReproduceOptions& options
   for_each_probe(options, [&](const ReflectionProbe& probe, const ReflectionConfig& config,
                               const fs::path& path) {
     all.push_back({path,
-                   {"reflection " + probe.name, config.steps / 10,  // a step is far cheaper here
+                   // A step is far cheaper here.
+                   {"reflection " + probe.name, std::max<int64_t>(1, config.steps / 10),
                     [probe, config, path](const std::function<void(int64_t)>& progress) {
                       write_json(path, run_reflection(probe, config,
                                                       [&](int64_t step) { progress(step / 10); }));
@@ -108,11 +102,6 @@ std::vector<Measurement> reflection_measurements(const ReproduceOptions& options
 
 // ---- Table 18
 
-NormConfig norm_config(const Scale& scale) {
-  if (!scale.quick()) return {};
-  return {.random_length = 32, .rollouts = 10, .rollout_steps = 1000, .window = 16};
-}
-
 std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
                                            const ExperimentFindings& main, DatasetShelf& shelf) {
   std::vector<Measurement> all;
@@ -120,7 +109,7 @@ std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
   for (const auto& arm : main.experiment.arms)
     for (const auto& run : main.cell(column.name, arm.name).runs) {
       const auto path = fs::path(options.out) / "norms" / (fs::path(run).filename() += ".json");
-      const auto config = norm_config(options.scale);
+      const auto config = options.scale.norms;
       const auto device = options.hardware.device;
       all.push_back({path,
                      {"norms of " + arm.name, config.rollout_steps,
@@ -136,7 +125,7 @@ std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
 
 void collect_norms(Findings& findings, const ReproduceOptions& options,
                    const ExperimentFindings& main) {
-  findings.norm_length = norm_config(options.scale).random_length;
+  findings.norm_length = options.scale.norms.random_length;
   for (const auto& arm : main.experiment.arms)
     for (const auto& run : main.cell("stability", arm.name).runs)
       findings.norms[arm.name].push_back(

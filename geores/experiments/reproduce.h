@@ -16,7 +16,7 @@ namespace geores {
 
 struct ReproduceOptions {
   std::string out = "report";
-  Scale scale = {"quick"};
+  Scale scale = quick_scale();
   Hardware hardware = {};
   std::vector<std::string> only = {};  // names of experiments; empty: all
   int jobs = 2;                        // runs side by side
