@@ -29,4 +29,19 @@ Tensor AdamW::step(double learning_rate) {
   return norm;
 }
 
+Tensor AdamW::step(const Rates& rates) {
+  torch::NoGradGuard no_grad;
+  auto &values = parameters_.values(), &gradients = parameters_.gradients();
+  const auto norm = gradients.norm();
+  if (options_.clip > 0) gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
+
+  values.slice(0, 0, parameters_.decayed()).mul_(1 - rates.learning_rate * options_.weight_decay);
+  first_moment_.lerp_(gradients, 1 - options_.beta1);
+  second_moment_.mul_(options_.beta2).addcmul_(gradients, gradients, 1 - options_.beta2);
+
+  const auto scale = (second_moment_.sqrt() / rates.bias2.sqrt()).add_(options_.epsilon);
+  values.sub_(first_moment_ / scale * (rates.learning_rate / rates.bias1));
+  return norm;
+}
+
 }  // namespace geores

@@ -25,6 +25,16 @@ class AdamW {
   // clipping as a 0-dimensional tensor: reading it is the caller's choice of when to wait.
   Tensor step(double learning_rate);
 
+  // The same with numbers that lie on the device, one value each: for work that is recorded once
+  // and replayed. Whoever replays it keeps `steps` up to date.
+  struct Rates {
+    Tensor learning_rate;
+    Tensor bias1, bias2;  // 1 − βᵗ
+  };
+  Tensor step(const Rates& rates);
+
+  const AdamWOptions& options() const { return options_; }
+
   void zero_gradients() { parameters_.gradients().zero_(); }
 
   // What has to be kept to go on exactly as before.

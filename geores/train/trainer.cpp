@@ -11,6 +11,7 @@
 #include "geores/ops/seeding.h"
 #include "geores/ops/state_file.h"
 #include "geores/train/checkpoint.h"
+#include "geores/train/device_loop.h"
 #include "geores/train/metrics_log.h"
 #include "geores/train/precision.h"
 #include "geores/train/schedule.h"
@@ -74,12 +75,13 @@ class Run {
         folder_(folder),
         listener_(listener),
         device_(device_of(config)),
-        train_x_(dataset.train_x.to(device_)),
-        train_y_(dataset.train_y.to(device_)),
-        validation_x_(dataset.validation_x.to(device_)),
-        validation_y_(dataset.validation_y.to(device_)),
-        train_sampler_(static_cast<uint64_t>(config.seed), train_x_.size(0)),
-        validation_sampler_(static_cast<uint64_t>(config.seed), validation_x_.size(0)),
+        stream_(device_),
+        data_{.train_x = dataset.train_x.to(device_),
+              .train_y = dataset.train_y.to(device_),
+              .validation_x = dataset.validation_x.to(device_),
+              .validation_y = dataset.validation_y.to(device_)},
+        train_sampler_(static_cast<uint64_t>(config.seed), data_.train_x.size(0)),
+        validation_sampler_(static_cast<uint64_t>(config.seed), data_.validation_x.size(0)),
         model_(make_model(config, dataset, device_)),
         training_(*model_, {.weight_decay = config.weight_decay, .clip = config.clip}),
         schedule_{.peak = config.lr,
@@ -95,6 +97,7 @@ class Run {
         load_checkpoint(folder_.path, *model_, training_, position_, listener_.notice);
       metrics_ = MetricsLog(path("metrics.jsonl"), position_.step);
     }
+    if (device_.is_cuda()) make_device_loop();
     const Stopwatch watch;
     TrainResult result{.parameters = parameter_count(*model_)};
     for (; position_.step < config_.steps; ++position_.step) {
@@ -128,22 +131,38 @@ class Run {
   bool in_memory() const { return folder_.path.empty(); }
   std::string path(const char* name) const { return (fs::path(folder_.path) / name).string(); }
 
-  std::pair<Tensor, Tensor> draw(const BatchSampler& sampler, Stream stream, int64_t step,
-                                 const Tensor& x, const Tensor& y) const {
-    const auto indices =
-        torch::tensor(sampler.indices(stream, step, config_.batch), torch::kInt64).to(device_);
+  void make_device_loop() {
+    std::vector<std::vector<int64_t>> batches;
+    for (int64_t step = 0; step < config_.steps; ++step)
+      batches.push_back(train_sampler_.indices(kTrainingBatches, step, config_.batch));
+    loop_ =
+        std::make_unique<DeviceLoop>(*model_, training_, config_, data_, batches, position_.step);
+  }
+
+  std::pair<Tensor, Tensor> draw(const std::vector<int64_t>& rows, const Tensor& x,
+                                 const Tensor& y) const {
+    const auto indices = torch::tensor(rows, torch::kInt64).to(device_);
     return {x.index_select(0, indices), y.index_select(0, indices)};
+  }
+
+  // Every evaluation has its own draws: a pure function of seed, step and batch.
+  std::vector<int64_t> evaluation_batch(int64_t step, int64_t i) const {
+    return validation_sampler_.indices(
+        kEvaluationBatches, step * (config_.final_eval_batches + config_.eval_batches) + i,
+        config_.batch);
   }
 
   // Mean loss over random batches, in float32 whatever the training precision.
   double evaluate(int64_t step, int64_t batches) {
+    if (loop_) {
+      std::vector<std::vector<int64_t>> rows;
+      for (int64_t i = 0; i < batches; ++i) rows.push_back(evaluation_batch(step, i));
+      return loop_->evaluate(rows);
+    }
     torch::NoGradGuard no_grad;
     double total = 0;
     for (int64_t i = 0; i < batches; ++i) {
-      // Every evaluation has its own draws: a pure function of seed, step and batch.
-      const auto [x, y] = draw(validation_sampler_, kEvaluationBatches,
-                               step * (config_.final_eval_batches + config_.eval_batches) + i,
-                               validation_x_, validation_y_);
+      const auto [x, y] = draw(evaluation_batch(step, i), data_.validation_x, data_.validation_y);
       Trace trace;
       total += task_loss(model_->forward(x, trace), y).item<double>();
     }
@@ -153,8 +172,8 @@ class Run {
   // Mean γ and β of each operator on one batch, as far as the connection has them.
   void add_probes(int64_t step, nlohmann::json& line) {
     torch::NoGradGuard no_grad;
-    const auto [x, y] =
-        draw(validation_sampler_, kEvaluationBatches, step, validation_x_, validation_y_);
+    const auto [x, y] = draw(validation_sampler_.indices(kEvaluationBatches, step, config_.batch),
+                             data_.validation_x, data_.validation_y);
     Trace trace(/*probing=*/true);
     model_->forward(x.slice(0, 0, 4), trace);
     for (const auto* name : {"gamma", "beta"}) {
@@ -183,41 +202,58 @@ class Run {
     writer.save(path("best.safetensors"));
   }
 
+  bool is_logged(int64_t step) const {
+    return step % config_.log_interval == 0 || step + 1 == config_.steps;
+  }
+
   // False when the loss is not a number any more; the weights are then those before the step.
   bool train_one(int64_t step, const Stopwatch& watch) {
-    const auto [x, y] = draw(train_sampler_, kTrainingBatches, step, train_x_, train_y_);
-    const auto before = last_good_values();
+    if (loop_) return train_one_on_device(step, watch);
+    const auto [x, y] = draw(train_sampler_.indices(kTrainingBatches, step, config_.batch),
+                             data_.train_x, data_.train_y);
+    const auto before = training_.parameters().values().clone();
     StepResult done;
     {
       const PrecisionScope precision(config_.precision, device_);
       done = training_.run(x, y, schedule_.at(step), config_.accumulate);
     }
-    const auto logged = step % config_.log_interval == 0 || step + 1 == config_.steps;
-    // Reading a number back makes the host wait for a GPU: there, only when it is logged.
-    if (!logged && device_.is_cuda()) return true;
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
-      if (before.defined()) training_.parameters().values().copy_(before);
-      if (listener_.notice)
-        listener_.notice(fmt::format(
-            "the loss is {} at step {}: stopped, the last checkpoint is kept", loss, step));
+      training_.parameters().values().copy_(before);
+      report_divergence(step, loss);
       return false;
     }
     train_loss_ = loss;
-    if (logged) log_step(step, loss, norm, watch);
+    if (is_logged(step)) log_step(step, loss, norm, watch);
     return true;
   }
 
-  // A diverged step must not leave its NaNs behind; on a GPU the copy would cost bandwidth and the
+  // Reading a number back makes the host wait: only when it is logged. After a divergence the
   // checkpoint has to do.
-  Tensor last_good_values() {
-    return device_.is_cuda() ? Tensor() : training_.parameters().values().clone();
+  bool train_one_on_device(int64_t step, const Stopwatch& watch) {
+    loop_->step();
+    training_.optimizer().steps() = step + 1;
+    if (!is_logged(step)) return true;
+    const auto numbers = loop_->numbers(step);
+    if (!std::isfinite(numbers.loss) || !std::isfinite(numbers.gradient_norm)) {
+      report_divergence(step, numbers.loss);
+      return false;
+    }
+    train_loss_ = numbers.loss;
+    log_step(step, numbers.loss, numbers.gradient_norm, watch);
+    return true;
+  }
+
+  void report_divergence(int64_t step, double loss) {
+    if (listener_.notice)
+      listener_.notice(fmt::format(
+          "the loss is {} at step {}: stopped, the last checkpoint is kept", loss, step));
   }
 
   void log_step(int64_t step, double loss, double norm, const Stopwatch& watch) {
     const auto seconds = watch.seconds();
     const auto tokens =
-        static_cast<double>((step - logged_step_) * config_.batch * train_x_.size(1));
+        static_cast<double>((step - logged_step_) * config_.batch * data_.train_x.size(1));
     metrics_.write({{"step", step},
                     {"loss", loss},
                     {"lr", schedule_.at(step)},
@@ -245,7 +281,8 @@ class Run {
       return;
     }
     result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
-    result.exact_validation = exact_loss(*model_, validation_x_, validation_y_, config_.batch);
+    result.exact_validation =
+        exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
     result.best_validation = position_.best_validation;
     if (in_memory()) {
       torch::NoGradGuard no_grad;
@@ -253,17 +290,19 @@ class Run {
     } else {
       load_state(*model_, Safetensors::load(path("best.safetensors")), path("best.safetensors"));
     }
-    result.exact_best = exact_loss(*model_, validation_x_, validation_y_, config_.batch);
+    result.exact_best = exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
   }
 
   const TrainConfig& config_;
   const RunFolder& folder_;
   const Listener& listener_;
   torch::Device device_;
-  Tensor train_x_, train_y_, validation_x_, validation_y_;
+  DeviceStream stream_;
+  DeviceData data_;
   BatchSampler train_sampler_, validation_sampler_;
   std::shared_ptr<Transformer> model_;
   TrainingStep training_;
+  std::unique_ptr<DeviceLoop> loop_;  // on a GPU
   Schedule schedule_;
   RunPosition position_;
   MetricsLog metrics_;

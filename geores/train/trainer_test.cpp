@@ -1,5 +1,4 @@
 #include "geores/train/trainer.h"
-#include "geores/base/testing.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +6,10 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/testing.h"
+#include "geores/ops/seeding.h"
+#include "geores/train/device_loop.h"
+#include "geores/train/schedule.h"
 
 namespace geores {
 namespace {
@@ -175,6 +178,54 @@ TEST_F(Training, AccumulationAndRecomputationChangeNothingButRounding) {
               1e-4 * plain.exact_validation);
   config.accumulate = 3;
   EXPECT_EQ(refusal(config, {}), "[train] batch 4 is not divisible by accumulate 3");
+}
+
+// The loop of a GPU, here on a CPU: tables and counters instead of numbers from the host.
+TEST(DeviceLoop, TakesTheSameStepsAndEvaluationsAsTheHost) {
+  const auto data = small_dataset();
+  auto config = small_config();
+  const auto make = [&] {
+    return with_seed(7, [&] {
+      auto model = std::make_shared<Transformer>(model_config(config, data));
+      model->to(torch::kFloat64);
+      return model;
+    });
+  };
+  const auto host_model = make(), device_model = make();
+  TrainingStep host(*host_model, {}), device(*device_model, {});
+  const DeviceData doubles{data.train_x.to(torch::kFloat64), data.train_y.to(torch::kFloat64),
+                           data.validation_x.to(torch::kFloat64),
+                           data.validation_y.to(torch::kFloat64)};
+  const BatchSampler sampler(3, data.train_x.size(0));
+  std::vector<std::vector<int64_t>> batches;
+  for (int64_t step = 0; step < config.steps; ++step)
+    batches.push_back(sampler.indices(0, step, config.batch));
+  const Schedule schedule{
+      .peak = config.lr, .floor = config.min_lr, .warmup = config.warmup, .total = config.steps};
+  DeviceLoop loop(*device_model, device, config, doubles, batches, 0);
+  const auto pick = [](const Tensor& from, const std::vector<int64_t>& rows) {
+    return from.index_select(0, torch::tensor(rows, torch::kInt64));
+  };
+  for (int64_t step = 0; step < 12; ++step) {
+    const auto& rows = batches[static_cast<std::size_t>(step)];
+    const auto wanted =
+        host.run(pick(doubles.train_x, rows), pick(doubles.train_y, rows), schedule.at(step));
+    loop.step();
+    EXPECT_NEAR(loop.numbers(step).loss, wanted.loss.item<double>(), 1e-12) << step;
+    EXPECT_NEAR(loop.numbers(step).gradient_norm, wanted.gradient_norm.item<double>(), 1e-10);
+  }
+  EXPECT_LT((host.parameters().values() - device.parameters().values()).abs().max().item<double>(),
+            1e-12);
+  const std::vector<std::vector<int64_t>> evaluation = {{0, 1, 2, 3}, {3, 2, 2, 0}};
+  double mean = 0;
+  for (const auto& rows : evaluation) {
+    Trace trace;
+    mean += 0.5 * task_loss(host_model->forward(pick(doubles.validation_x, rows), trace),
+                            pick(doubles.validation_y, rows))
+                      .item<double>();
+  }
+  EXPECT_NEAR(loop.evaluate(evaluation), mean, 1e-12);
+  EXPECT_NEAR(loop.evaluate(evaluation), mean, 1e-12) << "a second evaluation starts anew";
 }
 
 TEST_F(Training, StopsAtANonFiniteLossAndKeepsTheLastCheckpoint) {

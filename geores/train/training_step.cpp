@@ -26,8 +26,7 @@ TrainingStep::TrainingStep(Transformer& model, const AdamWOptions& options)
       parameters_(model, manifold_parameters(model)),
       optimizer_(parameters_, options) {}
 
-StepResult TrainingStep::run(const Tensor& x, const Tensor& y, double learning_rate,
-                             int64_t parts) {
+Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts) {
   require(parts >= 1 && x.size(0) % parts == 0, "train",
           "a batch of {} cannot be split into {} equal parts", x.size(0), parts);
   optimizer_.zero_gradients();
@@ -43,9 +42,25 @@ StepResult TrainingStep::run(const Tensor& x, const Tensor& y, double learning_r
     const auto share = parts == 1 ? loss.detach() : loss.detach() / parts;
     total = total.defined() ? total + share : share;
   }
-  const auto norm = optimizer_.step(learning_rate);
+  return total;
+}
+
+template <class Rate>
+StepResult TrainingStep::take(const Tensor& x, const Tensor& y, const Rate& rate, int64_t parts) {
+  const auto loss = accumulate_gradients(x, y, parts);
+  const auto norm = optimizer_.step(rate);
   for (auto* residual : model_.residuals()) residual->manifold_step();
-  return {.loss = total, .gradient_norm = norm};
+  return {.loss = loss, .gradient_norm = norm};
+}
+
+StepResult TrainingStep::run(const Tensor& x, const Tensor& y, double learning_rate,
+                             int64_t parts) {
+  return take(x, y, learning_rate, parts);
+}
+
+StepResult TrainingStep::run(const Tensor& x, const Tensor& y, const AdamW::Rates& rates,
+                             int64_t parts) {
+  return take(x, y, rates, parts);
 }
 
 }  // namespace geores

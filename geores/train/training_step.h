@@ -24,10 +24,16 @@ class TrainingStep {
   // x and y are split into `parts` equal pieces whose gradients are summed.
   StepResult run(const Tensor& x, const Tensor& y, double learning_rate, int64_t parts = 1);
 
+  StepResult run(const Tensor& x, const Tensor& y, const AdamW::Rates& rates, int64_t parts = 1);
+
   FlatParameters& parameters() { return parameters_; }
   AdamW& optimizer() { return optimizer_; }
 
  private:
+  Tensor accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts);
+  template <class Rate>
+  StepResult take(const Tensor& x, const Tensor& y, const Rate& rate, int64_t parts);
+
   Transformer& model_;
   FlatParameters parameters_;
   AdamW optimizer_;

@@ -1,0 +1,106 @@
+#include "geores/train/device_loop.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "geores/base/error.h"
+#include "geores/train/precision.h"
+#include "geores/train/schedule.h"
+
+namespace geores {
+namespace {
+
+Tensor table_of(const std::vector<std::vector<int64_t>>& batches) {
+  const auto width = static_cast<int64_t>(batches.empty() ? 0 : batches.front().size());
+  auto table = torch::empty({static_cast<int64_t>(batches.size()), width}, torch::kInt64);
+  auto* place = table.data_ptr<int64_t>();
+  for (const auto& batch : batches) place = std::copy(batch.begin(), batch.end(), place);
+  return table;
+}
+
+template <class Value>
+Tensor by_step(int64_t steps, const Tensor& like, Value&& value) {
+  auto table = torch::empty({steps}, torch::kFloat64);
+  for (int64_t step = 0; step < steps; ++step) table.data_ptr<double>()[step] = value(step);
+  return table.to(like.options().requires_grad(false));
+}
+
+}  // namespace
+
+DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainConfig& config,
+                       const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
+                       int64_t first_step)
+    : model_(model),
+      training_(training),
+      config_(config),
+      data_(data),
+      device_(training.parameters().values().device()),
+      training_work_(device_, [this] { train_work(); }),
+      evaluation_work_(device_, [this] { evaluate_work(); }) {
+  const auto& like = training.parameters().values();
+  const auto counter = torch::TensorOptions(torch::kInt64).device(device_);
+  const Schedule schedule{
+      .peak = config.lr, .floor = config.min_lr, .warmup = config.warmup, .total = config.steps};
+  const auto& options = training.optimizer().options();
+  const auto correction = [](double beta) {
+    return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
+  };
+  batches_ = table_of(batches).to(device_);
+  learning_rate_ = by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); });
+  bias1_ = by_step(config.steps, like, correction(options.beta1));
+  bias2_ = by_step(config.steps, like, correction(options.beta2));
+  losses_ = torch::zeros_like(learning_rate_);
+  norms_ = torch::zeros_like(learning_rate_);
+  step_ = torch::full({1}, first_step, counter);
+  const auto most = std::max(config.eval_batches, config.final_eval_batches);
+  evaluation_batches_ = torch::zeros({most, config.batch}, counter);
+  evaluation_step_ = torch::zeros({1}, counter);
+  evaluation_sum_ = torch::zeros({1}, like.options().requires_grad(false));
+}
+
+void DeviceLoop::train_work() {
+  const auto rows = batches_.index_select(0, step_).view(-1);
+  const auto x = data_.train_x.index_select(0, rows), y = data_.train_y.index_select(0, rows);
+  StepResult done;
+  {
+    const PrecisionScope precision(config_.precision, device_);
+    done = training_.run(x, y,
+                         AdamW::Rates{.learning_rate = learning_rate_.index_select(0, step_),
+                                      .bias1 = bias1_.index_select(0, step_),
+                                      .bias2 = bias2_.index_select(0, step_)},
+                         config_.accumulate);
+  }
+  torch::NoGradGuard no_grad;
+  losses_.index_copy_(0, step_, done.loss.to(losses_.scalar_type()).view({1}));
+  norms_.index_copy_(0, step_, done.gradient_norm.view({1}));
+  step_.add_(1);
+}
+
+void DeviceLoop::step() { training_work_.run(); }
+
+DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
+  return {losses_[step].item<double>(), norms_[step].item<double>()};
+}
+
+void DeviceLoop::evaluate_work() {
+  torch::NoGradGuard no_grad;
+  const auto rows = evaluation_batches_.index_select(0, evaluation_step_).view(-1);
+  const auto x = data_.validation_x.index_select(0, rows),
+             y = data_.validation_y.index_select(0, rows);
+  Trace trace;
+  evaluation_sum_.add_(task_loss(model_.forward(x, trace), y));
+  evaluation_step_.add_(1);
+}
+
+double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& batches) {
+  const auto count = static_cast<int64_t>(batches.size());
+  require(count <= evaluation_batches_.size(0), "train", "no room for {} batches of evaluation",
+          count);
+  evaluation_batches_.slice(0, 0, count).copy_(table_of(batches));
+  evaluation_step_.zero_();
+  evaluation_sum_.zero_();
+  for (int64_t i = 0; i < count; ++i) evaluation_work_.run();
+  return evaluation_sum_.item<double>() / static_cast<double>(count);
+}
+
+}  // namespace geores

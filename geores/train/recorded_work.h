@@ -1,0 +1,45 @@
+// Work on a GPU that is recorded once and then replayed as one CUDA graph: a training step is
+// hundreds of small kernels, and launching them one by one costs more than running them. On a CPU,
+// or with a LibTorch without CUDA, the work is simply done each time.
+//
+// What is recorded must be the same every time: no value read back, no data from the host, only
+// tensors that stay where they are.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+
+namespace geores {
+
+// While it lives, this thread's work on the device goes to a stream of its own: recording needs
+// one, and runs side by side do not wait for each other.
+class DeviceStream {
+ public:
+  explicit DeviceStream(const torch::Device& device);
+  ~DeviceStream();
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
+
+ private:
+  struct Guard;
+  std::unique_ptr<Guard> guard_;
+};
+
+class RecordedWork {
+ public:
+  RecordedWork(const torch::Device& device, std::function<void()> work);
+  ~RecordedWork();
+
+  // The first runs are done as they are (libraries choose their algorithms then), the next one is
+  // recorded.
+  void run();
+
+ private:
+  struct Graph;
+  std::function<void()> work_;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace geores
