@@ -10,24 +10,18 @@ torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std) {
   return linear;
 }
 
-LayerNorm::LayerNorm(int64_t width, bool bias) : width_(width) {
+LayerNorm::LayerNorm(int64_t width, bool bias) {
   weight_ = register_parameter("weight", torch::ones({width}));
   if (bias) bias_ = register_parameter("bias", torch::zeros({width}));
-}
-
-Tensor LayerNorm::forward(const Tensor& x) const {
-  return torch::layer_norm(x, {width_}, weight_, bias_, 1e-5);
-}
-
-Tensor rms_normalize(const Tensor& x, double eps) {
-  return x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
 }
 
 Perceptron::Perceptron(int64_t in, int64_t hidden, int64_t out)
     : hidden_(register_module("hidden", make_linear(in, hidden, true))),
       output_(register_module("output", make_linear(hidden, out, true))) {}
 
-Tensor Perceptron::forward(const Tensor& x) { return output_(torch::gelu(hidden_(x))); }
+Tensor Perceptron::forward(const Tensor& x) { 
+  return linear_map(exact_gelu(linear_map(x, hidden_->weight, hidden_->bias)), output_->weight, output_->bias);
+}
 
 ScaledProjection::ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale,
                                    double std) {
@@ -39,7 +33,7 @@ ScaledProjection::ScaledProjection(int64_t in, const Tensor& bias, const Tensor&
 }
 
 Tensor ScaledProjection::forward(const Tensor& x) const {
-  auto product = torch::linear(x, weight_);
+  auto product = linear_map(x, weight_);
   if (bias_.dim() > 1) product = product.unflatten(-1, bias_.sizes());
   return (scale_.defined() ? scale_ * product : product) + bias_;
 }

@@ -4,6 +4,9 @@
 
 #include <torch/torch.h>
 
+#include "geores/ops/linear.h"
+#include "geores/ops/norm.h"
+
 namespace geores {
 
 using torch::Tensor;
@@ -16,15 +19,15 @@ torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std = k
 class LayerNorm : public torch::nn::Module {
  public:
   explicit LayerNorm(int64_t width, bool bias = false);
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x) const { return layer_norm(x, weight_, bias_); }
+  NormAndSkip forward_and_skip(const Tensor& x) const {
+    return layer_norm_and_skip(x, weight_, bias_);
+  }
+  const Tensor& weight() const { return weight_; }
 
  private:
-  int64_t width_;
   Tensor weight_, bias_;
 };
-
-// x / sqrt(mean x² + eps) over the last axis, without weight.
-Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
 
 // Linear(in, hidden) → GELU(erf) → Linear(hidden, out), with biases: how an operator's generators
 // are read off a summary of the sequence.

@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/cayley.h"
+#include "geores/ops/implementation.h"
 
 namespace geores {
 namespace {
@@ -55,7 +56,8 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
   const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
-  if (gradient == SinkhornGradient::unrolled) return iterate(bounded, iterations);
+  if (gradient == SinkhornGradient::unrolled || implementation() == Implementation::stock)
+    return iterate(bounded, iterations);
   return ImplicitSinkhorn::apply(bounded, iterations);
 }
 

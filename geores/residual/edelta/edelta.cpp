@@ -113,7 +113,7 @@ Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   trace.probe("operator", [&] { return g_operator; });
 
   const auto g = join_streams(mix_streams(g_operator, streams));
-  return g + post_(f(pre_(norm_->forward(g))));
+  return g + f.between(pre_->weight, norm_->forward(g), post_->weight);
 }
 
 Connection edelta_connection() {
