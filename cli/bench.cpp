@@ -20,16 +20,16 @@ struct BenchFlags {
   bool json = false, scaling = false;
 };
 
-// The sizes at which the EΔ paper compares models of equal parameter count, and the same idea for those
-// it does not have.
+// The sizes at which the EΔ paper compares models of equal parameter count, and the same idea for
+// those it does not have.
 struct PaperSize {
   const char* connection;
   int64_t layers, width;
 };
 constexpr PaperSize kSizes[] = {
-    {"additive", 9, 128}, {"edelta", 6, 128},    {"edelta_stream", 6, 512}, {"ddl", 9, 128},
-    {"ddl_pooled", 8, 128}, {"hc", 9, 128},      {"mhc", 9, 128},           {"mhc_lite", 9, 128},
-    {"shc", 9, 128},      {"mhc_split", 9, 128}, {"jpmhc", 7, 512},         {"mgt", 8, 128}};
+    {"additive", 9, 128},   {"edelta", 6, 128},    {"edelta_stream", 6, 512}, {"ddl", 9, 128},
+    {"ddl_pooled", 8, 128}, {"hc", 9, 128},        {"mhc", 9, 128},           {"mhc_lite", 9, 128},
+    {"shc", 9, 128},        {"mhc_split", 9, 128}, {"jpmhc", 7, 512},         {"mgt", 8, 128}};
 
 TransformerConfig model_of(const std::string& connection, const BenchFlags& flags) {
   TransformerConfig config{.connection = connection, .context = flags.length + 1};
@@ -138,10 +138,11 @@ nlohmann::json to_json(const Scaling& scaling) {
 double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void print_table(const std::vector<Row>& rows) {
-  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "", "size", "fused",
-             "stock", "faster", "linear", "attn", "fused", "peak MB", "allocated MB");
-  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "connection", "L/D",
-             "s/step", "s/step", "", "GEMMs s", "GEMMs s", "/GEMMs", "fused  stock", "fused  stock");
+  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "", "size",
+             "fused", "stock", "faster", "linear", "attn", "fused", "peak MB", "allocated MB");
+  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "connection",
+             "L/D", "s/step", "s/step", "", "GEMMs s", "GEMMs s", "/GEMMs", "fused  stock",
+             "fused  stock");
   for (const auto& row : rows)
     fmt::print(
         "{:<14} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
@@ -162,10 +163,11 @@ void print_scaling(const std::vector<Scaling>& all) {
   };
   fmt::print("\nThe connection alone, both ways, batch 16, ms:\n");
   for (const auto& s : all)
-    fmt::print("{:<14} length {} (exponent {:.2f})\n{:<14} streams {} (exponent {:.2f})\n{:<14} "
-               "threads {}\n",
-               s.connection, list(s.length), growth_exponent(s.length), "", list(s.streams),
-               growth_exponent(s.streams), "", list(s.threads));
+    fmt::print(
+        "{:<14} length {} (exponent {:.2f})\n{:<14} streams {} (exponent {:.2f})\n{:<14} "
+        "threads {}\n",
+        s.connection, list(s.length), growth_exponent(s.length), "", list(s.streams),
+        growth_exponent(s.streams), "", list(s.threads));
 }
 
 void bench(const BenchFlags& flags) {
@@ -231,7 +233,8 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::PositiveNumber);
   command->add_option("--layers", flags->layers, "blocks [as in the papers, by connection]")
       ->check(CLI::PositiveNumber);
-  command->add_option("--repeats", flags->repeats, "timed steps of each form; the median counts [3]")
+  command
+      ->add_option("--repeats", flags->repeats, "timed steps of each form; the median counts [3]")
       ->check(CLI::PositiveNumber);
   command->add_flag("--scaling", flags->scaling,
                     "also time each connection alone over length, streams and threads");

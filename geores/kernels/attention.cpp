@@ -56,8 +56,8 @@ class Space {
   T* next_;
 };
 
-// Turns the first `count` scores of a row into weights that sum to 1; the rest becomes 0. Returns the
-// logarithm of the sum of exponentials.
+// Turns the first `count` scores of a row into weights that sum to 1; the rest becomes 0. Returns
+// the logarithm of the sum of exponentials.
 template <class T>
 T softmax_row(T* row, int64_t count, int64_t end, T scale) {
   std::fill(row + count, row + end, -std::numeric_limits<T>::infinity());
@@ -72,7 +72,7 @@ T softmax_row(T* row, int64_t count, int64_t end, T scale) {
   Vec<T> sums{};
   for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>) {
     auto weight = exponential((load(row + i) - largest) * scale);
-    if (i + kLanes<T> > count)
+    if (i + kLanes < T >> count)
       for (auto lane = count - i; lane < kLanes<T>; ++lane) weight[lane] = 0;
     sums += weight;
     store(row + i, weight);
@@ -146,8 +146,7 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
     const auto head = s.length * width;
-    Space<T> space(6 * head + 2 * s.head_width * length + 2 * kQueries * length +
-                   kQueries * width);
+    Space<T> space(6 * head + 2 * s.head_width * length + 2 * kQueries * length + kQueries * width);
     const Head<T> queries(qkv + first, s, stride, space.take(head));
     const Head<T> keys(qkv + first + model, s, stride, space.take(head));
     const auto first_out = b * s.length * model + h * s.head_width;
@@ -226,11 +225,11 @@ void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T*
     }
 }
 
-#define GEORES_INSTANTIATE(T)                                                                   \
-  template void causal_attention_forward(const T*, T*, T*, const AttentionShape&);              \
-  template void causal_attention_backward(const T*, const T*, const T*, const T*, T*,           \
-                                          const AttentionShape&);                               \
-  template void attend_one(const T*, int64_t, const T*, const T*, T*, int64_t, int64_t,         \
+#define GEORES_INSTANTIATE(T)                                                           \
+  template void causal_attention_forward(const T*, T*, T*, const AttentionShape&);      \
+  template void causal_attention_backward(const T*, const T*, const T*, const T*, T*,   \
+                                          const AttentionShape&);                       \
+  template void attend_one(const T*, int64_t, const T*, const T*, T*, int64_t, int64_t, \
                            const AttentionShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

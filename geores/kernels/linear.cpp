@@ -52,7 +52,8 @@ void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       const T* dy_block = dy + row * out;
       if (dx) multiply(kNo, kNo, count, in, out, dy_block, out, w, in, T(0), dx + row * in, in);
-      if (dw) multiply(kYes, kNo, out, in, count, dy_block, out, x + row * in, in, T(1), dw_here, in);
+      if (dw)
+        multiply(kYes, kNo, out, in, count, dy_block, out, x + row * in, in, T(1), dw_here, in);
       if (dbias)
         for (int64_t i = 0; i < count; ++i)
           for (int64_t j = 0; j < out; ++j) dbias_here[j] += dy_block[i * out + j];
@@ -134,14 +135,14 @@ void gelu_backward(const T* x, const T* dy, T* dx, int64_t size) {
   });
 }
 
-#define GEORES_INSTANTIATE(T)                                                                    \
-  template void linear_forward(const T*, const T*, const T*, T*, int64_t, int64_t, int64_t);     \
-  template void linear_backward(const T*, const T*, const T*, T*, T*, T*, int64_t, int64_t,      \
-                                int64_t);                                                        \
+#define GEORES_INSTANTIATE(T)                                                                     \
+  template void linear_forward(const T*, const T*, const T*, T*, int64_t, int64_t, int64_t);      \
+  template void linear_backward(const T*, const T*, const T*, T*, T*, T*, int64_t, int64_t,       \
+                                int64_t);                                                         \
   template void perceptron_forward(const T*, const T*, const T*, T*, T*, const PerceptronShape&); \
   template void perceptron_backward(const T*, const T*, const T*, const T*, const T*, T*, T*, T*, \
-                                    const PerceptronShape&);                                     \
-  template void gelu_forward(const T*, T*, int64_t);                                             \
+                                    const PerceptronShape&);                                      \
+  template void gelu_forward(const T*, T*, int64_t);                                              \
   template void gelu_backward(const T*, const T*, T*, int64_t);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

@@ -1,4 +1,5 @@
-// y = x Wᵀ + b, and the two-layer perceptron y = GELU(x W₁ᵀ) W₂ᵀ, in blocks of rows that stay in cache.
+// y = x Wᵀ + b, and the two-layer perceptron y = GELU(x W₁ᵀ) W₂ᵀ, in blocks of rows that stay in
+// cache.
 //   x (rows, in), w (out, in), bias (out) or null, y (rows, out)
 // Gradients of the parameters are summed over threads in a fixed order and added to what is there.
 #pragma once

@@ -12,7 +12,8 @@ RowStatistics<T> row_statistics(const T* x, int64_t width, const Norm<T>& norm) 
   const auto sum_over = [&](auto&& term) {
     Vec<T> sum[2] = {};
     int parity = 0;
-    for_each_vector<T>(width, [&](int64_t i, int64_t count) { sum[parity ^= 1] += term(i, count); });
+    for_each_vector<T>(width,
+                       [&](int64_t i, int64_t count) { sum[parity ^= 1] += term(i, count); });
     return sum_of_lanes<T>(sum[0] + sum[1]);
   };
   T mean = 0;
@@ -37,8 +38,8 @@ void normalize_row(const T* x, const RowStatistics<T>& s, const Norm<T>& norm, T
   });
 }
 
-// With z the normalized row and g = dy · weight: dx = inverse · (g − mean(g) − z · mean(g z)), without
-// the middle term for rms.
+// With z the normalized row and g = dy · weight: dx = inverse · (g − mean(g) − z · mean(g z)),
+// without the middle term for rms.
 template <class T>
 void normalize_row_backward(const T* x, const RowStatistics<T>& s, const Norm<T>& norm, const T* dy,
                             bool accumulate, T* dx, T* dweight, T* dbias, int64_t width) {
@@ -94,13 +95,13 @@ void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>
   if (dbias) partial.add_to(dbias, width, width);
 }
 
-#define GEORES_INSTANTIATE(T)                                                                     \
-  template RowStatistics<T> row_statistics(const T*, int64_t, const Norm<T>&);                    \
-  template void normalize_row(const T*, const RowStatistics<T>&, const Norm<T>&, T*, int64_t);    \
-  template void normalize_row_backward(const T*, const RowStatistics<T>&, const Norm<T>&,         \
-                                       const T*, bool, T*, T*, T*, int64_t);                      \
-  template void norm_forward(const T*, const Norm<T>&, T*, RowStatistics<T>*, int64_t, int64_t);  \
-  template void norm_backward(const T*, const RowStatistics<T>*, const Norm<T>&, const T*,        \
+#define GEORES_INSTANTIATE(T)                                                                    \
+  template RowStatistics<T> row_statistics(const T*, int64_t, const Norm<T>&);                   \
+  template void normalize_row(const T*, const RowStatistics<T>&, const Norm<T>&, T*, int64_t);   \
+  template void normalize_row_backward(const T*, const RowStatistics<T>&, const Norm<T>&,        \
+                                       const T*, bool, T*, T*, T*, int64_t);                     \
+  template void norm_forward(const T*, const Norm<T>&, T*, RowStatistics<T>*, int64_t, int64_t); \
+  template void norm_backward(const T*, const RowStatistics<T>*, const Norm<T>&, const T*,       \
                               const T*, T*, T*, T*, int64_t, int64_t);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

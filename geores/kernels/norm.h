@@ -31,8 +31,8 @@ template <class T>
 void normalize_row(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm, T* y,
                    int64_t width);
 
-// dx (+)= the gradient with respect to the row; dweight and dbias (null or `width` values) are added
-// to. dx may be dy.
+// dx (+)= the gradient with respect to the row; dweight and dbias (null or `width` values) are
+// added to. dx may be dy.
 template <class T>
 void normalize_row_backward(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm,
                             const T* dy, bool accumulate, T* dx, T* dweight, T* dbias,

@@ -57,8 +57,8 @@ void adamw_update(T* values, T* gradients, T* first_moment, T* second_moment, in
   });
 }
 
-#define GEORES_INSTANTIATE(T)                           \
-  template double sum_of_squares(const T*, int64_t);    \
+#define GEORES_INSTANTIATE(T)                        \
+  template double sum_of_squares(const T*, int64_t); \
   template void adamw_update(T*, T*, T*, T*, int64_t, const AdamWStep&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

@@ -1,4 +1,5 @@
-// AdamW with global-norm clipping over flat buffers, in two passes (see train/adamw.h for the formula).
+// AdamW with global-norm clipping over flat buffers, in two passes (see train/adamw.h for the
+// formula).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Threads. Work is cut into one contiguous range per thread, always the same way for the same number of
-// threads, so that sums over threads can be taken in a fixed order and a run repeats bit for bit.
+// Threads. Work is cut into one contiguous range per thread, always the same way for the same
+// number of threads, so that sums over threads can be taken in a fixed order and a run repeats bit
+// for bit.
 #pragma once
 
 #include <omp.h>
@@ -44,8 +45,8 @@ void parallel_items(int64_t count, F&& f) {
   for (int64_t i = 0; i < count; ++i) f(i);
 }
 
-// Memory that a thread keeps for its next call: working space must not cost an allocation each time.
-// One buffer per Tag and type.
+// Memory that a thread keeps for its next call: working space must not cost an allocation each
+// time. One buffer per Tag and type.
 template <class Tag, class T>
 T* scratch(int64_t size) {
   thread_local std::vector<T> buffer;
@@ -58,9 +59,7 @@ template <class T>
 class PartialSums {
  public:
   PartialSums(int threads, int64_t size)
-      : threads_(threads),
-        size_(size),
-        values_(scratch<PartialSums, T>(threads * size)) {
+      : threads_(threads), size_(size), values_(scratch<PartialSums, T>(threads * size)) {
     std::fill_n(values_, threads * size, T(0));
   }
 

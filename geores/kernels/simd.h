@@ -1,5 +1,5 @@
-// Short vectors in GCC's and Clang's own notation: the same text is NEON on aarch64 and SSE or AVX on
-// x86_64, as wide as the compiler was told the machine is. Lane arithmetic is plain + − * /.
+// Short vectors in GCC's and Clang's own notation: the same text is NEON on aarch64 and SSE or AVX
+// on x86_64, as wide as the compiler was told the machine is. Lane arithmetic is plain + − * /.
 #pragma once
 
 #include <cstdint>

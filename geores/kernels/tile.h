@@ -1,5 +1,5 @@
-// Small matrix products in registers, for matrices that already lie in a core's first cache, where a
-// BLAS call would spend its time packing.
+// Small matrix products in registers, for matrices that already lie in a core's first cache, where
+// a BLAS call would spend its time packing.
 #pragma once
 
 #include "geores/kernels/simd.h"
@@ -48,8 +48,8 @@ inline void multiply_rows(const Strided<T>& a, const T* b, int64_t ldb, bool acc
 
 }  // namespace detail
 
-// c (rows, columns) = a (rows, depth) · b (depth, columns), or added to c. `columns` is a multiple of
-// kTileColumns.
+// c (rows, columns) = a (rows, depth) · b (depth, columns), or added to c. `columns` is a multiple
+// of kTileColumns.
 template <class T>
 inline void multiply_small(Strided<T> a, const T* b, int64_t ldb, bool accumulate, T* c,
                            int64_t ldc, int64_t rows, int64_t columns, int64_t depth) {

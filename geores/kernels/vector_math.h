@@ -1,6 +1,6 @@
-// exp, erf and GELU lane by lane. float: own polynomials, a few units in the last place, a division and
-// an exponential for GELU and its slope together. double: the C library, one lane at a time, exact to
-// the last digits; it serves verification, not speed. NaN passes through.
+// exp, erf and GELU lane by lane. float: own polynomials, a few units in the last place, a division
+// and an exponential for GELU and its slope together. double: the C library, one lane at a time,
+// exact to the last digits; it serves verification, not speed. NaN passes through.
 #pragma once
 
 #include <bit>

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "geores/kernels/norm.h"
 #include "geores/ops/implementation.h"
 
 namespace geores::fused {
@@ -15,6 +16,12 @@ using torch::autograd::tensor_list;
 template <class T>
 T* values(const Tensor& tensor) {
   return tensor.defined() ? tensor.data_ptr<T>() : nullptr;
+}
+
+// Row statistics are kept as pairs in a tensor (rows, 2).
+template <class T>
+kernels::RowStatistics<T>* statistics_in(const Tensor& tensor) {
+  return reinterpret_cast<kernels::RowStatistics<T>*>(values<T>(tensor));
 }
 
 inline Tensor contiguous(const Tensor& tensor) {

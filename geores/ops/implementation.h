@@ -1,6 +1,6 @@
-// Which of an operation's forms runs. Composed, in plain LibTorch operations, is the definition; fused,
-// a kernel with a hand-written backward, is the same numbers faster. The program runs fused wherever it
-// can; tests and `geores bench` compare.
+// Which of an operation's forms runs. Composed, in plain LibTorch operations, is the definition;
+// fused, a kernel with a hand-written backward, is the same numbers faster. The program runs fused
+// wherever it can; tests and `geores bench` compare.
 //   {
 //     const ImplementationScope scope(Implementation::composed);
 //     y = model->forward(x, trace);   // plain LibTorch
@@ -17,7 +17,7 @@ using torch::Tensor;
 enum class Implementation {
   fused,     // kernels on a CPU in float32 or float64, composed elsewhere
   composed,  // LibTorch operations everywhere
-  stock      // composed, as the papers' own code does it: Cayley by a linear solve, Sinkhorn unrolled
+  stock  // composed, as the papers' own code does it: Cayley by a linear solve, Sinkhorn unrolled
 };
 
 Implementation implementation();
@@ -41,8 +41,7 @@ bool runs_fused(const Tensor& x);
 // Whether anything will ask for gradients of a result computed from these.
 template <class... Tensors>
 bool needs_gradient(const Tensors&... tensors) {
-  return torch::GradMode::is_enabled() &&
-         ((tensors.defined() && tensors.requires_grad()) || ...);
+  return torch::GradMode::is_enabled() && ((tensors.defined() && tensors.requires_grad()) || ...);
 }
 
 }  // namespace geores

@@ -91,7 +91,8 @@ class FusedGelu : public torch::autograd::Function<FusedGelu> {
     const auto x = input.contiguous();
     context->save_for_backward({x});
     auto y = torch::empty_like(x);
-    for_type_of(x, [&]<class T>(T) { kernels::gelu_forward(values<T>(x), values<T>(y), x.numel()); });
+    for_type_of(x,
+                [&]<class T>(T) { kernels::gelu_forward(values<T>(x), values<T>(y), x.numel()); });
     return y;
   }
 

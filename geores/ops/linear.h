@@ -1,5 +1,5 @@
-// Linear maps and the two-layer perceptron, over the last axis of x (..., in). The names leave at::linear and
-// at::gelu alone, which an unqualified call would find as well.
+// Linear maps and the two-layer perceptron, over the last axis of x (..., in). The names leave
+// at::linear and at::gelu alone, which an unqualified call would find as well.
 #pragma once
 
 #include <torch/torch.h>

@@ -19,11 +19,6 @@ kernels::Norm<T> norm_of(bool layer, double eps, const Tensor& weight, const Ten
           .eps = T(eps)};
 }
 
-template <class T>
-kernels::RowStatistics<T>* statistics_in(const Tensor& tensor) {
-  return reinterpret_cast<kernels::RowStatistics<T>*>(values<T>(tensor));
-}
-
 // Outputs: the normalized x, and x.
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
  public:
@@ -58,8 +53,8 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     const auto dy = gradients[0].contiguous();
     const auto dx = torch::empty_like(x);
     const auto dweight = weight.defined() ? torch::zeros_like(weight) : Tensor();
-    const auto dbias = context->saved_data["bias"].toBool() ? torch::zeros({width}, x.options())
-                                                            : Tensor();
+    const auto dbias =
+        context->saved_data["bias"].toBool() ? torch::zeros({width}, x.options()) : Tensor();
     for_type_of(x, [&]<class T>(T) {
       kernels::norm_backward(values<T>(x), statistics_in<T>(statistics),
                              norm_of<T>(context->saved_data["layer"].toBool(),
@@ -93,7 +88,8 @@ NormAndSkip layer_norm_and_skip(const Tensor& x, const Tensor& weight, const Ten
 }
 
 Tensor rms_normalize(const Tensor& x, double eps) {
-  if (runs_fused(x)) return FusedNorm::apply(x, OptionalTensor(), OptionalTensor(), false, eps, false)[0];
+  if (runs_fused(x))
+    return FusedNorm::apply(x, OptionalTensor(), OptionalTensor(), false, eps, false)[0];
   return x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
 }
 

@@ -15,8 +15,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias = {}
 // x / sqrt(mean x² + eps), without weight.
 Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
 
-// The normalized x, and x itself for the path around the sublayer. To use both adds their two gradients
-// in the same pass that computes the norm's.
+// The normalized x, and x itself for the path around the sublayer. To use both adds their two
+// gradients in the same pass that computes the norm's.
 struct NormAndSkip {
   Tensor normalized, skip;
 };

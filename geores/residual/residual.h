@@ -27,16 +27,15 @@ namespace geores {
 using torch::Tensor;
 
 // Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width: a lambda will do.
-// A sublayer that begins and ends with linear maps may bring a second function that takes the maps a
-// connection puts around it into its own: the same result for two matrix products less.
+// A sublayer that begins and ends with linear maps may bring a second function that takes the maps
+// a connection puts around it into its own: the same result for two matrix products less.
 class Sublayer {
  public:
   using Map = std::function<Tensor(const Tensor& h)>;
   using Between = std::function<Tensor(const Tensor& pre, const Tensor& h, const Tensor& post)>;
 
   template <class F>
-    requires std::is_invocable_r_v<Tensor, F&, const Tensor&>
-  Sublayer(F f) : map_(std::move(f)) {}
+  requires std::is_invocable_r_v<Tensor, F&, const Tensor&> Sublayer(F f) : map_(std::move(f)) {}
   Sublayer(Map map, Between between) : map_(std::move(map)), between_(std::move(between)) {}
 
   Tensor operator()(const Tensor& h) const { return map_(h); }

@@ -1,5 +1,5 @@
-// What a training step costs, fused and as stock LibTorch operations, in one process: time, memory, and
-// the time of nothing but its matrix products.
+// What a training step costs, fused and as stock LibTorch operations, in one process: time, memory,
+// and the time of nothing but its matrix products.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,8 @@ class StepBenchmark {
   Tensor x_, y_;
 };
 
-// A connection alone around a sublayer that costs nothing, forward and backward: how its own work grows.
+// A connection alone around a sublayer that costs nothing, forward and backward: how its own work
+// grows.
 double connection_seconds(const std::string& connection, const ResidualConfig& config,
                           int64_t batch, int64_t length, Implementation form, int repeats);
 
