@@ -18,5 +18,6 @@ void add_reproduce(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_spectrum(CLI::App& app, int& exit_code);
 void add_spectral_gap(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
 
 }  // namespace geores::cli

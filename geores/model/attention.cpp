@@ -1,10 +1,9 @@
 #include "geores/model/attention.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "geores/base/error.h"
+#include "geores/ops/attention.h"
 #include "geores/ops/layers.h"
 
 namespace geores {
@@ -24,30 +23,28 @@ AttentionCache CausalAttention::make_cache(int64_t batch, int64_t capacity) cons
   return {.keys = empty, .values = empty.clone()};
 }
 
-Tensor CausalAttention::forward(const Tensor& x, AttentionCache* cache) {
-  const auto batch = x.size(0), length = x.size(1), width = x.size(2);
+Tensor CausalAttention::attended(const Tensor& qkv, AttentionCache* cache) const {
+  if (cache == nullptr) return causal_attention(qkv, heads_);
   const auto by_head =
-      qkv_(x).view({batch, length, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
-  const auto& queries = by_head[0];
-  auto keys = by_head[1], values = by_head[2];
-  int64_t past = 0;
-  if (cache != nullptr) {
-    past = cache->length;
-    cache->length += length;
-    require(cache->length <= cache->keys.size(2), "attention",
-            "position {} is beyond the cache of {}", cache->length, cache->keys.size(2));
-    cache->keys.slice(2, past, cache->length).copy_(keys);
-    cache->values.slice(2, past, cache->length).copy_(values);
-    keys = cache->keys.slice(2, 0, cache->length);
-    values = cache->values.slice(2, 0, cache->length);
-  }
-  const auto scale = 1.0 / std::sqrt(static_cast<double>(width / heads_));
-  const auto future =
-      torch::ones({length, past + length}, x.options().dtype(torch::kBool)).triu(past + 1);
-  const auto scores = queries.matmul(keys.transpose(-1, -2)) * scale;  // (B, h, T, past + T)
-  const auto weights =
-      scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
-  return out_(weights.matmul(values).transpose(1, 2).reshape({batch, length, width}));
+      qkv.unflatten(-1, std::vector<int64_t>{3, heads_, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+  const auto past = cache->length;
+  cache->length += qkv.size(1);
+  require(cache->length <= cache->keys.size(2), "attention",
+          "position {} is beyond the cache of {}", cache->length, cache->keys.size(2));
+  cache->keys.slice(2, past, cache->length).copy_(by_head[1]);
+  cache->values.slice(2, past, cache->length).copy_(by_head[2]);
+  return attend(by_head[0], cache->keys.slice(2, 0, cache->length),
+                cache->values.slice(2, 0, cache->length));
+}
+
+Tensor CausalAttention::forward(const Tensor& x, AttentionCache* cache) {
+  return linear_map(attended(linear_map(x, qkv_->weight), cache), out_->weight);
+}
+
+Tensor CausalAttention::between(const Tensor& pre, const Tensor& x, const Tensor& post,
+                                AttentionCache* cache) {
+  const auto qkv = linear_map(x, qkv_->weight.matmul(pre));
+  return linear_map(attended(qkv, cache), post.matmul(out_->weight));
 }
 
 int64_t heads_that_fit(int64_t width, int64_t wanted) {

@@ -22,9 +22,16 @@ class CausalAttention : public torch::nn::Module {
   // With a cache, x continues the positions in it and is added to it.
   Tensor forward(const Tensor& x, AttentionCache* cache = nullptr);
 
+  // post · forward(pre · x), with both maps folded into the projections.
+  Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,
+                 AttentionCache* cache = nullptr);
+
   AttentionCache make_cache(int64_t batch, int64_t capacity) const;
 
  private:
+  // The part between the projections: (B, T, 3w) -> (B, T, w).
+  Tensor attended(const Tensor& qkv, AttentionCache* cache) const;
+
   int64_t heads_;
   torch::nn::Linear qkv_, out_;
 };

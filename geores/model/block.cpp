@@ -22,10 +22,16 @@ Block::Block(const std::string& connection, const ResidualConfig& config, int64_
 }
 
 Tensor Block::forward(Tensor x, Trace& trace, AttentionCache* cache) {
-  x = attention_residual_->forward(
-      x, [&](const Tensor& h) { return attention_->forward(h, cache); }, trace);
-  return mlp_residual_->forward(
-      x, [&](const Tensor& h) { return mlp_->forward(h); }, trace);
+  const Sublayer attention([&](const Tensor& h) { return attention_->forward(h, cache); },
+                           [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
+                             return attention_->between(pre, h, post, cache);
+                           });
+  const Sublayer mlp([&](const Tensor& h) { return mlp_->forward(h); },
+                     [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
+                       return mlp_->between(pre, h, post);
+                     });
+  x = attention_residual_->forward(x, attention, trace);
+  return mlp_residual_->forward(x, mlp, trace);
 }
 
 }  // namespace geores

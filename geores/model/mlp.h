@@ -12,6 +12,9 @@ class Mlp : public torch::nn::Module {
   Mlp(int64_t width, double out_std);
   Tensor forward(const Tensor& x);
 
+  // post · forward(pre · x), with both maps folded into the weights.
+  Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post);
+
  private:
   torch::nn::Linear up_, down_;
 };

@@ -71,7 +71,7 @@ Tensor Transformer::embed(const Tensor& x) const {
     require(x.dim() == 3 && x.size(2) == config_.input_width, "transformer",
             "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
             x.dim(), x.dim() > 0 ? x.size(-1) : 0);
-    return torch::linear(x, input_->weight, input_->bias);
+    return linear_map(x, input_->weight, input_->bias);
   }
   require(x.dim() == 2 && x.scalar_type() == torch::kInt64, "transformer",
           "expected token ids (B, T) as int64, got {} axes", x.dim());
@@ -88,8 +88,8 @@ Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
 
 Tensor Transformer::outputs(const Tensor& state) const {
   const auto features = final_norm_->forward(from_state(traits(), state));
-  return config_.input == "continuous" ? torch::linear(features, output_->weight, output_->bias)
-                                       : torch::linear(features, embedding_);
+  return config_.input == "continuous" ? linear_map(features, output_->weight, output_->bias)
+                                       : linear_map(features, embedding_);
 }
 
 Tensor Transformer::forward(const Tensor& x, Trace& trace) {

@@ -1,9 +1,54 @@
 #include "geores/ops/hybrid.h"
 
 #include "geores/base/error.h"
+#include "geores/kernels/operators.h"
+#include "geores/kernels/sizes.h"
 #include "geores/ops/cayley.h"
+#include "geores/ops/fused.h"
 
 namespace geores {
+namespace {
+
+using namespace fused;
+
+class FusedHybrid : public torch::autograd::Function<FusedHybrid> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& u, const Tensor& v, const Tensor& k,
+                        const Tensor& beta, const Tensor& gamma) {
+    const tensor_list p = {u.contiguous(), v.contiguous(), k.contiguous(), beta.contiguous(),
+                           gamma.contiguous()};
+    context->save_for_backward(p);
+    auto shape = u.sizes().vec();
+    shape.push_back(u.size(-1));
+    auto g = torch::empty(shape, u.options());
+    for_type_of(u, [&]<class T>(T) {
+      kernels::hybrid_operators_forward(arrays<const T>(p), values<T>(g), beta.numel(), u.size(-1));
+    });
+    return g;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto p = context->get_saved_variables();
+    const auto dg = gradients[0].contiguous();
+    tensor_list result;
+    for (const auto& tensor : p) result.push_back(torch::empty_like(tensor));
+    for_type_of(dg, [&]<class T>(T) {
+      kernels::hybrid_operators_backward(arrays<const T>(p), values<T>(dg), arrays<T>(result),
+                                         p[3].numel(), p[0].size(-1));
+    });
+    return result;
+  }
+
+ private:
+  template <class T>
+  static kernels::HybridArrays<T> arrays(const tensor_list& p) {
+    using Value = std::remove_const_t<T>;
+    return {values<Value>(p[0]), values<Value>(p[1]), values<Value>(p[2]), values<Value>(p[3]),
+            values<Value>(p[4])};
+  }
+};
+
+}  // namespace
 
 Tensor householder(const Tensor& k) {
   return identity_like(k, k.size(-1)) - 2 * k.unsqueeze(-1) * k.unsqueeze(-2);
@@ -33,6 +78,8 @@ HybridGenerators split_generators(const Tensor& parameters, int64_t n) {
 }
 
 Tensor hybrid_operator(const HybridGenerators& g) {
+  if (runs_fused(g.u) && kernels::is_compiled_size(g.u.size(-1)))
+    return FusedHybrid::apply(g.u, g.v, g.k, g.beta, g.gamma);
   return hybrid(cayley_rotation(g.u, g.v, g.beta), householder(g.k), g.gamma);
 }
 

@@ -1,5 +1,7 @@
 #include "geores/ops/layers.h"
 
+#include "geores/ops/implementation.h"
+
 namespace geores {
 
 torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std) {
@@ -10,24 +12,40 @@ torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std) {
   return linear;
 }
 
-LayerNorm::LayerNorm(int64_t width, bool bias) : width_(width) {
+LayerNorm::LayerNorm(int64_t width, bool bias) {
   weight_ = register_parameter("weight", torch::ones({width}));
   if (bias) bias_ = register_parameter("bias", torch::zeros({width}));
-}
-
-Tensor LayerNorm::forward(const Tensor& x) const {
-  return torch::layer_norm(x, {width_}, weight_, bias_, 1e-5);
-}
-
-Tensor rms_normalize(const Tensor& x, double eps) {
-  return x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
 }
 
 Perceptron::Perceptron(int64_t in, int64_t hidden, int64_t out)
     : hidden_(register_module("hidden", make_linear(in, hidden, true))),
       output_(register_module("output", make_linear(hidden, out, true))) {}
 
-Tensor Perceptron::forward(const Tensor& x) { return output_(torch::gelu(hidden_(x))); }
+Tensor Perceptron::forward(const Tensor& x) {
+  return linear_map(exact_gelu(linear_map(x, hidden_->weight, hidden_->bias)), output_->weight,
+                    output_->bias);
+}
+
+std::vector<Tensor> Perceptron::forward_all(const std::vector<Perceptron*>& perceptrons,
+                                            const Tensor& x) {
+  std::vector<Tensor> outputs;
+  if (!runs_fused(x) || perceptrons.size() < 2) {
+    for (auto* perceptron : perceptrons) outputs.push_back(perceptron->forward(x));
+    return outputs;
+  }
+  std::vector<Tensor> weights, biases, output_weights, output_biases;
+  std::vector<int64_t> sizes;
+  for (const auto* perceptron : perceptrons) {
+    weights.push_back(perceptron->hidden_->weight);
+    biases.push_back(perceptron->hidden_->bias);
+    output_weights.push_back(perceptron->output_->weight);
+    output_biases.push_back(perceptron->output_->bias);
+    sizes.push_back(perceptron->output_->bias.numel());
+  }
+  const auto hidden = exact_gelu(linear_map(x, torch::cat(weights), torch::cat(biases)));
+  return linear_map(hidden, torch::block_diag(output_weights), torch::cat(output_biases))
+      .split_with_sizes(sizes, -1);
+}
 
 ScaledProjection::ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale,
                                    double std) {
@@ -39,9 +57,37 @@ ScaledProjection::ScaledProjection(int64_t in, const Tensor& bias, const Tensor&
 }
 
 Tensor ScaledProjection::forward(const Tensor& x) const {
-  auto product = torch::linear(x, weight_);
+  auto product = linear_map(x, weight_);
   if (bias_.dim() > 1) product = product.unflatten(-1, bias_.sizes());
   return (scale_.defined() ? scale_ * product : product) + bias_;
+}
+
+ScaledProjection::All ScaledProjection::forward_all(
+    const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm) {
+  All all{.outputs = {}, .skip = x};
+  if (!runs_fused(x)) {
+    const auto normal = normalized(x, norm);
+    for (const auto* projection : projections) all.outputs.push_back(projection->forward(normal));
+    return all;
+  }
+  std::vector<Tensor> weights, biases;
+  std::vector<int64_t> sizes;
+  for (const auto* projection : projections) {
+    const auto &weight = projection->weight_, &bias = projection->bias_,
+               &scale = projection->scale_;
+    weights.push_back(scale.defined() ? scale.expand_as(bias).reshape({-1, 1}) * weight : weight);
+    biases.push_back(bias.flatten());
+    sizes.push_back(bias.numel());
+  }
+  const auto [projected, skip] =
+      normalized_linear(x, norm, torch::cat(weights), torch::cat(biases));
+  all.skip = skip;
+  const auto parts = projected.split_with_sizes(sizes, -1);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& shape = projections[i]->bias_.sizes();
+    all.outputs.push_back(shape.size() > 1 ? parts[i].unflatten(-1, shape) : parts[i]);
+  }
+  return all;
 }
 
 }  // namespace geores

@@ -4,6 +4,12 @@
 
 #include <torch/torch.h>
 
+#include <vector>
+
+#include "geores/ops/linear.h"
+#include "geores/ops/norm.h"
+#include "geores/ops/normalized_linear.h"
+
 namespace geores {
 
 using torch::Tensor;
@@ -16,15 +22,16 @@ torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std = k
 class LayerNorm : public torch::nn::Module {
  public:
   explicit LayerNorm(int64_t width, bool bias = false);
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x) const { return layer_norm(x, weight_, bias_); }
+  NormAndSkip forward_and_skip(const Tensor& x) const {
+    return layer_norm_and_skip(x, weight_, bias_);
+  }
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  // undefined without one
 
  private:
-  int64_t width_;
   Tensor weight_, bias_;
 };
-
-// x / sqrt(mean x² + eps) over the last axis, without weight.
-Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
 
 // Linear(in, hidden) → GELU(erf) → Linear(hidden, out), with biases: how an operator's generators
 // are read off a summary of the sequence.
@@ -32,6 +39,11 @@ class Perceptron : public torch::nn::Module {
  public:
   Perceptron(int64_t in, int64_t hidden, int64_t out);
   Tensor forward(const Tensor& x);
+
+  // What each of several perceptrons makes of the same x. Fused, their hidden layers are one
+  // product and their outputs another; the parameters stay apart.
+  static std::vector<Tensor> forward_all(const std::vector<Perceptron*>& perceptrons,
+                                         const Tensor& x);
 
  private:
   torch::nn::Linear hidden_, output_;
@@ -45,6 +57,15 @@ class ScaledProjection : public torch::nn::Module {
  public:
   ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale, double std = 0.0);
   Tensor forward(const Tensor& x) const;
+
+  // What several projections make of the same normalized x, and x itself. Fused, one product of a
+  // block of rows at a time.
+  struct All {
+    std::vector<Tensor> outputs;
+    Tensor skip;
+  };
+  static All forward_all(const std::vector<ScaledProjection*>& projections, const Tensor& x,
+                         const NormSpec& norm);
 
   Tensor& bias() { return bias_; }
   const Tensor& bias() const { return bias_; }

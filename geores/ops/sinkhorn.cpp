@@ -1,10 +1,15 @@
 #include "geores/ops/sinkhorn.h"
 
 #include "geores/base/error.h"
+#include "geores/kernels/mixers.h"
+#include "geores/kernels/sizes.h"
 #include "geores/ops/cayley.h"
+#include "geores/ops/fused.h"
 
 namespace geores {
 namespace {
+
+using namespace fused;
 
 constexpr double kLogitBound = 10.0;
 
@@ -42,6 +47,69 @@ class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
   }
 };
 
+constexpr double kGuard = 1e-8;
+
+kernels::MixerShape mixer_shape(const Tensor& matrices) {
+  const auto n = matrices.size(-1);
+  return {.tokens = matrices.numel() / (n * n), .n = n};
+}
+
+class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
+    const auto logits = input.contiguous();
+    auto p = torch::empty_like(logits);
+    for_type_of(logits, [&]<class T>(T) {
+      kernels::sinkhorn_forward(values<T>(logits), static_cast<int>(iterations), values<T>(p),
+                                mixer_shape(p));
+    });
+    context->save_for_backward({logits, p});
+    return p;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto dp = gradients[0].contiguous();
+    auto dlogits = torch::empty_like(dp);
+    for_type_of(dp, [&]<class T>(T) {
+      kernels::sinkhorn_backward(values<T>(saved[0]), values<T>(saved[1]), values<T>(dp),
+                                 values<T>(dlogits), mixer_shape(dp));
+    });
+    return {dlogits, Tensor()};
+  }
+};
+
+class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkhorn> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
+    const auto logits = input.contiguous();
+    auto p = torch::empty_like(logits);
+    for_type_of(logits, [&]<class T>(T) {
+      kernels::guarded_sinkhorn_forward(values<T>(logits), static_cast<int>(iterations), T(kGuard),
+                                        values<T>(p), mixer_shape(p));
+    });
+    context->save_for_backward({logits});
+    context->saved_data["iterations"] = iterations;
+    return p;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto logits = context->get_saved_variables()[0];
+    const auto iterations = static_cast<int>(context->saved_data["iterations"].toInt());
+    const auto dp = gradients[0].contiguous();
+    auto dlogits = torch::empty_like(dp);
+    for_type_of(dp, [&]<class T>(T) {
+      kernels::guarded_sinkhorn_backward(values<T>(logits), iterations, T(kGuard), values<T>(dp),
+                                         values<T>(dlogits), mixer_shape(dp));
+    });
+    return {dlogits, Tensor()};
+  }
+};
+
+bool mixer_runs_fused(const Tensor& logits) {
+  return runs_fused(logits) && kernels::is_compiled_size(logits.size(-1));
+}
+
 }  // namespace
 
 SinkhornGradient sinkhorn_gradient_from(const std::string& name) {
@@ -54,9 +122,23 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
+  if (gradient == SinkhornGradient::implicit && mixer_runs_fused(logits))
+    return FusedSinkhorn::apply(logits, iterations);
   const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
-  if (gradient == SinkhornGradient::unrolled) return iterate(bounded, iterations);
+  if (gradient == SinkhornGradient::unrolled || implementation() == Implementation::stock)
+    return iterate(bounded, iterations);
   return ImplicitSinkhorn::apply(bounded, iterations);
+}
+
+Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
+  require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
+  if (mixer_runs_fused(logits)) return FusedGuardedSinkhorn::apply(logits, iterations);
+  auto p = logits.exp();
+  for (int64_t i = 0; i < iterations; ++i) {
+    p = p / (p.sum(-1, /*keepdim=*/true) + kGuard);
+    p = p / (p.sum(-2, /*keepdim=*/true) + kGuard);
+  }
+  return p;
 }
 
 }  // namespace geores

@@ -23,4 +23,8 @@ SinkhornGradient sinkhorn_gradient_from(const std::string& name);  // "implicit"
 
 Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradient);
 
+// Plain Sinkhorn-Knopp on exp(logits), with the EΔ paper's guard of 1e-8 against division by zero
+// in every sum; its gradient is that of the iterations.
+Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations);
+
 }  // namespace geores

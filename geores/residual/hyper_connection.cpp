@@ -15,26 +15,30 @@ HyperConnection::HyperConnection(const ResidualConfig& config, const std::string
   norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
   auto bias = torch::full({config.streams}, -1.0);
   bias[config.index % config.streams] = 1.0;
-  pre_ = projection("pre", bias);
-  post_ = projection("post", bias);
+  projection("pre", bias);
+  projection("post", bias);
 }
 
 std::shared_ptr<ScaledProjection> HyperConnection::projection(const std::string& name,
                                                               const Tensor& bias) {
-  return register_module(
+  auto made = register_module(
       name, std::make_shared<ScaledProjection>(traits_.state_width, bias, torch::full({1}, 0.01)));
+  projections_.push_back(made.get());
+  return made;
 }
 
 Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto normalized = rms_normalize(join_streams(x));
-  const auto pre = torch::sigmoid(pre_->forward(normalized));
-  const auto post = 2 * torch::sigmoid(post_->forward(normalized));
-  const auto res = mixing(normalized);
+  const auto [projected, state] =
+      ScaledProjection::forward_all(projections_, join_streams(x), {.layer = false});
+  const auto pre = torch::sigmoid(projected[0]);
+  const auto post = 2 * torch::sigmoid(projected[1]);
+  const auto res = mixing({projected.begin() + 2, projected.end()});
   trace.probe("operator", [&] { return res; });
   trace.probe("pre", [&] { return pre; });
   trace.probe("post", [&] { return post; });
-  const auto branch = f(norm_->forward(collect_streams(pre, x)));
-  return mix_streams(res, x) + spread_to_streams(post, branch);
+  const auto [normalized, streams] =
+      collect_and_norm(pre, split_streams(state, traits_.streams), norm_->weight());
+  return mix_and_write(res, streams, post, f(normalized));
 }
 
 }  // namespace geores

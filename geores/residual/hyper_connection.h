@@ -24,8 +24,8 @@ class HyperConnection : public Residual {
  protected:
   HyperConnection(const ResidualConfig& config, const std::string& name, InitialMap initial_map);
 
-  // H_res (B, T, n, n) from x' (B, T, nC).
-  virtual Tensor mixing(const Tensor& normalized) = 0;
+  // H_res (B, T, n, n) from what the projections made below give, in their order.
+  virtual Tensor mixing(const std::vector<Tensor>& projected) = 0;
 
   // α x'W + b with α = 0.01 and W = 0, registered under `name`.
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);
@@ -35,7 +35,7 @@ class HyperConnection : public Residual {
  private:
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;
-  std::shared_ptr<ScaledProjection> pre_, post_;
+  std::vector<ScaledProjection*> projections_;  // pre, post, then those of the mixer
 };
 
 }  // namespace geores

@@ -1,8 +1,15 @@
 #include "geores/residual/residual.h"
 
 #include "geores/base/error.h"
+#include "geores/ops/implementation.h"
+#include "geores/ops/linear.h"
 
 namespace geores {
+
+Tensor Sublayer::between(const Tensor& pre, const Tensor& h, const Tensor& post) const {
+  if (between_ && runs_fused(h)) return between_(pre, h, post);
+  return linear_map(map_(linear_map(h, pre)), post);
+}
 
 Tensor to_state(const Traits& traits, const Tensor& embedding) {
   if (traits.layout != StreamLayout::expand) return embedding;

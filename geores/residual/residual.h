@@ -16,6 +16,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,27 @@ namespace geores {
 
 using torch::Tensor;
 
-// Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width.
-using Sublayer = std::function<Tensor(const Tensor&)>;
+// Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width: a lambda will do.
+// A sublayer that begins and ends with linear maps may bring a second function that takes the maps
+// a connection puts around it into its own: the same result for two matrix products less.
+class Sublayer {
+ public:
+  using Map = std::function<Tensor(const Tensor& h)>;
+  using Between = std::function<Tensor(const Tensor& pre, const Tensor& h, const Tensor& post)>;
+
+  template <class F>
+  requires std::is_invocable_r_v<Tensor, F&, const Tensor&> Sublayer(F f) : map_(std::move(f)) {}
+  Sublayer(Map map, Between between) : map_(std::move(map)), between_(std::move(between)) {}
+
+  Tensor operator()(const Tensor& h) const { return map_(h); }
+
+  // post F(pre h); pre and post (w, w).
+  Tensor between(const Tensor& pre, const Tensor& h, const Tensor& post) const;
+
+ private:
+  Map map_;
+  Between between_;
+};
 
 // What a forward pass leaves behind besides its output: the auxiliary loss and, only when asked,
 // probes (named, detached tensors; the names are listed in the header of each connection).

@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "geores/ops/implementation.h"
+#include "geores/ops/optimizer.h"
+
 namespace geores {
 
 AdamW::AdamW(FlatParameters& parameters, const AdamWOptions& options)
@@ -14,6 +17,21 @@ Tensor AdamW::step(double learning_rate) {
   torch::NoGradGuard no_grad;
   ++steps_;
   auto &values = parameters_.values(), &gradients = parameters_.gradients();
+  const auto t = static_cast<double>(steps_);
+  const auto bias1 = 1 - std::pow(options_.beta1, t), bias2 = 1 - std::pow(options_.beta2, t);
+  if (runs_fused(values))
+    return fused_adamw({.values = values,
+                        .gradients = gradients,
+                        .first_moment = first_moment_,
+                        .second_moment = second_moment_,
+                        .decayed = parameters_.decayed(),
+                        .clip = options_.clip,
+                        .decay = 1 - learning_rate * options_.weight_decay,
+                        .beta1 = options_.beta1,
+                        .beta2 = options_.beta2,
+                        .step_size = learning_rate / bias1,
+                        .second_scale = 1 / std::sqrt(bias2),
+                        .epsilon = options_.epsilon});
 
   const auto norm = gradients.norm();
   if (options_.clip > 0) gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
@@ -22,8 +40,6 @@ Tensor AdamW::step(double learning_rate) {
   first_moment_.lerp_(gradients, 1 - options_.beta1);
   second_moment_.mul_(options_.beta2).addcmul_(gradients, gradients, 1 - options_.beta2);
 
-  const auto t = static_cast<double>(steps_);
-  const auto bias1 = 1 - std::pow(options_.beta1, t), bias2 = 1 - std::pow(options_.beta2, t);
   const auto scale = (second_moment_.sqrt() / std::sqrt(bias2)).add_(options_.epsilon);
   values.addcdiv_(first_moment_, scale, -learning_rate / bias1);
   return norm;

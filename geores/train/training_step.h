@@ -4,6 +4,7 @@
 #pragma once
 
 #include "geores/model/transformer.h"
+#include "geores/ops/implementation.h"
 #include "geores/train/adamw.h"
 
 namespace geores {

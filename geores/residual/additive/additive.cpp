@@ -19,7 +19,8 @@ Additive::Additive(const ResidualConfig& config, const AdditiveOptions& options)
 Tensor Additive::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   if (!pre_norm_) return norm_->forward(x + f(x));
   trace.probe("operator", [&] { return torch::ones({1, 1, 1, 1}, x.options()); });
-  return x + f(norm_->forward(x));
+  const auto [normalized, skip] = norm_->forward_and_skip(x);
+  return skip + f(normalized);
 }
 
 Connection additive_connection() {

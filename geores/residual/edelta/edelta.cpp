@@ -6,17 +6,6 @@
 #include "geores/ops/streams.h"
 
 namespace geores {
-namespace {
-
-// 1 − ‖XXᵀ‖²_F / tr(XXᵀ)² of each token's n × d stream matrix: (B, T, n, d) -> (B, T, 1).
-Tensor stream_entropy(const Tensor& streams) {
-  const auto gram = streams.matmul(streams.transpose(-1, -2));
-  const auto trace = gram.diagonal(0, -2, -1).sum(-1);
-  return (1 - gram.square().sum({-1, -2}) / (trace.square() + 1e-8)).unsqueeze(-1);
-}
-
-}  // namespace
-
 Fields EdeltaOptions::fields() {
   return Fields()
       .choice("operator", operator_name, {"hybrid", "cayley", "householder"},
@@ -69,51 +58,60 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
   if (!reflects()) traits_.initial_map = InitialMap::near_identity;
 }
 
-Tensor Edelta::rotation(const Tensor& summary, Trace& trace) {
-  const auto u = u_->forward(summary), v = v_->forward(summary);
-  const auto beta = torch::softplus(beta_->forward(summary));
-  const auto q = cayley_rotation(u, v, beta);
-  trace.probe("beta", [&] { return beta; });
-  trace.probe("angle", [&] {
-    const auto area =
-        (u.square().sum(-1, true) * v.square().sum(-1, true) - (u * v).sum(-1, true).square())
-            .clamp_min(0)
-            .sqrt();
-    return 2 * torch::atan(0.5 * beta * area);
-  });
-  return q;
-}
-
-Tensor Edelta::reflection(const Tensor& summary) {
-  return householder(normalize(k_->forward(summary)));
+HybridGenerators Edelta::generators(const Tensor& summary) {
+  HybridGenerators p;
+  std::vector<Perceptron*> nets;
+  for (const auto& net : {u_, v_, beta_, k_})
+    if (net) nets.push_back(net.get());
+  const auto outputs = Perceptron::forward_all(nets, summary);
+  if (rotates()) {
+    p.u = outputs[0];
+    p.v = outputs[1];
+    p.beta = torch::softplus(outputs[2]);
+  }
+  if (reflects()) p.k = normalize(outputs.back());
+  return p;
 }
 
 Tensor Edelta::gate(const Tensor& summary, const Tensor& streams, Trace& trace) {
-  auto logit = gate_(summary);
+  auto logit = linear_map(summary, gate_->weight, gate_->bias);
   if (options_.gate == "entropy")
     logit = logit * (1 + pooled(stream_entropy(streams), pool_, trace.memory()));
   return torch::sigmoid(logit);
 }
 
-Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto streams = split_streams(x, traits_.streams);
-  const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
+Tensor Edelta::operator_from(const HybridGenerators& p) const {
+  if (!reflects()) return cayley_rotation(p.u, p.v, p.beta);
+  if (!rotates()) return householder(p.k);
+  return hybrid_operator(p);
+}
 
-  Tensor g_operator;
-  if (!reflects()) {
-    g_operator = rotation(summary, trace);
-  } else if (!rotates()) {
-    g_operator = reflection(summary);
-  } else {
-    const auto gamma = gate(summary, streams, trace);
-    g_operator = hybrid(rotation(summary, trace), reflection(summary), gamma);
-    if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(gamma));
-    trace.probe("gamma", [&] { return gamma; });
+void Edelta::probe(const HybridGenerators& p, Trace& trace) const {
+  if (gated()) trace.probe("gamma", [&] { return p.gamma; });
+  if (!rotates()) return;
+  trace.probe("beta", [&] { return p.beta; });
+  trace.probe("angle", [&] {
+    const auto area = (p.u.square().sum(-1, true) * p.v.square().sum(-1, true) -
+                       (p.u * p.v).sum(-1, true).square())
+                          .clamp_min(0)
+                          .sqrt();
+    return 2 * torch::atan(0.5 * p.beta * area);
+  });
+}
+
+Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
+  auto p = generators(summary);
+  if (gated()) {
+    p.gamma = gate(summary, split_streams(x, traits_.streams), trace);
+    if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(p.gamma));
   }
+  const auto g_operator = operator_from(p);
+  probe(p, trace);
   trace.probe("operator", [&] { return g_operator; });
 
-  const auto g = join_streams(mix_streams(g_operator, streams));
-  return g + post_(f(pre_(norm_->forward(g))));
+  const auto [normalized, g] = mix_and_norm(g_operator, x, norm_->weight());
+  return g + f.between(pre_->weight, normalized, post_->weight);
 }
 
 Connection edelta_connection() {

@@ -16,6 +16,7 @@
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
 #pragma once
 
+#include "geores/ops/hybrid.h"
 #include "geores/ops/layers.h"
 #include "geores/ops/pool.h"
 #include "geores/residual/registry.h"
@@ -45,8 +46,10 @@ class Edelta final : public Residual {
   bool reflects() const { return options_.operator_name != "cayley"; }
   bool gated() const { return rotates() && reflects(); }
 
-  Tensor rotation(const Tensor& summary, Trace& trace);
-  Tensor reflection(const Tensor& summary);
+  // u, v, β and k, as far as the operator needs them.
+  HybridGenerators generators(const Tensor& summary);
+  Tensor operator_from(const HybridGenerators& p) const;
+  void probe(const HybridGenerators& p, Trace& trace) const;
   Tensor gate(const Tensor& summary, const Tensor& streams, Trace& trace);
 
   EdeltaOptions options_;

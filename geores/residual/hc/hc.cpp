@@ -3,8 +3,9 @@
 namespace geores {
 
 Hc::Hc(const ResidualConfig& config, const NoOptions&)
-    : HyperConnection(config, "hc", InitialMap::identity),
-      res_(projection("res", torch::eye(config.streams))) {}
+    : HyperConnection(config, "hc", InitialMap::identity) {
+  projection("res", torch::eye(config.streams));
+}
 
 Connection hc_connection() {
   return describe_connection<Hc, NoOptions>(

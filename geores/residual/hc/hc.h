@@ -12,8 +12,7 @@ class Hc final : public HyperConnection {
   Hc(const ResidualConfig& config, const NoOptions& options);
 
  private:
-  Tensor mixing(const Tensor& normalized) override { return res_->forward(normalized); }
-  std::shared_ptr<ScaledProjection> res_;
+  Tensor mixing(const std::vector<Tensor>& projected) override { return projected[0]; }
 };
 
 Connection hc_connection();

@@ -38,8 +38,8 @@ GrassmannMixer::GrassmannMixer(int64_t width, int64_t n, double step_size)
   steps_ = register_buffer("steps", torch::zeros({1}));
 }
 
-Tensor GrassmannMixer::mixing(const Tensor& normalized) {
-  const auto u = orthonormal_factor(res_->forward(normalized));
+Tensor GrassmannMixer::mixing(const Tensor& projected) {
+  const auto u = orthonormal_factor(projected);
   return u.matmul(u.transpose(-1, -2));
 }
 

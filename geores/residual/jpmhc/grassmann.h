@@ -21,11 +21,10 @@ class GrassmannMixer final : public SigmoidRouting {
   void manifold_step() override;
 
  private:
-  Tensor mixing(const Tensor& normalized) override;
-  const Tensor& basis() const { return res_->bias(); }
+  Tensor mixing(const Tensor& projected) override;
+  const Tensor& basis() const { return res_->bias(); }  // U
 
   double step_size_;
-  std::shared_ptr<ScaledProjection> res_;  // its bias is U
   Tensor momentum_, variance_, steps_;
 };
 

@@ -17,13 +17,13 @@ Jpmhc::Jpmhc(const ResidualConfig& config, const JpmhcOptions& options)
 }
 
 Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto routes = mixer_->route(x);
-  trace.probe("operator", [&] { return routes.res; });
-  trace.probe("pre", [&] { return routes.read; });
-  trace.probe("post", [&] { return routes.write; });
-  const auto streams = split_streams(x, traits_.streams);
-  const auto branch = f(norm_->forward(collect_streams(routes.read, streams)));
-  return join_streams(mix_streams(routes.res, streams) + spread_to_streams(routes.write, branch));
+  const auto [routes, state] = mixer_->route(x);
+  trace.probe("operator", [&r = routes] { return r.res; });
+  trace.probe("pre", [&r = routes] { return r.read; });
+  trace.probe("post", [&r = routes] { return r.write; });
+  const auto [normalized, streams] =
+      collect_and_norm(routes.read, split_streams(state, traits_.streams), norm_->weight());
+  return join_streams(mix_and_write(routes.res, streams, routes.write, f(normalized)));
 }
 
 std::vector<Tensor> Jpmhc::manifold_parameters() const { return mixer_->manifold_parameters(); }

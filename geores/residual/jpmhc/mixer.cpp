@@ -1,7 +1,6 @@
 #include "geores/residual/jpmhc/mixer.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/cayley.h"
 #include "geores/ops/constants.h"
 #include "geores/ops/layers.h"
 #include "geores/ops/sinkhorn.h"
@@ -20,19 +19,18 @@ class CayleyMixer final : public JpmhcMixer {
   }
 
   JpmhcRoutes route(const Tensor& x) override {
-    const auto raw =
-        fused_(norm_->forward(x)).unflatten(-1, std::vector<int64_t>{3, n_, n_}).unbind(-3);
-    const auto pre = (raw[0] / options_.temperature).softmax(-1);
-    const auto post = (raw[1] / options_.temperature).softmax(-2);
-    return {.res = orthogonal(skew(raw[2])), .read = pre.mean(-2), .write = post.sum(-1)};
+    const auto [raw, skip] =
+        normalized_linear(x, {.layer = true, .weight = norm_->weight(), .bias = norm_->bias()},
+                          fused_->weight, fused_->bias);
+    return {.routes = cayley_routes(raw, n_,
+                                    {.temperature = options_.temperature,
+                                     .alpha = options_.cayley_alpha,
+                                     .iterations = options_.cayley_iterations,
+                                     .exact = options_.mixer == "cayley_exact"}),
+            .skip = skip};
   }
 
  private:
-  Tensor orthogonal(const Tensor& w) const {
-    if (options_.mixer == "cayley_exact") return cayley_solve(-0.5 * options_.cayley_alpha * w);
-    return cayley_iterative(w, options_.cayley_alpha, options_.cayley_iterations);
-  }
-
   int64_t n_;
   JpmhcOptions options_;
   std::shared_ptr<LayerNorm> norm_;
@@ -44,19 +42,19 @@ class SinkhornMixer final : public SigmoidRouting {
   SinkhornMixer(int64_t width, int64_t n, const JpmhcOptions& options)
       : SigmoidRouting(width, n),
         iterations_(options.sinkhorn_iterations),
-        gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)),
-        res_(projection("res", 8 * torch::eye(n) - 8, torch::full({n, 1}, 0.01))) {}
+        gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)) {
+    res_ = projection("res", 8 * torch::eye(n) - 8, torch::full({n, 1}, 0.01));
+  }
 
   InitialMap initial_map() const override { return InitialMap::near_identity; }
 
  private:
-  Tensor mixing(const Tensor& normalized) override {
-    return sinkhorn(res_->forward(normalized), iterations_, gradient_);
+  Tensor mixing(const Tensor& projected) override {
+    return sinkhorn(projected, iterations_, gradient_);
   }
 
   int64_t iterations_;
   SinkhornGradient gradient_;
-  std::shared_ptr<ScaledProjection> res_;
 };
 
 class PermutationMixer final : public SigmoidRouting {
@@ -74,13 +72,12 @@ class PermutationMixer final : public SigmoidRouting {
   InitialMap initial_map() const override { return InitialMap::near_identity; }
 
  private:
-  Tensor mixing(const Tensor& normalized) override {
-    const auto weights = res_->forward(normalized).softmax(-1);
-    return weights.matmul(permutations_).unflatten(-1, std::vector<int64_t>{n_, n_});
+  Tensor mixing(const Tensor& projected) override {
+    const auto weights = projected.softmax(-1);
+    return linear_map(weights, permutations_.t()).unflatten(-1, std::vector<int64_t>{n_, n_});
   }
 
   int64_t n_;
-  std::shared_ptr<ScaledProjection> res_;
   Tensor permutations_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "geores/base/config.h"
+#include "geores/ops/routes.h"
 #include "geores/residual/residual.h"
 
 namespace geores {
@@ -26,9 +27,8 @@ struct JpmhcOptions {
 };
 
 struct JpmhcRoutes {
-  Tensor res;    // (B, T, n, n)
-  Tensor read;   // (B, T, n)
-  Tensor write;  // (B, T, n)
+  Routes routes;
+  Tensor skip;  // x, for the rest of the connection
 };
 
 class JpmhcMixer : public torch::nn::Module {

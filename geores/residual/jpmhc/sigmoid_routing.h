@@ -20,19 +20,24 @@ class SigmoidRouting : public JpmhcMixer {
   }
 
   JpmhcRoutes route(const Tensor& x) final {
-    const auto normalized = rms_normalize(x);
-    return {.res = mixing(normalized),
-            .read = torch::sigmoid(pre_->forward(normalized)),
-            .write = 2 * torch::sigmoid(post_->forward(normalized))};
+    const auto [projected, skip] =
+        ScaledProjection::forward_all({pre_.get(), post_.get(), res_.get()}, x, {.layer = false});
+    return {.routes = {.res = mixing(projected[2]),
+                       .read = torch::sigmoid(projected[0]),
+                       .write = 2 * torch::sigmoid(projected[1])},
+            .skip = skip};
   }
 
  protected:
-  virtual Tensor mixing(const Tensor& normalized) = 0;
+  // H_res from what the projection res_ gives.
+  virtual Tensor mixing(const Tensor& projected) = 0;
 
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias,
                                                const Tensor& scale) {
     return register_module(name, std::make_shared<ScaledProjection>(width_, bias, scale));
   }
+
+  std::shared_ptr<ScaledProjection> res_;  // made by each mixer
 
  private:
   int64_t width_;

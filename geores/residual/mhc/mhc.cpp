@@ -12,11 +12,12 @@ Fields MhcOptions::fields() {
 Mhc::Mhc(const ResidualConfig& config, const MhcOptions& options)
     : HyperConnection(config, "mhc", InitialMap::near_identity),
       iterations_(options.sinkhorn_iterations),
-      gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)),
-      res_(projection("res", 8 * torch::eye(config.streams) - 8)) {}
+      gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)) {
+  projection("res", 8 * torch::eye(config.streams) - 8);
+}
 
-Tensor Mhc::mixing(const Tensor& normalized) {
-  return sinkhorn(res_->forward(normalized), iterations_, gradient_);
+Tensor Mhc::mixing(const std::vector<Tensor>& projected) {
+  return sinkhorn(projected[0], iterations_, gradient_);
 }
 
 Connection mhc_connection() {

@@ -20,10 +20,9 @@ class Mhc final : public HyperConnection {
   Mhc(const ResidualConfig& config, const MhcOptions& options);
 
  private:
-  Tensor mixing(const Tensor& normalized) override;
+  Tensor mixing(const std::vector<Tensor>& projected) override;
   int64_t iterations_;
   SinkhornGradient gradient_;
-  std::shared_ptr<ScaledProjection> res_;
 };
 
 Connection mhc_connection();

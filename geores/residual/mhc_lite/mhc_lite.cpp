@@ -28,14 +28,15 @@ MhcLite::MhcLite(const ResidualConfig& config, const NoOptions&)
   const auto count = factorial(config.streams);
   auto bias = torch::full({count}, -8.0);
   bias[0] = 0.0;
-  res_ = projection("res", bias);
+  projection("res", bias);
   permutations_ = register_buffer("permutations",
                                   all_permutations(config.streams).flatten(1).to(torch::kFloat32));
 }
 
-Tensor MhcLite::mixing(const Tensor& normalized) {
-  const auto weights = res_->forward(normalized).softmax(-1);
-  return weights.matmul(permutations_).unflatten(-1, std::vector<int64_t>{streams(), streams()});
+Tensor MhcLite::mixing(const std::vector<Tensor>& projected) {
+  const auto weights = projected[0].softmax(-1);
+  return linear_map(weights, permutations_.t())
+      .unflatten(-1, std::vector<int64_t>{streams(), streams()});
 }
 
 Connection mhc_lite_connection() {

@@ -13,8 +13,7 @@ class MhcLite final : public HyperConnection {
   MhcLite(const ResidualConfig& config, const NoOptions& options);
 
  private:
-  Tensor mixing(const Tensor& normalized) override;
-  std::shared_ptr<ScaledProjection> res_;
+  Tensor mixing(const std::vector<Tensor>& projected) override;
   Tensor permutations_;  // (n!, n·n)
 };
 

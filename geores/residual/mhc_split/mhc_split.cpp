@@ -1,23 +1,9 @@
 #include "geores/residual/mhc_split/mhc_split.h"
 
+#include "geores/ops/sinkhorn.h"
 #include "geores/ops/streams.h"
 
 namespace geores {
-namespace {
-
-// Plain Sinkhorn-Knopp on exp(logits), with the reference's guard against division by zero.
-Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
-  constexpr double guard = 1e-8;
-  auto p = logits.exp();
-  for (int64_t i = 0; i < iterations; ++i) {
-    p = p / (p.sum(-1, /*keepdim=*/true) + guard);
-    p = p / (p.sum(-2, /*keepdim=*/true) + guard);
-  }
-  return p;
-}
-
-}  // namespace
-
 Fields MhcSplitOptions::fields() {
   return Fields().add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations",
                       {.min = 1});
@@ -45,18 +31,18 @@ MhcSplit::MhcSplit(const ResidualConfig& config, const MhcSplitOptions& options)
 
 Tensor MhcSplit::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto n = traits_.streams;
-  const auto normalized = rms_normalize(x) * rms_weight_;
-  const auto pre = torch::sigmoid(pre_->forward(normalized));
-  const auto post = 2 * torch::sigmoid(post_->forward(normalized));
-  const auto res = guarded_sinkhorn(res_->forward(normalized), iterations_);
+  const auto [projected, state] = ScaledProjection::forward_all(
+      {pre_.get(), post_.get(), res_.get()}, x, {.layer = false, .weight = rms_weight_});
+  const auto pre = torch::sigmoid(projected[0]);
+  const auto post = 2 * torch::sigmoid(projected[1]);
+  const auto res = guarded_sinkhorn(projected[2], iterations_);
   trace.probe("operator", [&] { return res; });
   trace.probe("pre", [&] { return pre; });
   trace.probe("post", [&] { return post; });
 
-  const auto streams = split_streams(x, n);
-  const auto tiled = collect_streams(pre, streams).repeat({1, 1, n});
-  const auto branch = split_streams(f(norm_->forward(tiled)), n);
-  return join_streams(mix_streams(res, streams) + post.unsqueeze(-1) * branch);
+  const auto [normalized, streams] =
+      collect_and_norm(pre, split_streams(state, n), norm_->weight(), /*tiles=*/n);
+  return join_streams(mix_and_write(res, streams, post, split_streams(f(normalized), n)));
 }
 
 Connection mhc_split_connection() {

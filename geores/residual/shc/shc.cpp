@@ -30,34 +30,33 @@ Shc::Shc(const ResidualConfig& config, const NoOptions&)
   const auto m = config.streams - 1;
   const auto entries = m * (m - 1) / 2;
   if (entries > 0) {
-    left_ = projection("left", torch::zeros({entries}));
-    right_ = projection("right", torch::zeros({entries}));
+    projection("left", torch::zeros({entries}));
+    projection("right", torch::zeros({entries}));
     left_amplitude_ = register_parameter("left_amplitude", torch::ones({1}));
     right_amplitude_ = register_parameter("right_amplitude", torch::ones({1}));
     // Kept in double, so that a model in double has the basis to the last digit.
     skew_basis_ = register_buffer("skew_basis", upper_triangle_to_skew(m));
   }
-  singular_ = projection("singular", torch::full({m}, 4.0));
+  projection("singular", torch::full({m}, 4.0));
   helmert_ = register_buffer("helmert", helmert_basis(config.streams));
 }
 
-Tensor Shc::rotated_basis(const Tensor& normalized, const ScaledProjection* entries,
-                          const Tensor& amplitude) const {
-  const auto helmert = helmert_.to(normalized.dtype());
-  if (!entries) return helmert;
+Tensor Shc::rotated_basis(const Tensor& entries, const Tensor& amplitude) const {
   const auto m = streams() - 1;
-  const auto skewed = (amplitude * torch::tanh(entries->forward(normalized)))
-                          .matmul(skew_basis_.to(normalized.dtype()))
+  const auto skewed = (amplitude * torch::tanh(entries))
+                          .matmul(skew_basis_.to(entries.dtype()))
                           .unflatten(-1, std::vector<int64_t>{m, m});
-  return helmert.matmul(cayley_solve(skewed));
+  return helmert_.to(entries.dtype()).matmul(cayley_solve(skewed));
 }
 
-Tensor Shc::mixing(const Tensor& normalized) {
-  const auto left = rotated_basis(normalized, left_.get(), left_amplitude_);
-  const auto right = rotated_basis(normalized, right_.get(), right_amplitude_);
-  const auto singular = torch::tanh(singular_->forward(normalized));  // (B, T, n−1)
+Tensor Shc::mixing(const std::vector<Tensor>& projected) {
+  const auto singular = torch::tanh(projected.back());  // (B, T, n−1)
   const auto n = streams();
-  const auto mean = torch::full({n, n}, 1.0 / static_cast<double>(n), normalized.options());
+  const auto mean = torch::full({n, n}, 1.0 / static_cast<double>(n), singular.options());
+  const auto helmert = helmert_.to(singular.dtype());
+  const auto turns = skew_basis_.defined();  // n = 2 has no skew entries
+  const auto left = turns ? rotated_basis(projected[0], left_amplitude_) : helmert;
+  const auto right = turns ? rotated_basis(projected[1], right_amplitude_) : helmert;
   return mean + (left * singular.unsqueeze(-2)).matmul(right.transpose(-1, -2));
 }
 

@@ -16,11 +16,10 @@ class Shc final : public HyperConnection {
   Shc(const ResidualConfig& config, const NoOptions& options);
 
  private:
-  Tensor mixing(const Tensor& normalized) override;
-  Tensor rotated_basis(const Tensor& normalized, const ScaledProjection* entries,
-                       const Tensor& amplitude) const;
+  Tensor mixing(const std::vector<Tensor>& projected) override;
+  // U_Z U from U's skew entries before their tanh.
+  Tensor rotated_basis(const Tensor& entries, const Tensor& amplitude) const;
 
-  std::shared_ptr<ScaledProjection> left_, right_, singular_;
   Tensor left_amplitude_, right_amplitude_;
   Tensor helmert_;     // U_Z (n, n−1)
   Tensor skew_basis_;  // (k, (n−1)²): entry -> skew matrix

@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/progress_bar.h"
+#include "geores/base/error.h"
+#include "geores/train/step_benchmark.h"
+
+namespace geores::cli {
+namespace {
+
+struct BenchFlags {
+  std::vector<std::string> models;
+  int64_t batch = 64, length = 255, repeats = 3, layers = 0;
+  bool json = false, scaling = false;
+};
+
+// The sizes at which the EΔ paper compares models of equal parameter count, and the same idea for
+// those it does not have.
+struct PaperSize {
+  const char* connection;
+  int64_t layers, width;
+};
+constexpr PaperSize kSizes[] = {
+    {"additive", 9, 128},   {"edelta", 6, 128},    {"edelta_stream", 6, 512}, {"ddl", 9, 128},
+    {"ddl_pooled", 8, 128}, {"hc", 9, 128},        {"mhc", 9, 128},           {"mhc_lite", 9, 128},
+    {"shc", 9, 128},        {"mhc_split", 9, 128}, {"jpmhc", 7, 512},         {"mgt", 8, 128}};
+
+TransformerConfig model_of(const std::string& connection, const BenchFlags& flags) {
+  TransformerConfig config{.connection = connection, .context = flags.length + 1};
+  for (const auto& size : kSizes)
+    if (connection == size.connection) {
+      config.layers = size.layers;
+      config.width = size.width;
+    }
+  if (flags.layers > 0) config.layers = flags.layers;
+  return config;
+}
+
+struct Row {
+  std::string connection;
+  int64_t layers, width, parameters;
+  double fused, stock;  // seconds a step, medians
+  ProductTimes products;
+  StepMemory fused_memory, stock_memory;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Row measure(const std::string& connection, const BenchFlags& flags,
+            const std::function<void()>& done) {
+  const auto config = model_of(connection, flags);
+  StepBenchmark benchmark(config, flags.batch, flags.length);
+  Row row{.connection = connection,
+          .layers = config.layers,
+          .width = config.width,
+          .parameters = benchmark.parameters(),
+          .fused = 0,
+          .stock = 0,
+          .products = {},
+          .fused_memory = benchmark.memory(Implementation::fused),
+          .stock_memory = benchmark.memory(Implementation::stock)};
+  done();
+  row.products = benchmark.products(2);
+  done();
+  std::vector<double> fused, stock;
+  for (int64_t i = 0; i < flags.repeats; ++i) {  // interleaved: both see the same machine
+    fused.push_back(benchmark.seconds(Implementation::fused));
+    stock.push_back(benchmark.seconds(Implementation::stock));
+    done();
+  }
+  row.fused = median(fused);
+  row.stock = median(stock);
+  return row;
+}
+
+// How the connection alone, without attention and MLP, grows with length, streams and threads.
+struct Scaling {
+  std::string connection;
+  std::vector<std::pair<double, double>> length, streams, threads;  // size, seconds
+};
+
+Scaling measure_scaling(const std::string& connection, const BenchFlags& flags) {
+  Scaling scaling{.connection = connection, .length = {}, .streams = {}, .threads = {}};
+  const auto width = model_of(connection, flags).width;
+  const auto seconds = [&](int64_t length, int64_t streams) {
+    return connection_seconds(connection, {.width = width, .streams = streams}, 16, length,
+                              Implementation::fused, 5);
+  };
+  for (const int64_t length : {128, 256, 512, 1024})
+    scaling.length.emplace_back(length, seconds(length, 4));
+  for (const int64_t streams : {2, 4, 8, 16}) {
+    if (connection == "mhc_lite" && streams > 6) continue;
+    scaling.streams.emplace_back(streams, seconds(256, streams));
+  }
+  const auto most = torch::get_num_threads();
+  for (int threads = 1; threads <= most; threads *= 2) {
+    torch::set_num_threads(threads);
+    scaling.threads.emplace_back(threads, seconds(512, 4));
+  }
+  torch::set_num_threads(most);
+  return scaling;
+}
+
+nlohmann::json to_json(const Row& row) {
+  const auto memory = [](const StepMemory& m) {
+    return nlohmann::json{{"allocated_bytes", m.allocated}, {"peak_bytes", m.peak}};
+  };
+  return {{"connection", row.connection},
+          {"layers", row.layers},
+          {"width", row.width},
+          {"parameters", row.parameters},
+          {"fused_seconds", row.fused},
+          {"stock_seconds", row.stock},
+          {"projection_seconds", row.products.projections},
+          {"attention_product_seconds", row.products.attention},
+          {"fused_memory", memory(row.fused_memory)},
+          {"stock_memory", memory(row.stock_memory)}};
+}
+
+nlohmann::json to_json(const Scaling& scaling) {
+  return {{"connection", scaling.connection},
+          {"length", scaling.length},
+          {"length_exponent", growth_exponent(scaling.length)},
+          {"streams", scaling.streams},
+          {"streams_exponent", growth_exponent(scaling.streams)},
+          {"threads", scaling.threads}};
+}
+
+double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+void print_table(const std::vector<Row>& rows) {
+  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "", "size",
+             "fused", "stock", "faster", "linear", "attn", "fused", "peak MB", "allocated MB");
+  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "connection",
+             "L/D", "s/step", "s/step", "", "GEMMs s", "GEMMs s", "/GEMMs", "fused  stock",
+             "fused  stock");
+  for (const auto& row : rows)
+    fmt::print(
+        "{:<14} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
+        "{:>7.0f} {:>8.0f}\n",
+        row.connection, fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
+        row.stock / row.fused, row.products.projections, row.products.attention,
+        row.fused / (row.products.projections + row.products.attention),
+        megabytes(row.fused_memory.peak), megabytes(row.stock_memory.peak),
+        megabytes(row.fused_memory.allocated), megabytes(row.stock_memory.allocated));
+}
+
+void print_scaling(const std::vector<Scaling>& all) {
+  const auto list = [](const std::vector<std::pair<double, double>>& points) {
+    std::string text;
+    for (const auto& [size, seconds] : points)
+      text += fmt::format("{}{:.0f}: {:.1f}", text.empty() ? "" : "  ", size, 1e3 * seconds);
+    return text;
+  };
+  fmt::print("\nThe connection alone, both ways, batch 16, ms:\n");
+  for (const auto& s : all)
+    fmt::print(
+        "{:<14} length {} (exponent {:.2f})\n{:<14} streams {} (exponent {:.2f})\n{:<14} "
+        "threads {}\n",
+        s.connection, list(s.length), growth_exponent(s.length), "", list(s.streams),
+        growth_exponent(s.streams), "", list(s.threads));
+}
+
+void bench(const BenchFlags& flags) {
+  auto models = flags.models;
+  if (models.empty())
+    for (const auto& connection : connections()) models.push_back(connection.name);
+  for (const auto& model : models) find_connection(model);
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto per_model = flags.repeats + 2 + (flags.scaling ? 1 : 0);
+  const auto total = static_cast<int64_t>(models.size()) * per_model;
+  ProgressBar bar("bench");
+  int64_t finished = 0;
+  std::vector<Row> rows;
+  std::vector<Scaling> scaling;
+  for (const auto& model : models) {
+    const auto done = [&] {
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      bar.show(++finished, total, elapsed.count(), model);
+    };
+    rows.push_back(measure(model, flags, done));
+    if (!flags.scaling) continue;
+    scaling.push_back(measure_scaling(model, flags));
+    done();
+  }
+
+  if (flags.json) {
+    nlohmann::json object = {{"batch", flags.batch},
+                             {"length", flags.length},
+                             {"threads", torch::get_num_threads()},
+                             {"steps", nlohmann::json::array()},
+                             {"scaling", nlohmann::json::array()}};
+    for (const auto& row : rows) object["steps"].push_back(to_json(row));
+    for (const auto& one : scaling) object["scaling"].push_back(to_json(one));
+    fmt::print("{}\n", object.dump(2));
+    return;
+  }
+  fmt::print("One training step, batch {}, length {}, {} threads, float32\n", flags.batch,
+             flags.length, torch::get_num_threads());
+  print_table(rows);
+  if (flags.scaling) print_scaling(scaling);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<BenchFlags>();
+  auto* command = app.add_subcommand(
+      "bench",
+      "What one training step costs, for every connection at the size of the papers' comparison:\n"
+      "fused kernels against stock LibTorch operations (Cayley by a linear solve, Sinkhorn\n"
+      "unrolled), interleaved in one process so that both see the same machine.\n"
+      "  GEMMs    the matrix products of the stock step alone: same shapes, same BLAS\n"
+      "  peak     most memory in use at once, above what the model and its optimiser hold\n"
+      "Examples:\n"
+      "  geores bench                              everything, some minutes\n"
+      "  geores bench --models edelta additive     two connections\n"
+      "  geores bench --batch 8 --length 64        a quick look\n"
+      "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
+  command->add_option("--models", flags->models, "connections, see `geores list` [all]");
+  command->add_option("--batch", flags->batch, "sequences a step [64]")->check(CLI::PositiveNumber);
+  command->add_option("--length", flags->length, "positions a sequence [255]")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--layers", flags->layers, "blocks [as in the papers, by connection]")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--repeats", flags->repeats, "timed steps of each form; the median counts [3]")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--scaling", flags->scaling,
+                    "also time each connection alone over length, streams and threads");
+  command->add_flag("--json", flags->json, "machine-readable result");
+  command->callback([flags, &exit_code] {
+    bench(*flags);
+    exit_code = 0;
+  });
+}
+
+}  // namespace geores::cli

@@ -1,0 +1,155 @@
+// The kernels' own properties: what does not need a second implementation to be checked. That they
+// equal the composed operations is tested in ops/.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "geores/kernels/attention.h"
+#include "geores/kernels/linear.h"
+#include "geores/kernels/norm.h"
+#include "geores/kernels/optimizer.h"
+#include "geores/kernels/streams.h"
+#include "geores/kernels/vector_math.h"
+
+namespace geores::kernels {
+namespace {
+
+template <class T>
+std::vector<T> random_values(int64_t size, unsigned seed = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<T> normal;
+  std::vector<T> values(static_cast<size_t>(size));
+  for (auto& value : values) value = normal(generator);
+  return values;
+}
+
+TEST(VectorMath, ExponentialIsExactToAFewUnitsInTheLastPlace) {
+  for (float x = -86.5f; x < 88.0f; x += 0.0137f) {
+    const auto expected = std::exp(static_cast<double>(x));
+    EXPECT_NEAR(exponential(broadcast(x))[0] / expected, 1.0, 3e-7) << x;
+  }
+  EXPECT_LT(exponential(broadcast(-1e30f))[0], 1e-37f);
+  EXPECT_TRUE(std::isnan(exponential(broadcast(std::nanf("")))[0]));
+}
+
+TEST(VectorMath, GeluAndItsSlopeFollowErf) {
+  for (float x = -12.0f; x < 12.0f; x += 0.0031f) {
+    const double phi = 0.5 * std::erfc(-x * M_SQRT1_2);
+    const double slope = phi + x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+    const auto g = gelu(broadcast(x));
+    EXPECT_NEAR(g.value[0], x * phi, 2e-7 * std::max(1.0f, std::abs(x))) << x;
+    EXPECT_NEAR(g.slope[0], slope, 5e-7) << x;
+  }
+  EXPECT_TRUE(std::isnan(gelu(broadcast(std::nanf(""))).value[0]));
+}
+
+TEST(Optimizer, NormDoesNotDependOnTheNumberOfThreads) {
+  const auto x = random_values<float>(100'003);
+  const auto most = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const auto one = sum_of_squares(x.data(), 100'003);
+  omp_set_num_threads(3);
+  const auto three = sum_of_squares(x.data(), 100'003);
+  omp_set_num_threads(most);
+  EXPECT_EQ(one, three);
+  double expected = 0;
+  for (const auto value : x) expected += static_cast<double>(value) * value;
+  EXPECT_NEAR(one / expected, 1.0, 1e-12);
+}
+
+// Every kernel with threads, on one, two and three of them: the same to rounding; and on the same
+// number again and again: the same bits, which a race would not give.
+template <class F>
+void expect_threads_make_no_difference(F&& run) {
+  const auto most = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const auto alone = run();
+  for (const int threads : {2, 3}) {
+    omp_set_num_threads(threads);
+    const auto first = run();
+    ASSERT_EQ(first.size(), alone.size());
+    double scale = 0;
+    for (const auto value : alone) scale = std::max(scale, std::abs(static_cast<double>(value)));
+    for (size_t i = 0; i < alone.size(); ++i)
+      ASSERT_NEAR(first[i], alone[i], 1e-5 * scale) << threads << " threads, value " << i;
+    for (int again = 0; again < 20; ++again) ASSERT_EQ(run(), first) << threads << " threads";
+  }
+  omp_set_num_threads(most);
+}
+
+std::vector<float> joined(std::initializer_list<std::vector<float>> parts) {
+  std::vector<float> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+TEST(Threads, AttentionDoesNotDependOnThem) {
+  const AttentionShape s{.batch = 3, .length = 37, .heads = 2, .head_width = 9};
+  const auto qkv = random_values<float>(3 * 37 * 54), dout = random_values<float>(3 * 37 * 18, 2);
+  expect_threads_make_no_difference([&] {
+    std::vector<float> out(dout.size()), log_sum(3 * 2 * 37), dqkv(qkv.size());
+    causal_attention_forward(qkv.data(), out.data(), log_sum.data(), s);
+    causal_attention_backward(qkv.data(), out.data(), log_sum.data(), dout.data(), dqkv.data(), s);
+    return joined({out, dqkv});
+  });
+}
+
+TEST(Threads, PerceptronDoesNotDependOnThem) {
+  const PerceptronShape s{.rows = 257, .in = 7, .hidden = 33, .out = 5};
+  const auto x = random_values<float>(257 * 7), w1 = random_values<float>(33 * 7, 2),
+             w2 = random_values<float>(5 * 33, 3), dy = random_values<float>(257 * 5, 4);
+  expect_threads_make_no_difference([&] {
+    std::vector<float> hidden(257 * 33), y(257 * 5), dx(x.size()), dw1(w1.size()), dw2(w2.size());
+    perceptron_forward(x.data(), w1.data(), w2.data(), hidden.data(), y.data(), s);
+    perceptron_backward(x.data(), w1.data(), w2.data(), hidden.data(), dy.data(), dx.data(),
+                        dw1.data(), dw2.data(), s);
+    return joined({y, dx, dw1, dw2});
+  });
+}
+
+TEST(Threads, StreamsDoNotDependOnThem) {
+  const StreamShape s{.tokens = 6 * 43, .n = 4, .d = 9};
+  const auto x = random_values<float>(s.tokens * 36), m = random_values<float>(6 * 16, 2),
+             weight = random_values<float>(36, 3), dg = random_values<float>(s.tokens * 36, 4),
+             dh = random_values<float>(s.tokens * 36, 5);
+  const Norm<float> norm{.weight = weight.data()};
+  expect_threads_make_no_difference([&] {
+    std::vector<float> g(x.size()), h(x.size()), dx(x.size()), dm(m.size()), dweight(36);
+    std::vector<RowStatistics<float>> statistics(static_cast<size_t>(s.tokens));
+    mix_norm_forward(m.data(), x.data(), norm, g.data(), h.data(), statistics.data(), 6, s);
+    mix_norm_backward(m.data(), x.data(), norm, statistics.data(), dg.data(), dh.data(), dx.data(),
+                      dm.data(), dweight.data(), 6, s);
+    return joined({g, h, dx, dm, dweight});
+  });
+}
+
+// A row with a mean a thousand times its spread keeps its digits.
+TEST(Norm, LargeOffsetsCostNoDigits) {
+  auto x = random_values<float>(257);
+  for (auto& value : x) value += 1024.0f;
+  std::vector<float> y(257);
+  norm_forward<float>(x.data(), {}, y.data(), nullptr, 1, 257);
+  double mean = 0, variance = 0;
+  for (const auto value : x) mean += value / 257.0;
+  for (const auto value : x) variance += (value - mean) * (value - mean) / 257.0;
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_NEAR(y[i], (x[i] - mean) / std::sqrt(variance + 1e-5), 2e-4);
+}
+
+// The last positions of a long sequence, and the first: no row of weights is left out or seen
+// twice.
+TEST(Attention, ConstantValuesComeBack) {
+  const AttentionShape s{.batch = 1, .length = 257, .heads = 1, .head_width = 8};
+  auto qkv = random_values<double>(257 * 24);
+  for (int64_t t = 0; t < 257; ++t)
+    for (int64_t i = 16; i < 24; ++i) qkv[static_cast<size_t>(t * 24 + i)] = 3.0;
+  std::vector<double> out(257 * 8);
+  causal_attention_forward<double>(qkv.data(), out.data(), nullptr, s);
+  for (const auto value : out) EXPECT_NEAR(value, 3.0, 1e-14);
+}
+
+}  // namespace
+}  // namespace geores::kernels

@@ -1,0 +1,46 @@
+// The per-token n × n mixers of the hyper-connections, one token to a vector lane: what a token's
+// matrix is made of stays in registers from its logits to its entries, and back.
+// n is one of the compiled sizes (sizes.h).
+#pragma once
+
+#include <cstdint>
+
+namespace geores::kernels {
+
+struct MixerShape {
+  int64_t tokens, n;
+};
+
+// Sinkhorn-Knopp on logits clamped to ±10, rows then columns: p (tokens, n, n). The gradient is the
+// implicit one (manifold/sinkhorn.h): of the limit, by a direct solve.
+template <class T>
+void sinkhorn_forward(const T* logits, int iterations, T* p, const MixerShape& shape);
+template <class T>
+void sinkhorn_backward(const T* logits, const T* p, const T* dp, T* dlogits,
+                       const MixerShape& shape);
+
+// Sinkhorn-Knopp on exp(logits) with `guard` added to every sum, and the gradient of exactly these
+// iterations.
+template <class T>
+void guarded_sinkhorn_forward(const T* logits, int iterations, T guard, T* p,
+                              const MixerShape& shape);
+template <class T>
+void guarded_sinkhorn_backward(const T* logits, int iterations, T guard, const T* dp, T* dlogits,
+                               const MixerShape& shape);
+
+// JPmHC: raw (tokens, 3, n, n) -> read (tokens, n), the column means of softmax(raw₀/τ) over rows;
+// write (tokens, n), the row sums of softmax(raw₁/τ) over columns; res (tokens, n, n), the Cayley
+// map of raw₂ − raw₂ᵀ by `steps` iterations, or exactly for steps < 0.
+template <class T>
+struct CayleyRoutes {
+  T temperature, alpha;
+  int steps;
+};
+template <class T>
+void cayley_routes_forward(const T* raw, const CayleyRoutes<T>& routes, T* res, T* read, T* write,
+                           const MixerShape& shape);
+template <class T>
+void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T* dres,
+                            const T* dread, const T* dwrite, T* draw, const MixerShape& shape);
+
+}  // namespace geores::kernels

@@ -1,0 +1,51 @@
+// LayerNorm and RMSNorm over rows of `width` values, both ways.
+//   layer  y = (x − mean) / sqrt(var + eps) · weight + bias
+//   rms    y = x / sqrt(mean x² + eps) · weight
+// weight and bias may be null (1 and 0).
+#pragma once
+
+#include <cstdint>
+
+namespace geores::kernels {
+
+enum class NormKind { layer, rms };
+
+template <class T>
+struct Norm {
+  NormKind kind = NormKind::layer;
+  const T* weight = nullptr;
+  const T* bias = nullptr;
+  T eps = T(1e-5);
+};
+
+// What a backward pass needs of a row besides the row itself.
+template <class T>
+struct RowStatistics {
+  T mean, inverse;  // mean is 0 for rms; inverse = 1/sqrt(var + eps)
+};
+
+template <class T>
+RowStatistics<T> row_statistics(const T* x, int64_t width, const Norm<T>& norm);
+
+template <class T>
+void normalize_row(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm, T* y,
+                   int64_t width);
+
+// dx (+)= the gradient with respect to the row; dweight and dbias (null or `width` values) are
+// added to. dx may be dy.
+template <class T>
+void normalize_row_backward(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm,
+                            const T* dy, bool accumulate, T* dx, T* dweight, T* dbias,
+                            int64_t width);
+
+// The same for `rows` rows, on all threads.
+template <class T>
+void norm_forward(const T* x, const Norm<T>& norm, T* y, RowStatistics<T>* statistics, int64_t rows,
+                  int64_t width);
+
+// dx = skip + gradient; skip (rows, width) may be null. dweight and dbias are added to.
+template <class T>
+void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>& norm, const T* dy,
+                   const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width);
+
+}  // namespace geores::kernels

@@ -1,0 +1,23 @@
+// Running means over a sequence, y_t = (x_0 + … + x_t)/(t + 1), and back: dx_t = Σ_{s ≥ t} dy_s/(s
+// + 1).
+//   x, y (batch, length, width)
+#pragma once
+
+#include <cstdint>
+
+namespace geores::kernels {
+
+struct PoolShape {
+  int64_t batch, length, width;
+};
+
+template <class T>
+void running_mean_forward(const T* x, T* y, const PoolShape& shape);
+template <class T>
+void running_mean_backward(const T* dy, T* dx, const PoolShape& shape);
+
+// The mean over the whole sequence: y (batch, width).
+template <class T>
+void mean_forward(const T* x, T* y, const PoolShape& shape);
+
+}  // namespace geores::kernels

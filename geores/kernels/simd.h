@@ -1,0 +1,98 @@
+// Short vectors in GCC's and Clang's own notation: the same text is NEON on aarch64 and SSE or AVX
+// on x86_64, as wide as the compiler was told the machine is. Lane arithmetic is plain + − * /.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace geores::kernels {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+template <class T>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  typedef float Type __attribute__((vector_size(kVectorBytes)));
+  typedef int32_t Bits __attribute__((vector_size(kVectorBytes)));
+};
+template <>
+struct VectorOf<double> {
+  typedef double Type __attribute__((vector_size(kVectorBytes)));
+  typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
+};
+
+template <class T>
+using Vec = typename VectorOf<T>::Type;
+
+template <class T>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+// Rows that are processed in whole vectors are padded to this many values.
+template <class T>
+constexpr int64_t padded(int64_t count, int64_t to = kLanes<T>) {
+  return (count + to - 1) / to * to;
+}
+
+template <class T>
+inline Vec<T> load(const T* from) {
+  Vec<T> v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+template <class T>
+inline void store(T* to, const Vec<T>& v) {
+  std::memcpy(to, &v, sizeof v);
+}
+
+template <class T>
+inline Vec<T> broadcast(T x) {
+  return Vec<T>{} + x;
+}
+
+// The first `count` lanes, count < kLanes; the others are `fill`.
+template <class T>
+inline Vec<T> load_some(const T* from, int64_t count, T fill = T(0)) {
+  Vec<T> v = broadcast(fill);
+  std::memcpy(&v, from, static_cast<size_t>(count) * sizeof(T));
+  return v;
+}
+
+template <class T>
+inline void store_some(T* to, const Vec<T>& v, int64_t count) {
+  std::memcpy(to, &v, static_cast<size_t>(count) * sizeof(T));
+}
+
+template <class T>
+inline T sum_of_lanes(const Vec<T>& v) {
+  T sum = 0;
+  for (int i = 0; i < kLanes<T>; ++i) sum += v[i];
+  return sum;
+}
+
+// Calls f(offset, count) for every vector of 0..size, the last one possibly not full.
+template <class T, class F>
+inline void for_each_vector(int64_t size, F&& f) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= size; i += kLanes<T>) f(i, int64_t{kLanes<T>});
+  if (i < size) f(i, size - i);
+}
+
+template <class T>
+inline Vec<T> load_up_to(const T* from, int64_t count, T fill = T(0)) {
+  return count == kLanes<T> ? load(from) : load_some(from, count, fill);
+}
+
+template <class T>
+inline void store_up_to(T* to, const Vec<T>& v, int64_t count) {
+  count == kLanes<T> ? store(to, v) : store_some(to, v, count);
+}
+
+}  // namespace geores::kernels

@@ -1,0 +1,26 @@
+// From a number of streams known at run time to manifold/'s compile-time sizes.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace geores::kernels {
+
+// Sizes that are compiled, each of them for both floating-point types; others run composed.
+using CompiledSizes = std::integer_sequence<int, 2, 3, 4, 8, 16>;
+
+constexpr bool is_compiled_size(int64_t n) {
+  return [&]<int... N>(std::integer_sequence<int, N...>) { return ((n == N) || ...); }
+  (CompiledSizes());
+}
+
+// f(std::integral_constant<int, n>()) if n is compiled.
+template <class F>
+void with_size(int64_t n, F&& f) {
+  [&]<int... N>(std::integer_sequence<int, N...>) {
+    ((n == N && (f(std::integral_constant<int, N>()), true)) || ...);
+  }
+  (CompiledSizes());
+}
+
+}  // namespace geores::kernels

@@ -1,0 +1,74 @@
+#include "geores/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "geores/base/error.h"
+#include "geores/kernels/attention.h"
+#include "geores/ops/fused.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+class FusedAttention : public torch::autograd::Function<FusedAttention> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t heads, bool keep) {
+    const auto qkv = input.contiguous();
+    const auto s = shape(qkv, heads);
+    auto out = torch::empty({s.batch, s.length, heads * s.head_width}, qkv.options());
+    const auto log_sum = keep ? torch::empty({s.batch, heads, s.length}, qkv.options()) : Tensor();
+    for_type_of(qkv, [&]<class T>(T) {
+      kernels::causal_attention_forward(values<T>(qkv), values<T>(out), values<T>(log_sum), s);
+    });
+    context->saved_data["heads"] = heads;
+    if (keep) context->save_for_backward({qkv, out, log_sum});
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &qkv = saved[0], &out = saved[1], &log_sum = saved[2];
+    const auto dout = gradients[0].contiguous();
+    auto dqkv = torch::empty_like(qkv);
+    for_type_of(qkv, [&]<class T>(T) {
+      kernels::causal_attention_backward(values<T>(qkv), values<T>(out), values<T>(log_sum),
+                                         values<T>(dout), values<T>(dqkv),
+                                         shape(qkv, context->saved_data["heads"].toInt()));
+    });
+    return {dqkv, Tensor(), Tensor()};
+  }
+
+ private:
+  static kernels::AttentionShape shape(const Tensor& qkv, int64_t heads) {
+    return {.batch = qkv.size(0),
+            .length = qkv.size(1),
+            .heads = heads,
+            .head_width = qkv.size(2) / (3 * heads)};
+  }
+};
+
+}  // namespace
+
+Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
+  const auto length = queries.size(2), past = keys.size(2) - length;
+  const auto scale = 1.0 / std::sqrt(static_cast<double>(queries.size(3)));
+  const auto future =
+      torch::ones({length, past + length}, queries.options().dtype(torch::kBool)).triu(past + 1);
+  const auto scores = queries.matmul(keys.transpose(-1, -2)) * scale;  // (B, h, T, past + T)
+  const auto weights =
+      scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
+  return weights.matmul(values).transpose(1, 2).flatten(2);
+}
+
+Tensor causal_attention(const Tensor& qkv, int64_t heads) {
+  require(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0, "causal_attention",
+          "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
+  if (runs_fused(qkv)) return FusedAttention::apply(qkv, heads, needs_gradient(qkv));
+  const auto by_head =
+      qkv.unflatten(-1, std::vector<int64_t>{3, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+  return attend(by_head[0], by_head[1], by_head[2]);
+}
+
+}  // namespace geores

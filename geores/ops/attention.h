@@ -1,0 +1,19 @@
+// The core of causal multi-head attention, between its projections:
+//   qkv (B, T, 3·w), heads  ->  softmax(q kᵀ/√(w/h) + causal mask) v, (B, T, w)
+// Composed it holds (B, h, T, T) scores; fused it keeps T values per head and skips the upper
+// triangle.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace geores {
+
+using torch::Tensor;
+
+Tensor causal_attention(const Tensor& qkv, int64_t heads);
+
+// The composed core, for queries that come after `keys.size(2) − queries.size(2)` earlier
+// positions: queries (B, h, T, d), keys and values (B, h, past + T, d) -> (B, T, h·d).
+Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values);
+
+}  // namespace geores

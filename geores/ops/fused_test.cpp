@@ -1,0 +1,269 @@
+// Every fused operation against its composed definition: values and all gradients, both
+// floating-point types, sizes around the widths of vectors and blocks. Tolerances, relative to the
+// largest value of a tensor: 1e-12 in float64, 2e-5 in float32.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "geores/ops/attention.h"
+#include "geores/ops/hybrid.h"
+#include "geores/ops/implementation.h"
+#include "geores/ops/layers.h"
+#include "geores/ops/optimizer.h"
+#include "geores/ops/pool.h"
+#include "geores/ops/routes.h"
+#include "geores/ops/sinkhorn.h"
+#include "geores/ops/streams.h"
+
+namespace geores {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Operation = std::function<Tensors(const Tensors&)>;
+
+// Outputs of f and gradients of a random cotangent's product with them.
+Tensors values_and_gradients(const Tensors& inputs, const Operation& f, Implementation form) {
+  const ImplementationScope scope(form);
+  Tensors leaves;
+  for (const auto& input : inputs) leaves.push_back(input.detach().clone().requires_grad_(true));
+  auto outputs = f(leaves);
+  torch::manual_seed(11);
+  Tensor loss = torch::zeros({}, inputs[0].options());
+  for (const auto& output : outputs) loss = loss + (output * torch::randn_like(output)).sum();
+  const auto gradients = torch::autograd::grad({loss}, leaves);
+  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+  return outputs;
+}
+
+void expect_fused_equals_composed(const Tensors& inputs, const Operation& f,
+                                  const std::string& what, double single = 2e-5) {
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+    Tensors typed;
+    for (const auto& input : inputs) typed.push_back(input.to(dtype));
+    const auto fused = values_and_gradients(typed, f, Implementation::fused);
+    const auto composed = values_and_gradients(typed, f, Implementation::composed);
+    ASSERT_EQ(fused.size(), composed.size());
+    const auto tolerance = dtype == torch::kFloat64 ? 1e-12 : single;
+    for (size_t i = 0; i < fused.size(); ++i) {
+      ASSERT_EQ(fused[i].sizes(), composed[i].sizes()) << what << " tensor " << i;
+      if (fused[i].numel() == 0) continue;
+      const auto scale = std::max(1e-3, composed[i].abs().max().item<double>());
+      EXPECT_LT((fused[i] - composed[i]).abs().max().item<double>(), tolerance * scale)
+          << what << " " << dtype << " tensor " << i;
+    }
+  }
+}
+
+Tensor random(at::IntArrayRef shape) { return torch::randn(shape, torch::kFloat64); }
+
+class Fused : public testing::Test {
+ protected:
+  void SetUp() override { torch::manual_seed(3); }
+};
+
+TEST_F(Fused, IsTheDefaultOnACpuAndNowhereElse) {
+  const auto x = torch::ones({2});
+  EXPECT_TRUE(runs_fused(x));
+  EXPECT_TRUE(runs_fused(x.to(torch::kFloat64)));
+  EXPECT_FALSE(runs_fused(x.to(torch::kBFloat16)));
+  {
+    const ImplementationScope scope(Implementation::composed);
+    EXPECT_FALSE(runs_fused(x));
+  }
+  EXPECT_TRUE(runs_fused(x));
+}
+
+TEST_F(Fused, LinearEqualsComposed) {
+  for (const auto& [rows, in, out] :
+       {std::tuple{1, 1, 1}, {7, 8, 9}, {257, 9, 7}, {300, 130, 33}, {0, 4, 3}}) {
+    const auto name = "linear " + std::to_string(rows);
+    expect_fused_equals_composed(
+        {random({2, rows, in}), random({out, in}), random({out})},
+        [](const Tensors& t) { return Tensors{linear_map(t[0], t[1], t[2])}; }, name);
+    expect_fused_equals_composed(
+        {random({rows, in}), random({out, in})},
+        [](const Tensors& t) { return Tensors{linear_map(t[0], t[1])}; }, name + " without bias");
+  }
+}
+
+TEST_F(Fused, LinearTakesInputsThatAreNotContiguous) {
+  expect_fused_equals_composed(
+      {random({5, 9, 7}), random({3, 5})},
+      [](const Tensors& t) { return Tensors{linear_map(t[0].transpose(0, 2), t[1])}; }, "linear");
+}
+
+TEST_F(Fused, PerceptronEqualsComposed) {
+  for (const auto& [rows, in, hidden] :
+       {std::tuple{1, 1, 1}, {7, 9, 8}, {257, 8, 33}, {300, 16, 65}})
+    expect_fused_equals_composed(
+        {random({rows, in}), random({hidden, in}), random({in, hidden})},
+        [](const Tensors& t) { return Tensors{perceptron(t[0], t[1], t[2])}; },
+        "perceptron " + std::to_string(rows));
+  expect_fused_equals_composed(
+      {4 * random({257})}, [](const Tensors& t) { return Tensors{exact_gelu(t[0])}; }, "gelu");
+}
+
+TEST_F(Fused, AttentionEqualsComposed) {
+  for (const auto& [length, heads, width] : {std::tuple{1, 1, 1},
+                                             {7, 2, 3},
+                                             {8, 1, 8},
+                                             {9, 3, 9},
+                                             {33, 2, 16},
+                                             {65, 1, 17},
+                                             {257, 2, 32}})
+    expect_fused_equals_composed(
+        {random({2, length, 3 * heads * width})},
+        [heads = heads](const Tensors& t) { return Tensors{causal_attention(t[0], heads)}; },
+        "attention " + std::to_string(length));
+}
+
+TEST_F(Fused, AttentionStandsLargeScores) {
+  const auto qkv = 30 * random({1, 40, 3 * 8});
+  expect_fused_equals_composed(
+      {qkv}, [](const Tensors& t) { return Tensors{causal_attention(t[0], 1)}; }, "attention",
+      2e-4);
+}
+
+TEST_F(Fused, NormsEqualComposed) {
+  for (const int64_t width : {1, 7, 8, 9, 257}) {
+    const auto what = "width " + std::to_string(width);
+    const Tensors inputs = {random({3, 5, width}), random({width}), random({width})};
+    expect_fused_equals_composed(
+        inputs, [](const Tensors& t) { return Tensors{layer_norm(t[0], t[1], t[2])}; }, what, 1e-4);
+    expect_fused_equals_composed(
+        {inputs[0], inputs[1]},
+        [](const Tensors& t) {
+          const auto [normalized, skip] = layer_norm_and_skip(t[0], t[1]);
+          return Tensors{normalized, skip};
+        },
+        what + " and skip", 1e-4);
+    expect_fused_equals_composed(
+        {inputs[0]}, [](const Tensors& t) { return Tensors{rms_normalize(t[0])}; }, what + " rms");
+    for (const bool layer : {true, false})
+      expect_fused_equals_composed(
+          {random({70, width}), random({9, width}), random({9}), inputs[1], inputs[2]},
+          [layer](const Tensors& t) {
+            const auto [projected, skip] = normalized_linear(
+                t[0], {.layer = layer, .weight = t[3], .bias = layer ? t[4] : Tensor()}, t[1],
+                t[2]);
+            return Tensors{projected, skip, t[4] * 1};
+          },
+          what + " projected", 1e-4);
+  }
+}
+
+TEST_F(Fused, StreamsEqualComposed) {
+  for (const int64_t n : {1, 2, 3, 4, 5, 8, 16})
+    for (const int64_t d : {1, 7, 8, 9}) {
+      const auto what = "n " + std::to_string(n) + " d " + std::to_string(d);
+      for (const int64_t operators : {1, 6}) {
+        expect_fused_equals_composed(
+            {random({2, operators, n, n}), random({2, 6, n * d}), random({n * d})},
+            [](const Tensors& t) {
+              const auto [normalized, skip] = mix_and_norm(t[0], t[1], t[2]);
+              return Tensors{normalized, skip};
+            },
+            "mix_and_norm " + what, 3e-4);
+      }
+      const auto x = random({2, 6, n, d}), weights = random({2, 6, n});
+      for (const int64_t tiles : {int64_t{1}, n})
+        expect_fused_equals_composed(
+            {weights, x, random({tiles * d})},
+            [tiles](const Tensors& t) {
+              const auto [normalized, skip] = collect_and_norm(t[0], t[1], t[2], tiles);
+              return Tensors{normalized, skip};
+            },
+            "collect_and_norm " + what, 3e-4);
+      for (const auto& branch : {random({2, 6, d}), random({2, 6, n, d})})
+        expect_fused_equals_composed(
+            {random({2, 6, n, n}), x, weights, branch},
+            [](const Tensors& t) { return Tensors{mix_and_write(t[0], t[1], t[2], t[3])}; },
+            "mix_and_write " + what);
+      expect_fused_equals_composed(
+          {x}, [](const Tensors& t) { return Tensors{stream_entropy(t[0])}; }, "entropy " + what,
+          1e-3);
+    }
+}
+
+TEST_F(Fused, PoolsEqualComposed) {
+  for (const int64_t length : {1, 7, 257})
+    for (const auto pool : {Pool::sequence, Pool::causal})
+      expect_fused_equals_composed(
+          {random({3, length, 9})},
+          [pool](const Tensors& t) { return Tensors{pooled(t[0], pool)}; },
+          "pool " + std::to_string(length));
+}
+
+TEST_F(Fused, HybridOperatorsEqualComposed) {
+  for (const int64_t n : {2, 3, 4, 8, 16})
+    expect_fused_equals_composed(
+        {random({3, 7, n}), random({3, 7, n}), random({3, 7, n}), random({3, 7, 1}),
+         random({3, 7, 1})},
+        [](const Tensors& t) {
+          return Tensors{hybrid_operator({.u = t[0],
+                                          .v = t[1],
+                                          .k = normalize(t[2]),
+                                          .beta = torch::softplus(t[3]),
+                                          .gamma = torch::sigmoid(t[4])})};
+        },
+        "hybrid " + std::to_string(n));
+}
+
+TEST_F(Fused, SinkhornEqualsComposed) {
+  for (const int64_t n : {2, 3, 4, 8, 16}) {
+    const auto what = "n " + std::to_string(n);
+    expect_fused_equals_composed(
+        {0.5 * random({2, 9, n, n})},
+        [](const Tensors& t) { return Tensors{sinkhorn(t[0], 60, SinkhornGradient::implicit)}; },
+        "sinkhorn " + what, 1e-4);
+    expect_fused_equals_composed(
+        {random({2, 9, n, n})},
+        [](const Tensors& t) { return Tensors{guarded_sinkhorn(t[0], 20)}; },
+        "guarded_sinkhorn " + what, 1e-4);
+  }
+}
+
+TEST_F(Fused, SinkhornGivesNoGradientToClampedLogits) {
+  auto logits = torch::zeros({1, 1, 2, 2}, torch::kFloat64);
+  logits[0][0][0][0] = 12.0;
+  logits.requires_grad_(true);
+  (sinkhorn(logits, 20, SinkhornGradient::implicit) * torch::randn({2, 2})).sum().backward();
+  EXPECT_EQ(logits.grad()[0][0][0][0].item<double>(), 0.0);
+  EXPECT_NE(logits.grad()[0][0][0][1].item<double>(), 0.0);
+}
+
+TEST_F(Fused, CayleyRoutesEqualComposed) {
+  for (const int64_t n : {2, 3, 4, 8, 16})
+    for (const CayleyRouting& routing :
+         {CayleyRouting{.temperature = 0.7, .alpha = 0.3, .iterations = 2},
+          CayleyRouting{.iterations = 0}, CayleyRouting{.alpha = 0.9, .exact = true}})
+      expect_fused_equals_composed(
+          {random({2, 9, 3 * n * n})},
+          [&](const Tensors& t) {
+            const auto routes = cayley_routes(t[0], n, routing);
+            return Tensors{routes.res, routes.read, routes.write};
+          },
+          "routes " + std::to_string(n), 1e-4);
+}
+
+TEST_F(Fused, ProjectionsAndPerceptronsTogetherEqualEachAlone) {
+  ScaledProjection one(8, torch::randn({3}), torch::randn({1}), 0.5),
+      two(8, torch::randn({4, 2}), torch::randn({4, 1}), 0.5), three(8, torch::randn({2}), {}, 0.5);
+  Perceptron first(8, 5, 3), second(8, 6, 1);
+  const auto x = torch::randn({2, 7, 8});
+  const auto both = [&](Implementation form) {
+    const ImplementationScope scope(form);
+    auto all = ScaledProjection::forward_all({&one, &two, &three}, x, {.layer = false}).outputs;
+    for (const auto& output : Perceptron::forward_all({&first, &second}, x)) all.push_back(output);
+    return all;
+  };
+  const auto fused = both(Implementation::fused), composed = both(Implementation::composed);
+  ASSERT_EQ(fused.size(), 5u);
+  for (size_t i = 0; i < fused.size(); ++i) {
+    ASSERT_EQ(fused[i].sizes(), composed[i].sizes());
+    EXPECT_LT((fused[i] - composed[i]).abs().max().item<double>(), 1e-5) << i;
+  }
+}
+
+}  // namespace
+}  // namespace geores

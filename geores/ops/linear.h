@@ -1,0 +1,20 @@
+// Linear maps and the two-layer perceptron, over the last axis of x (..., in). The names leave
+// at::linear and at::gelu alone, which an unqualified call would find as well.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace geores {
+
+using torch::Tensor;
+
+// x Wᵀ (+ bias): weight (out, in).
+Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+// GELU(x W₁ᵀ) W₂ᵀ: up (hidden, in), down (out, hidden). Fused, it keeps the hidden layer once.
+Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down);
+
+// GELU(erf).
+Tensor exact_gelu(const Tensor& x);
+
+}  // namespace geores

@@ -1,0 +1,96 @@
+#include "geores/ops/norm.h"
+
+#include "geores/base/error.h"
+#include "geores/kernels/norm.h"
+#include "geores/ops/fused.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+constexpr double kLayerEps = 1e-5;
+
+template <class T>
+kernels::Norm<T> norm_of(bool layer, double eps, const Tensor& weight, const Tensor& bias) {
+  return {.kind = layer ? kernels::NormKind::layer : kernels::NormKind::rms,
+          .weight = values<T>(weight),
+          .bias = values<T>(bias),
+          .eps = T(eps)};
+}
+
+// Outputs: the normalized x, and x.
+class FusedNorm : public torch::autograd::Function<FusedNorm> {
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& input,
+                             const OptionalTensor& weights, const OptionalTensor& biases,
+                             bool layer, double eps, bool with_skip) {
+    const auto x = input.contiguous(), weight = contiguous(weights), bias = contiguous(biases);
+    const auto width = x.size(-1), rows = width > 0 ? x.numel() / width : 0;
+    auto y = torch::empty_like(x), statistics = torch::empty({rows, 2}, x.options());
+    for_type_of(x, [&]<class T>(T) {
+      kernels::norm_forward(values<T>(x), norm_of<T>(layer, eps, weight, bias), values<T>(y),
+                            statistics_in<T>(statistics), rows, width);
+    });
+    context->saved_data["layer"] = layer;
+    context->saved_data["eps"] = eps;
+    context->saved_data["bias"] = bias.defined();
+    context->save_for_backward({x, weight, statistics});
+    if (!with_skip) return {y};
+    return {y, input};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &x = saved[0], &weight = saved[1], &statistics = saved[2];
+    const auto width = x.size(-1), rows = width > 0 ? x.numel() / width : 0;
+    const auto skip = gradients.size() > 1 ? contiguous(gradients[1]) : Tensor();
+    tensor_list none(6);
+    if (!gradients[0].defined()) {
+      none[0] = skip;
+      return none;
+    }
+    const auto dy = gradients[0].contiguous();
+    const auto dx = torch::empty_like(x);
+    const auto dweight = weight.defined() ? torch::zeros_like(weight) : Tensor();
+    const auto dbias =
+        context->saved_data["bias"].toBool() ? torch::zeros({width}, x.options()) : Tensor();
+    for_type_of(x, [&]<class T>(T) {
+      kernels::norm_backward(values<T>(x), statistics_in<T>(statistics),
+                             norm_of<T>(context->saved_data["layer"].toBool(),
+                                        context->saved_data["eps"].toDouble(), weight, Tensor()),
+                             values<T>(dy), values<T>(skip), values<T>(dx), values<T>(dweight),
+                             values<T>(dbias), rows, width);
+    });
+    return {dx, dweight, dbias, Tensor(), Tensor(), Tensor()};
+  }
+};
+
+void require_width(const Tensor& x, const Tensor& weight) {
+  require(x.dim() >= 1 && weight.numel() == x.size(-1) && weight.scalar_type() == x.scalar_type(),
+          "layer_norm", "{} weights do not fit a last axis of {}", weight.numel(),
+          x.dim() > 0 ? x.size(-1) : 0);
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (!runs_fused(x)) return torch::layer_norm(x, {x.size(-1)}, weight, bias, kLayerEps);
+  require_width(x, weight);
+  return FusedNorm::apply(x, maybe(weight), maybe(bias), true, kLayerEps, false)[0];
+}
+
+NormAndSkip layer_norm_and_skip(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (!runs_fused(x)) return {layer_norm(x, weight, bias), x};
+  require_width(x, weight);
+  const auto outputs = FusedNorm::apply(x, maybe(weight), maybe(bias), true, kLayerEps, true);
+  return {outputs[0], outputs[1]};
+}
+
+Tensor rms_normalize(const Tensor& x, double eps) {
+  if (runs_fused(x))
+    return FusedNorm::apply(x, OptionalTensor(), OptionalTensor(), false, eps, false)[0];
+  return x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
+}
+
+}  // namespace geores

@@ -1,0 +1,25 @@
+// LayerNorm and RMSNorm over the last axis.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <utility>
+
+namespace geores {
+
+using torch::Tensor;
+
+// (x − mean) / sqrt(var + 1e-5) · weight (+ bias).
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+// x / sqrt(mean x² + eps), without weight.
+Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
+
+// The normalized x, and x itself for the path around the sublayer. To use both adds their two
+// gradients in the same pass that computes the norm's.
+struct NormAndSkip {
+  Tensor normalized, skip;
+};
+NormAndSkip layer_norm_and_skip(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+}  // namespace geores

@@ -1,0 +1,24 @@
+// AdamW over flat buffers as kernels; the formula, and the composed form, are in train/adamw.h.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace geores {
+
+using torch::Tensor;
+
+struct FlatAdamW {
+  Tensor values, gradients, first_moment, second_moment;  // (size) each
+  int64_t decayed;                                        // leading values that decay
+  double clip;                                            // 0: none
+  double decay;                                           // 1 − lr · weight decay
+  double beta1, beta2;
+  double step_size;     // lr / (1 − β₁ᵗ)
+  double second_scale;  // 1 / √(1 − β₂ᵗ)
+  double epsilon;
+};
+
+// Updates all four in place; returns the gradients' norm before clipping, 0-dimensional.
+Tensor fused_adamw(const FlatAdamW& step);
+
+}  // namespace geores

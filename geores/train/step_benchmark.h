@@ -1,0 +1,50 @@
+// What a training step costs, fused and as stock LibTorch operations, in one process: time, memory,
+// and the time of nothing but its matrix products.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "geores/train/training_step.h"
+
+namespace geores {
+
+struct StepMemory {
+  int64_t allocated = 0;  // bytes asked for during the step
+  int64_t peak = 0;       // most bytes in use at once, above what was in use before the step
+};
+
+// Seconds of the products alone, as LibTorch calls them in a stock step: same shapes, same BLAS.
+struct ProductTimes {
+  double projections = 0;  // products with weights, and their gradients
+  double attention = 0;    // q kᵀ and weights · v over the whole square, and their gradients
+  int64_t count = 0;
+};
+
+class StepBenchmark {
+ public:
+  // Random vectors (or tokens) in and out.
+  StepBenchmark(const TransformerConfig& config, int64_t batch, int64_t length);
+
+  double seconds(Implementation form);  // of one step
+  StepMemory memory(Implementation form);
+  ProductTimes products(int repeats);
+  int64_t parameters() const { return parameter_count(model_); }
+
+ private:
+  Transformer model_;
+  TrainingStep step_;
+  Tensor x_, y_;
+};
+
+// A connection alone around a sublayer that costs nothing, forward and backward: how its own work
+// grows.
+double connection_seconds(const std::string& connection, const ResidualConfig& config,
+                          int64_t batch, int64_t length, Implementation form, int repeats);
+
+// The exponent p of the best fit seconds ~ size^p.
+double growth_exponent(const std::vector<std::pair<double, double>>& size_and_seconds);
+
+}  // namespace geores
