@@ -19,11 +19,11 @@ struct ReproduceFlags {
 };
 
 void print_summary(const Findings& findings) {
-  for (const auto& one : findings.judgements())
-    fmt::print("{:<9} {}{}\n", one.verdict, one.claim.text,
-               one.measured_ratio == one.measured_ratio
-                   ? fmt::format(" ({:.2f} ×, p = {:.2g})", one.measured_ratio, one.measured.p)
-                   : "");
+  for (const auto& one : findings.judgements()) {
+    const auto test = one.measured.known() ? fmt::format("p = {:.2g}", one.measured.p)
+                                           : std::string("too few seeds to test");
+    fmt::print("{:<9} {} ({:.2f} ×, {})\n", one.verdict, one.claim.text, one.measured_ratio, test);
+  }
 }
 
 void run_reproduction(ReproduceFlags flags) {

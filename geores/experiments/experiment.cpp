@@ -65,17 +65,8 @@ const Column& Experiment::column(const std::string& wanted) const {
 
 std::vector<int64_t> Scale::seeds(const Experiment& experiment) const {
   std::vector<int64_t> all = {42, 123, 456};  // the paper's
-  if (!all_seeds_and_columns) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
+  if (!all_seeds) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
   return all;
-}
-
-std::vector<Column> Scale::columns(const Experiment& experiment) const {
-  if (all_seeds_and_columns || experiment.quick_columns == 0) return experiment.columns;
-  std::vector<Column> some;  // spread evenly, the last always among them
-  const auto all = experiment.columns.size(), wanted = experiment.quick_columns;
-  for (std::size_t i = 1; i <= wanted; ++i)
-    some.push_back(experiment.columns[i * all / wanted - 1]);
-  return some;
 }
 
 Scale paper_scale() { return {}; }
@@ -91,7 +82,7 @@ Scale quick_scale() {
           .steps = 300,
           .batch = 16,
           .eval_batches = 5,
-          .all_seeds_and_columns = false,
+          .all_seeds = false,
           .reflection_samples = {10, 100, 500},
           .reflection_seeds = {42},
           .norms = {.random_length = 32, .rollouts = 10, .rollout_steps = 1000, .window = 16}};

@@ -31,9 +31,7 @@ struct Experiment {
   std::string text;  // what is asked, and what to know when reading the answer
   std::vector<Column> columns;
   std::vector<Arm> arms;
-  // At small scales; at the paper's there are three seeds and all columns.
-  int quick_seeds = 1;
-  std::size_t quick_columns = 0;  // 0: all
+  int quick_seeds = 1;  // at small scales; at the paper's there are three
 
   const Arm& arm(const std::string& name) const;
   const Column& column(const std::string& name) const;
@@ -60,7 +58,7 @@ struct Scale {
   int64_t gyroscope_sequences = 0, train_sequences = 0, validation_sequences = 0, length = 0;
   int64_t steps = 0, batch = 0, eval_batches = 0;
   // How much of it.
-  bool all_seeds_and_columns = true;  // false: as the experiment says for small scales
+  bool all_seeds = true;  // false: as many as the experiment says for small scales
   std::vector<int64_t> reflection_samples = {10, 25, 50, 100, 200, 500};
   std::vector<int64_t> reflection_seeds = {42, 123, 456};
   int64_t reflection_steps = 2000;
@@ -68,7 +66,6 @@ struct Scale {
 
   bool comparable() const { return steps == 0; }
   std::vector<int64_t> seeds(const Experiment& experiment) const;
-  std::vector<Column> columns(const Experiment& experiment) const;
 };
 
 Scale paper_scale();

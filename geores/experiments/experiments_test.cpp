@@ -241,7 +241,7 @@ Scale tiny_scale() {
           .steps = 4,
           .batch = 2,
           .eval_batches = 1,
-          .all_seeds_and_columns = false,
+          .all_seeds = false,
           .reflection_samples = {3, 6},
           .reflection_seeds = {1},
           .reflection_steps = 4,

@@ -132,8 +132,7 @@ ExperimentFindings read_findings(const Experiment& experiment, const Scale& scal
                                  const Hardware& hardware, const std::string& folder,
                                  DatasetShelf& shelf) {
   ExperimentFindings findings{experiment, {}, {}};
-  findings.experiment.columns = scale.columns(experiment);
-  for (const auto& column : findings.experiment.columns) {
+  for (const auto& column : experiment.columns) {
     for (const auto& arm : experiment.arms) {
       auto& cell = findings.cells[column.name][arm.name];
       for (const auto seed : scale.seeds(experiment)) {

@@ -79,7 +79,7 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
   std::vector<PlannedRun> runs;
   std::set<std::string> seen;
   for (const auto& experiment : experiments)
-    for (const auto& column : scale.columns(experiment))
+    for (const auto& column : experiment.columns)
       for (const auto& arm : experiment.arms)
         for (const auto seed : scale.seeds(experiment)) {
           const auto config = run_config(column, arm, seed, scale, hardware);
