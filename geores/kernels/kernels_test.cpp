@@ -1,5 +1,5 @@
-// The kernels' own properties: what does not need a second implementation to be checked. That they equal
-// the composed operations is tested in ops/.
+// The kernels' own properties: what does not need a second implementation to be checked. That they
+// equal the composed operations is tested in ops/.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -60,8 +60,8 @@ TEST(Optimizer, NormDoesNotDependOnTheNumberOfThreads) {
   EXPECT_NEAR(one / expected, 1.0, 1e-12);
 }
 
-// Every kernel with threads, on one, two and three of them: the same to rounding; and on the same number
-// again and again: the same bits, which a race would not give.
+// Every kernel with threads, on one, two and three of them: the same to rounding; and on the same
+// number again and again: the same bits, which a race would not give.
 template <class F>
 void expect_threads_make_no_difference(F&& run) {
   const auto most = omp_get_max_threads();
@@ -120,8 +120,8 @@ TEST(Threads, StreamsDoNotDependOnThem) {
     std::vector<float> g(x.size()), h(x.size()), dx(x.size()), dm(m.size()), dweight(36);
     std::vector<RowStatistics<float>> statistics(static_cast<size_t>(s.tokens));
     mix_norm_forward(m.data(), x.data(), norm, g.data(), h.data(), statistics.data(), 6, s);
-    mix_norm_backward(m.data(), x.data(), norm, statistics.data(), dg.data(), dh.data(), dx.data(),
-                      dm.data(), dweight.data(), 6, s);
+    mix_norm_backward<float>(m.data(), x.data(), norm, statistics.data(), dg.data(), dh.data(),
+                             dx.data(), dm.data(), dweight.data(), nullptr, 6, s);
     return joined({g, h, dx, dm, dweight});
   });
 }
@@ -139,7 +139,8 @@ TEST(Norm, LargeOffsetsCostNoDigits) {
     EXPECT_NEAR(y[i], (x[i] - mean) / std::sqrt(variance + 1e-5), 2e-4);
 }
 
-// The last positions of a long sequence, and the first: no row of weights is left out or seen twice.
+// The last positions of a long sequence, and the first: no row of weights is left out or seen
+// twice.
 TEST(Attention, ConstantValuesComeBack) {
   const AttentionShape s{.batch = 1, .length = 257, .heads = 1, .head_width = 8};
   auto qkv = random_values<double>(257 * 24);

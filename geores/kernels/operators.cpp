@@ -74,7 +74,7 @@ void hybrid_from_raw(const T* raw, const T* logits, T* g, int64_t operators, int
 #define GEORES_INSTANTIATE(T)                                                                 \
   template void hybrid_operators_forward(const HybridArrays<const T>&, T*, int64_t, int64_t); \
   template void hybrid_operators_backward(const HybridArrays<const T>&, const T*,             \
-                                          const HybridArrays<T>&, int64_t, int64_t);                        \
+                                          const HybridArrays<T>&, int64_t, int64_t);          \
   template void hybrid_from_raw(const T*, const T*, T*, int64_t, int64_t);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

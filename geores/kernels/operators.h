@@ -22,8 +22,8 @@ template <class T>
 void hybrid_operators_backward(const HybridArrays<const T>& generators, const T* dg,
                                const HybridArrays<T>& gradients, int64_t operators, int64_t n);
 
-// The same from generators before their activations, raw (operators, 3n + 1) = [u | v | β | k] and gate
-// logits (operators): β softplus, k normalized, γ sigmoid. Forward only.
+// The same from generators before their activations, raw (operators, 3n + 1) = [u | v | β | k] and
+// gate logits (operators): β softplus, k normalized, γ sigmoid. Forward only.
 template <class T>
 void hybrid_from_raw(const T* raw, const T* logits, T* g, int64_t operators, int64_t n);
 

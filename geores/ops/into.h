@@ -1,6 +1,6 @@
-// Operations into tensors that already exist, for inference one token at a time: after the first call
-// nothing is allocated. All tensors are contiguous float32 or float64 tensors of a CPU, of one dtype;
-// there is no gradient.
+// Operations into tensors that already exist, for inference one token at a time: after the first
+// call nothing is allocated. All tensors are contiguous float32 or float64 tensors of a CPU, of one
+// dtype; there is no gradient.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,14 +21,17 @@ void gelu(Tensor& x);
 // out = LN(x) · weight
 void layer_norm(const Tensor& x, const Tensor& weight, Tensor& out);
 
-// x ← x + y
+// x ← x + y, x ← x + x y, to ← from
 void add(Tensor& x, const Tensor& y);
+void add_product(Tensor& x, const Tensor& y);
+void copy(const Tensor& from, Tensor& to);
 
 // The mean of x and the count − 1 earlier ones, whose sum `sum` holds and goes on holding.
 void running_mean(const Tensor& x, int64_t count, Tensor& sum, Tensor& mean);
 
-// G (B, n, n) from what the generators give before their activations: raw (B, 3n + 1) = [u | v | β | k]
-// and the gate's logit (B, 1); see hybrid.h.
+// G (B, n, n) from what the generators give before their activations: raw (B, 3n + 1) = [u | v | β
+// | k] and the gate's logit (B, 1); see hybrid.h.
+bool has_hybrid_operator(int64_t n);
 void hybrid_operator(const Tensor& raw, const Tensor& logit, Tensor& g_operator);
 
 // mixed = M x and out = LN(M x): m (B, n, n), x (B, n·d)
@@ -38,8 +41,8 @@ void mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight, Tensor
 // 1 − ‖XXᵀ‖²_F/tr(XXᵀ)² of each row's n × d matrix: x (B, n·d) -> out (B, 1)
 void stream_entropy(const Tensor& x, int64_t n, Tensor& out);
 
-// Appends the keys and values of one position to a cache of `length` (B, h, capacity, d) and attends
-// with its queries: qkv (B, 3·h·d) -> out (B, h·d).
+// Appends the keys and values of one position to a cache of `length` (B, h, capacity, d) and
+// attends with its queries: qkv (B, 3·h·d) -> out (B, h·d).
 void attend_next(const Tensor& qkv, int64_t length, Tensor& keys, Tensor& values, Tensor& out);
 
 }  // namespace geores::into

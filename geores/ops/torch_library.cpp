@@ -1,8 +1,8 @@
 // The fused operations as torch.ops.geores.*, with gradients, for Python and TorchScript:
 //   torch.ops.load_library("build/release/geores/ops/libgeores_torch.so")
 //   y = torch.ops.geores.causal_attention(qkv, heads)
-// A shared library of its own: in a static one nothing would refer to this file, and the linker would
-// leave it out. See docs/performance.md.
+// A shared library of its own: in a static one nothing would refer to this file, and the linker
+// would leave it out. See docs/performance.md.
 #include <torch/library.h>
 
 #include "geores/ops/attention.h"
@@ -41,22 +41,20 @@ TORCH_LIBRARY(geores, library) {
                 return sinkhorn(logits, iterations, SinkhornGradient::implicit);
               });
   library.def("guarded_sinkhorn(Tensor logits, int iterations=20) -> Tensor", &guarded_sinkhorn);
-  library.def(
-      "hybrid_operator(Tensor u, Tensor v, Tensor k, Tensor beta, Tensor gamma) -> Tensor",
-      [](const Tensor& u, const Tensor& v, const Tensor& k, const Tensor& beta,
-         const Tensor& gamma) {
-        return hybrid_operator({.u = u, .v = v, .k = k, .beta = beta, .gamma = gamma});
-      });
+  library.def("hybrid_operator(Tensor u, Tensor v, Tensor k, Tensor beta, Tensor gamma) -> Tensor",
+              [](const Tensor& u, const Tensor& v, const Tensor& k, const Tensor& beta,
+                 const Tensor& gamma) {
+                return hybrid_operator({.u = u, .v = v, .k = k, .beta = beta, .gamma = gamma});
+              });
   library.def("mix_and_norm(Tensor m, Tensor x, Tensor weight) -> (Tensor, Tensor)",
               [](const Tensor& m, const Tensor& x, const Tensor& weight) {
                 const auto [normalized, mixed] = mix_and_norm(m, x, weight);
                 return std::make_tuple(mixed, normalized);
               });
-  library.def(
-      "collect_and_norm(Tensor read, Tensor x, Tensor weight, int tiles=1) -> Tensor",
-      [](const Tensor& read, const Tensor& x, const Tensor& weight, int64_t tiles) {
-        return collect_and_norm(read, x, weight, tiles).normalized;
-      });
+  library.def("collect_and_norm(Tensor read, Tensor x, Tensor weight, int tiles=1) -> Tensor",
+              [](const Tensor& read, const Tensor& x, const Tensor& weight, int64_t tiles) {
+                return collect_and_norm(read, x, weight, tiles).normalized;
+              });
   library.def("mix_and_write(Tensor res, Tensor x, Tensor write, Tensor y) -> Tensor",
               &mix_and_write);
   library.def("stream_entropy(Tensor streams) -> Tensor", &stream_entropy);
@@ -65,11 +63,9 @@ TORCH_LIBRARY(geores, library) {
       "bool exact=False) -> (Tensor, Tensor, Tensor)",
       [](const Tensor& raw, int64_t n, double temperature, double alpha, int64_t iterations,
          bool exact) {
-        const auto routes = cayley_routes(raw, n,
-                                          {.temperature = temperature,
-                                           .alpha = alpha,
-                                           .iterations = iterations,
-                                           .exact = exact});
+        const auto routes = cayley_routes(
+            raw, n,
+            {.temperature = temperature, .alpha = alpha, .iterations = iterations, .exact = exact});
         return std::make_tuple(routes.res, routes.read, routes.write);
       });
 }
