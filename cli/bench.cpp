@@ -20,30 +20,36 @@ struct BenchFlags {
   bool json = false, scaling = false;
 };
 
-// The sizes at which the EΔ paper compares models of equal parameter count, and the same idea for
-// those it does not have.
-struct PaperSize {
-  const char* connection;
+// What is timed: the sizes at which the EΔ paper compares models of equal parameter count, and the
+// same idea for those it does not have. EΔ twice: as it is here by default, and as its numbers were
+// published.
+struct Size {
+  std::string connection;
   int64_t layers, width;
+  std::string label = connection;
+  nlohmann::json options = nullptr;
 };
-constexpr PaperSize kSizes[] = {
-    {"additive", 9, 128},   {"edelta", 6, 128},    {"edelta_stream", 6, 512}, {"ddl", 9, 128},
-    {"ddl_pooled", 8, 128}, {"hc", 9, 128},        {"mhc", 9, 128},           {"mhc_lite", 9, 128},
-    {"shc", 9, 128},        {"mhc_split", 9, 128}, {"jpmhc", 7, 512},         {"mgt", 8, 128}};
 
-TransformerConfig model_of(const std::string& connection, const BenchFlags& flags) {
-  TransformerConfig config{.connection = connection, .context = flags.length + 1};
-  for (const auto& size : kSizes)
-    if (connection == size.connection) {
-      config.layers = size.layers;
-      config.width = size.width;
-    }
-  if (flags.layers > 0) config.layers = flags.layers;
-  return config;
+std::vector<Size> paper_sizes(const std::string& connection) {
+  if (connection == "edelta")
+    return {{connection, 6, 128},
+            {connection, 6, 128, "edelta, entropy", {{"gate", "entropy"}, {"init", "reference"}}}};
+  if (connection == "edelta_stream") return {{connection, 6, 512}};
+  if (connection == "jpmhc") return {{connection, 7, 512}};
+  if (connection == "ddl_pooled" || connection == "mgt") return {{connection, 8, 128}};
+  return {{connection, 9, 128}};
+}
+
+TransformerConfig model_of(const Size& size, const BenchFlags& flags) {
+  return {.connection = size.connection,
+          .layers = flags.layers > 0 ? flags.layers : size.layers,
+          .width = size.width,
+          .context = flags.length,
+          .options = size.options};
 }
 
 struct Row {
-  std::string connection;
+  std::string label;
   int64_t layers, width, parameters;
   double fused, stock;  // seconds a step, medians
   ProductTimes products;
@@ -55,11 +61,10 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Row measure(const std::string& connection, const BenchFlags& flags,
-            const std::function<void()>& done) {
-  const auto config = model_of(connection, flags);
+Row measure(const Size& size, const BenchFlags& flags, const std::function<void()>& done) {
+  const auto config = model_of(size, flags);
   StepBenchmark benchmark(config, flags.batch, flags.length);
-  Row row{.connection = connection,
+  Row row{.label = size.label,
           .layers = config.layers,
           .width = config.width,
           .parameters = benchmark.parameters(),
@@ -88,11 +93,11 @@ struct Scaling {
   std::vector<std::pair<double, double>> length, streams, threads;  // size, seconds
 };
 
-Scaling measure_scaling(const std::string& connection, const BenchFlags& flags) {
+Scaling measure_scaling(const Size& size) {
+  const auto& connection = size.connection;
   Scaling scaling{.connection = connection, .length = {}, .streams = {}, .threads = {}};
-  const auto width = model_of(connection, flags).width;
   const auto seconds = [&](int64_t length, int64_t streams) {
-    return connection_seconds(connection, {.width = width, .streams = streams}, 16, length,
+    return connection_seconds(connection, {.width = size.width, .streams = streams}, 16, length,
                               Implementation::fused, 5);
   };
   for (const int64_t length : {128, 256, 512, 1024})
@@ -114,7 +119,7 @@ nlohmann::json to_json(const Row& row) {
   const auto memory = [](const StepMemory& m) {
     return nlohmann::json{{"allocated_bytes", m.allocated}, {"peak_bytes", m.peak}};
   };
-  return {{"connection", row.connection},
+  return {{"model", row.label},
           {"layers", row.layers},
           {"width", row.width},
           {"parameters", row.parameters},
@@ -138,16 +143,16 @@ nlohmann::json to_json(const Scaling& scaling) {
 double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void print_table(const std::vector<Row>& rows) {
-  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "", "size",
+  fmt::print("{:<16} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "", "size",
              "fused", "stock", "faster", "linear", "attn", "fused", "peak MB", "allocated MB");
-  fmt::print("{:<14} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "connection",
+  fmt::print("{:<16} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "connection",
              "L/D", "s/step", "s/step", "", "GEMMs s", "GEMMs s", "/GEMMs", "fused  stock",
              "fused  stock");
   for (const auto& row : rows)
     fmt::print(
-        "{:<14} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
+        "{:<16} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
         "{:>7.0f} {:>8.0f}\n",
-        row.connection, fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
+        row.label, fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
         row.stock / row.fused, row.products.projections, row.products.attention,
         row.fused / (row.products.projections + row.products.attention),
         megabytes(row.fused_memory.peak), megabytes(row.stock_memory.peak),
@@ -164,33 +169,35 @@ void print_scaling(const std::vector<Scaling>& all) {
   fmt::print("\nThe connection alone, both ways, batch 16, ms:\n");
   for (const auto& s : all)
     fmt::print(
-        "{:<14} length {} (exponent {:.2f})\n{:<14} streams {} (exponent {:.2f})\n{:<14} "
+        "{:<16} length {} (exponent {:.2f})\n{:<16} streams {} (exponent {:.2f})\n{:<16} "
         "threads {}\n",
         s.connection, list(s.length), growth_exponent(s.length), "", list(s.streams),
         growth_exponent(s.streams), "", list(s.threads));
 }
 
 void bench(const BenchFlags& flags) {
-  auto models = flags.models;
-  if (models.empty())
-    for (const auto& connection : connections()) models.push_back(connection.name);
-  for (const auto& model : models) find_connection(model);
+  std::vector<Size> sizes;
+  for (const auto& connection : connections())
+    if (flags.models.empty() ||
+        std::count(flags.models.begin(), flags.models.end(), connection.name))
+      for (const auto& size : paper_sizes(connection.name)) sizes.push_back(size);
+  for (const auto& model : flags.models) find_connection(model);  // refuses an unknown name
 
   const auto start = std::chrono::steady_clock::now();
   const auto per_model = flags.repeats + 2 + (flags.scaling ? 1 : 0);
-  const auto total = static_cast<int64_t>(models.size()) * per_model;
+  const auto total = static_cast<int64_t>(sizes.size()) * per_model;
   ProgressBar bar("bench");
   int64_t finished = 0;
   std::vector<Row> rows;
   std::vector<Scaling> scaling;
-  for (const auto& model : models) {
+  for (const auto& size : sizes) {
     const auto done = [&] {
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      bar.show(++finished, total, elapsed.count(), model);
+      bar.show(++finished, total, elapsed.count(), size.label);
     };
-    rows.push_back(measure(model, flags, done));
+    rows.push_back(measure(size, flags, done));
     if (!flags.scaling) continue;
-    scaling.push_back(measure_scaling(model, flags));
+    if (size.label == size.connection) scaling.push_back(measure_scaling(size));
     done();
   }
 

@@ -47,7 +47,8 @@ void predict(const PredictFlags& flags) {
   std::vector<Tensor> outputs;
   if (flags.stream) {
     Streamer stream(model, x.size(0));
-    for (int64_t t = 0; t < x.size(1); ++t) outputs.push_back(stream.step(x.select(1, t)));
+    for (const auto& position : x.transpose(0, 1).contiguous().unbind(0))
+      outputs.push_back(stream.step(position).clone());  // the next step overwrites it
     save_npy_tensor(flags.output, torch::stack(outputs, 1));
   } else {
     for (const auto& part : x.split(64)) {

@@ -56,11 +56,16 @@ class Space {
   T* next_;
 };
 
-// Turns the first `count` scores of a row into weights that sum to 1; the rest becomes 0. Returns
-// the logarithm of the sum of exponentials.
+// The weights of a row before they are divided by their sum.
 template <class T>
-T softmax_row(T* row, int64_t count, int64_t end, T scale) {
-  std::fill(row + count, row + end, -std::numeric_limits<T>::infinity());
+struct RowSum {
+  T largest, sum;  // of the scores times scale; of the exponentials
+};
+
+// Turns the first `count` scores of a row into exp(scale · (score − largest)); the rest becomes 0.
+template <class T>
+RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
+  std::fill(row + count, row + padded<T>(count), -std::numeric_limits<T>::infinity());
   Vec<T> most = load(row);
   for (int64_t i = kLanes<T>; i < padded<T>(count); i += kLanes<T>) {
     const auto v = load(row + i);
@@ -70,17 +75,20 @@ T softmax_row(T* row, int64_t count, int64_t end, T scale) {
   for (int lane = 1; lane < kLanes<T>; ++lane) largest = std::max<T>(largest, most[lane]);
 
   Vec<T> sums{};
-  for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>) {
-    auto weight = exponential((load(row + i) - largest) * scale);
-    if (i + kLanes < T >> count)
-      for (auto lane = count - i; lane < kLanes<T>; ++lane) weight[lane] = 0;
+  const auto whole = count / kLanes<T> * kLanes<T>;
+  for (int64_t i = 0; i < whole; i += kLanes<T>) {
+    const auto weight = exponential((load(row + i) - largest) * scale);
     sums += weight;
     store(row + i, weight);
   }
-  const T sum = sum_of_lanes<T>(sums), inverse = T(1) / sum;
-  for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>) store(row + i, load(row + i) * inverse);
+  if (whole < count) {
+    auto weight = exponential((load(row + whole) - largest) * scale);
+    for (auto lane = count - whole; lane < kLanes<T>; ++lane) weight[lane] = 0;
+    sums += weight;
+    store(row + whole, weight);
+  }
   std::fill(row + padded<T>(count), row + end, T(0));
-  return largest * scale + std::log(sum);
+  return {largest * scale, sum_of_lanes<T>(sums)};
 }
 
 // The same weights from the saved logarithm.
@@ -116,6 +124,7 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
     keys.transpose_to(key_columns, s, length);
     T* weights = space.take(kQueries * length);
     T* result = space.take(kQueries * width);
+    T inverse[kQueries];  // of the sums of weights
 
     for (int64_t begin = 0; begin < s.length; begin += kQueries) {
       const auto rows = std::min(kQueries, s.length - begin);
@@ -123,14 +132,17 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
       multiply_small<T>({qkv + first + begin * stride, stride, 1}, key_columns, length, false,
                         weights, length, rows, columns, s.head_width);
       for (int64_t i = 0; i < rows; ++i) {
-        const T log = softmax_row(weights + i * length, begin + i + 1, columns, scale);
-        if (log_sum) log_sum[(b * s.heads + h) * s.length + begin + i] = log;
+        const auto row = exponential_row(weights + i * length, begin + i + 1, columns, scale);
+        inverse[i] = T(1) / row.sum;
+        if (log_sum)
+          log_sum[(b * s.heads + h) * s.length + begin + i] = row.largest + std::log(row.sum);
       }
       multiply_small<T>({weights, length, 1}, values.row(0), width, false, result, width, rows,
                         width, seen);
-      for (int64_t i = 0; i < rows; ++i)
-        std::copy_n(result + i * width, s.head_width,
-                    out + (b * s.length + begin + i) * model + h * s.head_width);
+      for (int64_t i = 0; i < rows; ++i) {
+        T* to = out + (b * s.length + begin + i) * model + h * s.head_width;
+        for (int64_t k = 0; k < s.head_width; ++k) to[k] = result[i * width + k] * inverse[i];
+      }
     }
   });
 }
@@ -215,13 +227,13 @@ void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T*
         });
         weights[t] = sum_of_lanes<T>(sum);
       }
-      softmax_row(weights, length, end, scale);
+      const T inverse = T(1) / exponential_row(weights, length, end, scale).sum;
       const T* value = values + (b * s.heads + h) * capacity * s.head_width;
       T* result = out + (b * s.heads + h) * s.head_width;
       std::fill_n(result, s.head_width, T(0));
       for (int64_t t = 0; t < length; ++t)
         for (int64_t i = 0; i < s.head_width; ++i)
-          result[i] += weights[t] * value[t * s.head_width + i];
+          result[i] += inverse * weights[t] * value[t * s.head_width + i];
     }
 }
 

@@ -120,8 +120,8 @@ TEST(Threads, StreamsDoNotDependOnThem) {
     std::vector<float> g(x.size()), h(x.size()), dx(x.size()), dm(m.size()), dweight(36);
     std::vector<RowStatistics<float>> statistics(static_cast<size_t>(s.tokens));
     mix_norm_forward(m.data(), x.data(), norm, g.data(), h.data(), statistics.data(), 6, s);
-    mix_norm_backward(m.data(), x.data(), norm, statistics.data(), dg.data(), dh.data(), dx.data(),
-                      dm.data(), dweight.data(), 6, s);
+    mix_norm_backward<float>(m.data(), x.data(), norm, statistics.data(), dg.data(), dh.data(),
+                             dx.data(), dm.data(), dweight.data(), nullptr, 6, s);
     return joined({g, h, dx, dm, dweight});
   });
 }

@@ -35,6 +35,13 @@ inline Lanes<T> exponential(const Lanes<T>& x) {
 }
 
 template <class T>
+inline Lanes<T> square_root(const Lanes<T>& x) {
+  Vec<T> root;
+  for (int i = 0; i < kLanes<T>; ++i) root[i] = std::sqrt(x.v[i]);
+  return root;
+}
+
+template <class T>
 inline Lanes<T> larger_of(const Lanes<T>& a, const Lanes<T>& b) {
   return Vec<T>(a.v > b.v ? a.v : b.v);
 }

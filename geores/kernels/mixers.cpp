@@ -5,6 +5,7 @@
 #include "geores/kernels/sizes.h"
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/sinkhorn.h"
+#include "geores/manifold/spectral_sphere.h"
 
 namespace geores::kernels {
 namespace {
@@ -220,7 +221,66 @@ LaneMatrix<T, N> routed_cayley_backward(const LaneMatrix<T, N>& raw, const Cayle
   return Lanes<T>(T(-0.5) * routes.alpha) * (dm - transpose(dm));
 }
 
+// One group of tokens' spectral spheres: what they are made of.
+template <class T, int M>
+struct Sphere {
+  LaneMatrix<T, M> u, v;
+  manifold::Vector<Lanes<T>, M> sigma;
+};
+
+template <class T, int M>
+Sphere<T, M> sphere_of(const SphereArrays<const T>& in, int64_t first, int64_t tokens) {
+  constexpr int entries = M * (M - 1) / 2;
+  const auto left = gather<1, entries>(in.left + first * entries, entries, tokens);
+  const auto right = gather<1, entries>(in.right + first * entries, entries, tokens);
+  const auto sigma = gather<1, M>(in.sigma + first * M, M, tokens);
+  Sphere<T, M> sphere;
+  sphere.u = cayley_of_skew<T, M>(manifold::skew_from_entries<Lanes<T>, M>(left.at[0]));
+  sphere.v = cayley_of_skew<T, M>(manifold::skew_from_entries<Lanes<T>, M>(right.at[0]));
+  for (int i = 0; i < M; ++i) sphere.sigma[i] = sigma(0, i);
+  return sphere;
+}
+
+// From the gradient of U or V to that of its skew entries.
+template <class T, int M>
+void scatter_entries(const LaneMatrix<T, M>& q, const LaneMatrix<T, M>& dq, T* to, int64_t first,
+                     int64_t tokens) {
+  constexpr int entries = M * (M - 1) / 2;
+  manifold::Matrix<Lanes<T>, 1, entries> d;
+  manifold::skew_from_entries_backward(cayley_of_skew_backward<T, M>(q, dq), d.at[0]);
+  scatter(d, to + first * entries, entries, tokens);
+}
+
 }  // namespace
+
+template <class T>
+void spectral_sphere_forward(const SphereArrays<const T>& in, T* h, const MixerShape& s) {
+  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
+    if constexpr (n >= 3) {
+      const auto sphere = sphere_of<T, n - 1>(in, first, tokens);
+      scatter(manifold::spectral_sphere(sphere.u, sphere.sigma, sphere.v), h + first * n * n, n * n,
+              tokens);
+    }
+  });
+}
+
+template <class T>
+void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
+                              const SphereArrays<T>& gradients, const MixerShape& s) {
+  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
+    if constexpr (n >= 3) {
+      constexpr int m = n - 1;
+      const auto sphere = sphere_of<T, m>(in, first, tokens);
+      const auto d = manifold::spectral_sphere_backward(
+          sphere.u, sphere.sigma, sphere.v, gather<n, n>(dh + first * n * n, n * n, tokens));
+      scatter_entries<T, m>(sphere.u, d.u, gradients.left, first, tokens);
+      scatter_entries<T, m>(sphere.v, d.v, gradients.right, first, tokens);
+      manifold::Matrix<Lanes<T>, 1, m> sigma;
+      for (int i = 0; i < m; ++i) sigma(0, i) = d.sigma[i];
+      scatter(sigma, gradients.sigma + first * m, m, tokens);
+    }
+  });
+}
 
 template <class T>
 void sinkhorn_forward(const T* logits, int iterations, T* p, const MixerShape& s) {
@@ -331,7 +391,10 @@ void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T
   template void cayley_routes_forward(const T*, const CayleyRoutes<T>&, T*, T*, T*,           \
                                       const MixerShape&);                                     \
   template void cayley_routes_backward(const T*, const CayleyRoutes<T>&, const T*, const T*,  \
-                                       const T*, T*, const MixerShape&);
+                                       const T*, T*, const MixerShape&);                      \
+  template void spectral_sphere_forward(const SphereArrays<const T>&, T*, const MixerShape&); \
+  template void spectral_sphere_backward(const SphereArrays<const T>&, const T*,              \
+                                         const SphereArrays<T>&, const MixerShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE

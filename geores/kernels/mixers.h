@@ -43,4 +43,18 @@ template <class T>
 void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T* dres,
                             const T* dread, const T* dwrite, T* draw, const MixerShape& shape);
 
+// sHC: H = J + (U_Z U) diag(σ) (U_Z V)ᵀ (manifold/spectral_sphere.h) with U, V the Cayley maps of
+// skew matrices of n − 1, n >= 3:
+//   left, right (tokens, (n−1)(n−2)/2) their upper triangles, sigma (tokens, n − 1), h (tokens, n,
+//   n)
+template <class T>
+struct SphereArrays {
+  T *left, *right, *sigma;
+};
+template <class T>
+void spectral_sphere_forward(const SphereArrays<const T>& in, T* h, const MixerShape& shape);
+template <class T>
+void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
+                              const SphereArrays<T>& gradients, const MixerShape& shape);
+
 }  // namespace geores::kernels

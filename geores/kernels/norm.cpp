@@ -10,11 +10,18 @@ namespace geores::kernels {
 template <class T>
 RowStatistics<T> row_statistics(const T* x, int64_t width, const Norm<T>& norm) {
   const auto sum_over = [&](auto&& term) {
-    Vec<T> sum[2] = {};
-    int parity = 0;
-    for_each_vector<T>(width,
-                       [&](int64_t i, int64_t count) { sum[parity ^= 1] += term(i, count); });
-    return sum_of_lanes<T>(sum[0] + sum[1]);
+    // Four sums, so that no addition waits for the one before it.
+    Vec<T> sum0{}, sum1{}, sum2{}, sum3{};
+    constexpr int64_t lanes = kLanes<T>;
+    int64_t at = 0;
+    for (; at + 4 * lanes <= width; at += 4 * lanes) {
+      sum0 += term(at, lanes);
+      sum1 += term(at + lanes, lanes);
+      sum2 += term(at + 2 * lanes, lanes);
+      sum3 += term(at + 3 * lanes, lanes);
+    }
+    for (; at < width; at += lanes) sum0 += term(at, std::min(lanes, width - at));
+    return sum_of_lanes<T>((sum0 + sum1) + (sum2 + sum3));
   };
   T mean = 0;
   if (norm.kind == NormKind::layer)

@@ -108,10 +108,10 @@ void mix_norm_forward(const T* m, const T* x, const Norm<T>& norm, T* g, T* h,
 template <class T>
 void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
                        const RowStatistics<T>* statistics, const T* dg, const T* dh, T* dx, T* dm,
-                       T* dweight, int64_t operators, const StreamShape& s) {
+                       T* dweight, T* dbias, int64_t operators, const StreamShape& s) {
   const auto width = s.n * s.d, run = s.tokens / operators, size = s.n * s.n;
   const int threads = threads_for(operators, run > 1 ? 1 : 32);
-  PartialSums<T> partial(threads, width);
+  PartialSums<T> partial(threads, 2 * width);
   with_streams(s.n, [&](auto streams) {
     parallel_ranges(operators, threads, [&](int64_t begin, int64_t end, int thread) {
       T* g = scratch<MixSpace, T>(2 * width);
@@ -124,7 +124,8 @@ void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
           if (dh) {
             apply_operator<false, false>(streams, matrix, x + t * width, g, s.d);
             normalize_row_backward<T>(g, statistics[t], norm, dh + t * width, dg != nullptr, dtotal,
-                                      dweight ? partial.of(thread) : nullptr, nullptr, width);
+                                      dweight ? partial.of(thread) : nullptr,
+                                      dbias ? partial.of(thread) + width : nullptr, width);
           }
           apply_operator<true, false>(streams, matrix, dtotal, dx + t * width, s.d);
           add_inner_products(streams, dtotal, x + t * width, dm + o * size, s.d);
@@ -133,6 +134,7 @@ void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
     });
   });
   if (dweight) partial.add_to(dweight, 0, width);
+  if (dbias) partial.add_to(dbias, width, width);
 }
 
 template <class T>
@@ -301,7 +303,8 @@ void stream_entropy_backward(const T* x, const T* dentropy, T* dx, const StreamS
   template void mix_norm_forward(const T*, const T*, const Norm<T>&, T*, T*, RowStatistics<T>*,  \
                                  int64_t, const StreamShape&);                                   \
   template void mix_norm_backward(const T*, const T*, const Norm<T>&, const RowStatistics<T>*,   \
-                                  const T*, const T*, T*, T*, T*, int64_t, const StreamShape&);  \
+                                  const T*, const T*, T*, T*, T*, T*, int64_t,                   \
+                                  const StreamShape&);                                           \
   template void collect_norm_forward(const T*, const T*, const Norm<T>&, int64_t, T*,            \
                                      RowStatistics<T>*, const StreamShape&);                     \
   template void collect_norm_backward(const T*, const T*, const Norm<T>&, int64_t,               \

@@ -24,12 +24,12 @@ template <class T>
 void mix_norm_forward(const T* m, const T* x, const Norm<T>& norm, T* g, T* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& shape);
 
-// From dg and dh (either may be null): dx and dm are overwritten, dweight is added to. g is
-// computed again from x rather than kept.
+// From dg and dh (either may be null): dx and dm are overwritten, dweight and dbias (or null) are
+// added to. g is computed again from x rather than kept.
 template <class T>
 void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
                        const RowStatistics<T>* statistics, const T* dg, const T* dh, T* dx, T* dm,
-                       T* dweight, int64_t operators, const StreamShape& shape);
+                       T* dweight, T* dbias, int64_t operators, const StreamShape& shape);
 
 // c = Σ_j read_j x_j and h = LN(c), which a connection may want `tiles` times side by side:
 //   read (tokens, n); c is not kept; h (tokens, tiles·d), weight (tiles·d); statistics (tokens)

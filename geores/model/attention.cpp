@@ -41,10 +41,16 @@ Tensor CausalAttention::forward(const Tensor& x, AttentionCache* cache) {
   return linear_map(attended(linear_map(x, qkv_->weight), cache), out_->weight);
 }
 
+std::pair<Tensor, Tensor> CausalAttention::folded_weights(const Tensor& pre,
+                                                          const Tensor& post) const {
+  return {pre.defined() ? qkv_->weight.matmul(pre) : qkv_->weight,
+          post.defined() ? post.matmul(out_->weight) : out_->weight};
+}
+
 Tensor CausalAttention::between(const Tensor& pre, const Tensor& x, const Tensor& post,
                                 AttentionCache* cache) {
-  const auto qkv = linear_map(x, qkv_->weight.matmul(pre));
-  return linear_map(attended(qkv, cache), post.matmul(out_->weight));
+  const auto [qkv, out] = folded_weights(pre, post);
+  return linear_map(attended(linear_map(x, qkv), cache), out);
 }
 
 int64_t heads_that_fit(int64_t width, int64_t wanted) {

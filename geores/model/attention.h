@@ -4,6 +4,8 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 namespace geores {
 
 using torch::Tensor;
@@ -25,6 +27,9 @@ class CausalAttention : public torch::nn::Module {
   // post · forward(pre · x), with both maps folded into the projections.
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,
                  AttentionCache* cache = nullptr);
+
+  // The weights of between(): [q | k | v] and output, with pre and post folded in where defined.
+  std::pair<Tensor, Tensor> folded_weights(const Tensor& pre, const Tensor& post) const;
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const;
 

@@ -21,6 +21,8 @@ class Block : public torch::nn::Module {
     return attention_->make_cache(batch, capacity);
   }
 
+  const CausalAttention& attention() const { return *attention_; }
+  const Mlp& mlp() const { return *mlp_; }
   Residual& attention_residual() { return *attention_residual_; }
   Residual& mlp_residual() { return *mlp_residual_; }
 

@@ -11,7 +11,13 @@ Mlp::Mlp(int64_t width, double out_std)
 Tensor Mlp::forward(const Tensor& x) { return perceptron(x, up_->weight, down_->weight); }
 
 Tensor Mlp::between(const Tensor& pre, const Tensor& x, const Tensor& post) {
-  return perceptron(x, up_->weight.matmul(pre), post.matmul(down_->weight));
+  const auto [up, down] = folded_weights(pre, post);
+  return perceptron(x, up, down);
+}
+
+std::pair<Tensor, Tensor> Mlp::folded_weights(const Tensor& pre, const Tensor& post) const {
+  return {pre.defined() ? up_->weight.matmul(pre) : up_->weight,
+          post.defined() ? post.matmul(down_->weight) : down_->weight};
 }
 
 }  // namespace geores

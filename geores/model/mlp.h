@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 namespace geores {
 
 using torch::Tensor;
@@ -14,6 +16,9 @@ class Mlp : public torch::nn::Module {
 
   // post · forward(pre · x), with both maps folded into the weights.
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post);
+
+  // The weights of between(), with pre and post folded in where defined.
+  std::pair<Tensor, Tensor> folded_weights(const Tensor& pre, const Tensor& post) const;
 
  private:
   torch::nn::Linear up_, down_;

@@ -2,6 +2,10 @@
 // step costs one token instead of the whole window. Gives what Transformer::forward gives.
 //   Streamer stream(model);
 //   for (x : vectors) y = stream.step(x);
+// Where every connection has a TokenStep (additive pre-norm, edelta with pool = causal or token), a
+// step runs in buffers that stay, with the connections' linear maps folded into the sublayers:
+// after the first one it allocates nothing. Weights are read when the stream begins; changing them
+// later has no effect.
 #pragma once
 
 #include <memory>
@@ -16,15 +20,32 @@ class Streamer {
   // Fails if the model's connection sees the future.
   explicit Streamer(Transformer& model, int64_t batch = 1);
 
-  // x: (B, input_width), or (B) ids; returns (B, input_width) or logits (B, vocabulary).
-  Tensor step(const Tensor& x);
+  // x: (B, input_width), or (B) ids; returns (B, input_width) or logits (B, vocabulary), valid
+  // until the next step.
+  const Tensor& step(const Tensor& x);
 
   int64_t position() const { return position_; }
+  bool in_place() const { return !layers_.empty(); }
 
  private:
+  // A block's two connections and the sublayers' weights between them.
+  struct Layer {
+    std::unique_ptr<TokenStep> attention, mlp;
+    Tensor qkv, out, up, down;
+  };
+
+  std::vector<Layer> token_layers(int64_t batch) const;
+  void step_in_place(const Tensor& x);
+  void embed(const Tensor& x);
+
   Transformer& model_;
   StreamMemory memory_;
   std::vector<AttentionCache> caches_;  // one per block
+  std::vector<Layer> layers_;           // empty: run on tensors of length 1
+  Transformer::End input_, output_;
+  Tensor norm_, positions_;
+  Tensor state_, qkv_, attended_, branch_, features_;  // (B, ...) buffers
+  Tensor result_;
   int64_t position_ = 0;
 };
 

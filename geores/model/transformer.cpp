@@ -86,10 +86,21 @@ Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
   return to_state(traits(), embedded + positions_.slice(0, position, end));
 }
 
+Transformer::End Transformer::input_end() const {
+  if (config_.input == "continuous") return {input_->weight, input_->bias};
+  return {embedding_, {}};
+}
+
+Transformer::End Transformer::output_end() const {
+  if (config_.input == "continuous") return {output_->weight, output_->bias};
+  return {embedding_, {}};
+}
+
 Tensor Transformer::outputs(const Tensor& state) const {
-  const auto features = final_norm_->forward(from_state(traits(), state));
-  return config_.input == "continuous" ? linear_map(features, output_->weight, output_->bias)
-                                       : linear_map(features, embedding_);
+  const auto [weight, bias] = output_end();
+  return normalized_linear(from_state(traits(), state),
+                           {.layer = true, .weight = final_norm_->weight()}, weight, bias)
+      .projected;
 }
 
 Tensor Transformer::forward(const Tensor& x, Trace& trace) {

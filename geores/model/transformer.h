@@ -46,6 +46,16 @@ class Transformer : public torch::nn::Module {
   Tensor initial_state(const Tensor& x, int64_t position = 0) const;
   Tensor outputs(const Tensor& state) const;
 
+  // The weights of both ends, for those who run them on buffers of their own; bias undefined for
+  // tokens.
+  struct End {
+    Tensor weight, bias;
+  };
+  End input_end() const;
+  End output_end() const;
+  const Tensor& positions() const { return positions_; }
+  const LayerNorm& final_norm() const { return *final_norm_; }
+
   const TransformerConfig& config() const { return config_; }
   const Traits& traits() const;
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }

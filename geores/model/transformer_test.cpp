@@ -4,6 +4,7 @@
 
 #include "geores/base/error.h"
 #include "geores/model/streamer.h"
+#include "geores/ops/implementation.h"
 #include "geores/ops/state_file.h"
 
 namespace geores {
@@ -131,6 +132,75 @@ TEST(Transformer, RecomputedBlocksGiveTheSameGradientsBitForBit) {
     for (size_t i = 0; i < plain.size(); ++i)
       EXPECT_TRUE(torch::equal(plain[i], recomputed[i])) << connection.name << " tensor " << i;
   }
+}
+
+// Outputs, auxiliary loss and all gradients of a model in one of its forms.
+std::vector<Tensor> everything(Transformer& model, const Tensor& x, Implementation form) {
+  const ImplementationScope scope(form);
+  model.zero_grad();
+  Trace trace;
+  const auto out = model.forward(x, trace);
+  torch::manual_seed(8);
+  auto loss = (out * torch::randn(out.sizes(), out.options())).sum();
+  if (trace.loss().defined()) loss = loss + trace.loss();
+  loss.backward();
+  std::vector<Tensor> all = {out.detach(), loss.detach()};
+  for (const auto& parameter : model.parameters())
+    all.push_back(parameter.grad().defined() ? parameter.grad().clone()
+                                             : torch::zeros_like(parameter));
+  return all;
+}
+
+double largest_difference(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto scale = std::max(1e-2, b[i].abs().max().item<double>());
+    largest = std::max(largest, (a[i] - b[i]).abs().max().item<double>() / scale);
+  }
+  return largest;
+}
+
+// H_pre and H_post folded into the sublayers, kernels for everything: the same model.
+TEST(Transformer, FusedIsComposedForEveryConnection) {
+  for (const auto& connection : connections())
+    for (const auto& options : connection.variants) {
+      torch::manual_seed(6);
+      auto config = small(connection.name);
+      config.options = options;
+      Transformer model(config);
+      model.to(torch::kFloat64);
+      {
+        // Away from the special start, where much is zero, and where Sinkhorn converges: the
+        // implicit gradient is that of the limit, and before it the two forms of it differ.
+        torch::NoGradGuard no_grad;
+        for (const auto& item : model.named_parameters()) {
+          const auto scale = item.key().find("norm") != std::string::npos ||
+                             item.key().find("rms_weight") != std::string::npos;
+          item.value().normal_(scale ? 1.0 : 0.0, 0.2);
+        }
+      }
+      const auto x = torch::randn({3, 9, 5}, torch::kFloat64);
+      const auto fused = everything(model, x, Implementation::fused);
+      const auto composed = everything(model, x, Implementation::composed);
+      EXPECT_LT(largest_difference(fused, composed), 1e-9) << connection.name << options;
+    }
+}
+
+TEST(Transformer, ThreadsChangeNothingBeyondRounding) {
+  const auto before = torch::get_num_threads();
+  for (const auto* name : {"additive", "edelta", "mhc", "jpmhc"}) {
+    torch::manual_seed(6);
+    Transformer model(small(name));
+    const auto x = torch::randn({64, 9, 5});
+    torch::set_num_threads(1);
+    const auto one = everything(model, x, Implementation::fused);
+    torch::set_num_threads(2);
+    const auto two = everything(model, x, Implementation::fused);
+    const auto again = everything(model, x, Implementation::fused);
+    EXPECT_LT(largest_difference(two, one), 1e-4) << name;
+    for (size_t i = 0; i < two.size(); ++i) EXPECT_TRUE(torch::equal(two[i], again[i])) << name;
+  }
+  torch::set_num_threads(before);
 }
 
 TEST(Streamer, GivesWhatTheWholeSequenceGives) {

@@ -28,6 +28,12 @@ ImplementationScope::ImplementationScope(Implementation wanted) : before_(curren
 
 ImplementationScope::~ImplementationScope() { current = before_; }
 
+SerialProducts::SerialProducts()
+    : serial_(current == Implementation::fused ? std::make_unique<kernels::SerialBlas>()
+                                               : nullptr) {}
+
+SerialProducts::~SerialProducts() = default;
+
 bool runs_fused(const Tensor& x) {
   return current == Implementation::fused && x.device().is_cpu() &&
          (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64) &&

@@ -10,6 +10,10 @@
 
 #include <torch/torch.h>
 
+#include <memory>
+
+#include "geores/kernels/blas.h"
+
 namespace geores {
 
 using torch::Tensor;
@@ -32,6 +36,20 @@ class ImplementationScope {
 
  private:
   Implementation before_;
+};
+
+// While it lives, LibTorch's own matrix products start no threads. For a fused step: its kernels
+// bring their threads, and a BLAS that keeps its own spinning after a small product slows them
+// down.
+class SerialProducts {
+ public:
+  SerialProducts();
+  ~SerialProducts();
+  SerialProducts(const SerialProducts&) = delete;
+  SerialProducts& operator=(const SerialProducts&) = delete;
+
+ private:
+  std::unique_ptr<kernels::SerialBlas> serial_;  // null unless fused
 };
 
 // Whether an operation on x runs fused: it is wanted, and x is a float32 or float64 tensor of a CPU

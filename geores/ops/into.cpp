@@ -1,10 +1,11 @@
 #include "geores/ops/into.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "geores/kernels/attention.h"
 #include "geores/kernels/linear.h"
 #include "geores/kernels/operators.h"
+#include "geores/kernels/sizes.h"
 #include "geores/kernels/streams.h"
 #include "geores/ops/fused.h"
 
@@ -47,6 +48,18 @@ void add(Tensor& x, const Tensor& y) {
   });
 }
 
+void add_product(Tensor& x, const Tensor& y) {
+  for_type_of(x, [&]<class T>(T) {
+    T* to = values<T>(x);
+    const T* factor = values<T>(y);
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] += to[i] * factor[i];
+  });
+}
+
+void copy(const Tensor& from, Tensor& to) {
+  for_type_of(from, [&]<class T>(T) { std::copy_n(values<T>(from), from.numel(), values<T>(to)); });
+}
+
 void running_mean(const Tensor& x, int64_t count, Tensor& sum, Tensor& mean) {
   add(sum, x);
   for_type_of(x, [&]<class T>(T) {
@@ -55,6 +68,8 @@ void running_mean(const Tensor& x, int64_t count, Tensor& sum, Tensor& mean) {
     for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] / T(count);
   });
 }
+
+bool has_hybrid_operator(int64_t n) { return kernels::is_compiled_size(n); }
 
 void hybrid_operator(const Tensor& raw, const Tensor& logit, Tensor& g_operator) {
   for_type_of(raw, [&]<class T>(T) {

@@ -21,14 +21,17 @@ void gelu(Tensor& x);
 // out = LN(x) · weight
 void layer_norm(const Tensor& x, const Tensor& weight, Tensor& out);
 
-// x ← x + y
+// x ← x + y, x ← x + x y, to ← from
 void add(Tensor& x, const Tensor& y);
+void add_product(Tensor& x, const Tensor& y);
+void copy(const Tensor& from, Tensor& to);
 
 // The mean of x and the count − 1 earlier ones, whose sum `sum` holds and goes on holding.
 void running_mean(const Tensor& x, int64_t count, Tensor& sum, Tensor& mean);
 
 // G (B, n, n) from what the generators give before their activations: raw (B, 3n + 1) = [u | v | β
 // | k] and the gate's logit (B, 1); see hybrid.h.
+bool has_hybrid_operator(int64_t n);
 void hybrid_operator(const Tensor& raw, const Tensor& logit, Tensor& g_operator);
 
 // mixed = M x and out = LN(M x): m (B, n, n), x (B, n·d)

@@ -33,18 +33,25 @@ std::vector<Tensor> Perceptron::forward_all(const std::vector<Perceptron*>& perc
     for (auto* perceptron : perceptrons) outputs.push_back(perceptron->forward(x));
     return outputs;
   }
-  std::vector<Tensor> weights, biases, output_weights, output_biases;
+  const auto w = together(perceptrons);
   std::vector<int64_t> sizes;
-  for (const auto* perceptron : perceptrons) {
-    weights.push_back(perceptron->hidden_->weight);
-    biases.push_back(perceptron->hidden_->bias);
-    output_weights.push_back(perceptron->output_->weight);
-    output_biases.push_back(perceptron->output_->bias);
-    sizes.push_back(perceptron->output_->bias.numel());
-  }
-  const auto hidden = exact_gelu(linear_map(x, torch::cat(weights), torch::cat(biases)));
-  return linear_map(hidden, torch::block_diag(output_weights), torch::cat(output_biases))
+  for (const auto* perceptron : perceptrons) sizes.push_back(perceptron->output_->bias.numel());
+  return linear_map(exact_gelu(linear_map(x, w.hidden, w.hidden_bias)), w.output, w.output_bias)
       .split_with_sizes(sizes, -1);
+}
+
+Perceptron::Together Perceptron::together(const std::vector<Perceptron*>& perceptrons) {
+  std::vector<Tensor> hidden, hidden_bias, output, output_bias;
+  for (const auto* perceptron : perceptrons) {
+    hidden.push_back(perceptron->hidden_->weight);
+    hidden_bias.push_back(perceptron->hidden_->bias);
+    output.push_back(perceptron->output_->weight);
+    output_bias.push_back(perceptron->output_->bias);
+  }
+  return {.hidden = torch::cat(hidden),
+          .hidden_bias = torch::cat(hidden_bias),
+          .output = torch::block_diag(output),
+          .output_bias = torch::cat(output_bias)};
 }
 
 ScaledProjection::ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale,

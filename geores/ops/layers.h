@@ -45,6 +45,12 @@ class Perceptron : public torch::nn::Module {
   static std::vector<Tensor> forward_all(const std::vector<Perceptron*>& perceptrons,
                                          const Tensor& x);
 
+  // Their weights as those of one perceptron: hidden layers side by side, outputs block-diagonal.
+  struct Together {
+    Tensor hidden, hidden_bias, output, output_bias;
+  };
+  static Together together(const std::vector<Perceptron*>& perceptrons);
+
  private:
   torch::nn::Linear hidden_, output_;
 };

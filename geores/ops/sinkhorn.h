@@ -7,6 +7,8 @@
 //             u + Pv = (P⊙S)1, Pᵀu + v = (P⊙S)ᵀ1, solved directly ((I − PᵀP) on 1^⊥).
 //             Memory O(n²) a matrix. Gauss-Seidel sweeps, as in JPmHC, converge at rate σ₂(P)² and
 //             are useless near the identity, where mHC starts.
+//             Both forms, composed and fused, are exact where rows and columns sum to 1; where the
+//             iteration has not converged they differ by as much as the rows miss it.
 //   unrolled  differentiates the iterations that were run. Memory O(iterations · n²) a matrix.
 #pragma once
 

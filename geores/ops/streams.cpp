@@ -19,16 +19,19 @@ bool streams_run_fused(const Tensor& x, int64_t n) {
 class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& operators, const Tensor& input,
-                             const Tensor& weights) {
-    const auto m = operators.contiguous(), x = input.contiguous(), weight = weights.contiguous();
+                             const Tensor& weights, const OptionalTensor& biases) {
+    const auto m = operators.contiguous(), x = input.contiguous(), weight = weights.contiguous(),
+               bias = contiguous(biases);
     auto g = torch::empty_like(x), h = torch::empty_like(x);
     auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
     for_type_of(x, [&]<class T>(T) {
-      kernels::mix_norm_forward<T>(values<T>(m), values<T>(x), {.weight = values<T>(weight)},
+      kernels::mix_norm_forward<T>(values<T>(m), values<T>(x),
+                                   {.weight = values<T>(weight), .bias = values<T>(bias)},
                                    values<T>(g), values<T>(h), statistics_in<T>(statistics),
                                    m.size(0) * m.size(1), shape(m, x));
     });
     context->save_for_backward({m, x, weight, statistics});
+    context->saved_data["bias"] = bias.defined();
     return {g, h};
   }
 
@@ -38,13 +41,14 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
     const auto dg = contiguous(gradients[0]), dh = contiguous(gradients[1]);
     const auto dx = torch::empty_like(x), dm = torch::empty_like(m);
     const auto dweight = torch::zeros_like(weight);
+    const auto dbias = context->saved_data["bias"].toBool() ? torch::zeros_like(weight) : Tensor();
     for_type_of(x, [&]<class T>(T) {
       kernels::mix_norm_backward<T>(values<T>(m), values<T>(x), {.weight = values<T>(weight)},
                                     statistics_in<T>(statistics), values<T>(dg), values<T>(dh),
                                     values<T>(dx), values<T>(dm), values<T>(dweight),
-                                    m.size(0) * m.size(1), shape(m, x));
+                                    values<T>(dbias), m.size(0) * m.size(1), shape(m, x));
     });
-    return {dm, dx, dweight};
+    return {dm, dx, dweight, dbias};
   }
 
  private:
@@ -162,15 +166,16 @@ Tensor join_streams(const Tensor& x) { return x.flatten(-2); }
 
 Tensor mix_streams(const Tensor& m, const Tensor& x) { return m.matmul(x); }
 
-NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight) {
+NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
+                         const Tensor& bias) {
   const auto n = m.size(-1);
   const auto fits = m.dim() == 4 && x.dim() == 3 && m.size(0) == x.size(0) && x.size(2) % n == 0;
   if (fits && streams_run_fused(x, n)) {
-    const auto outputs = FusedMixNorm::apply(m, x, weight);
+    const auto outputs = FusedMixNorm::apply(m, x, weight, maybe(bias));
     return {.normalized = outputs[1], .skip = outputs[0]};
   }
   const auto mixed = join_streams(mix_streams(m, split_streams(x, n)));
-  return {.normalized = layer_norm(mixed, weight), .skip = mixed};
+  return {.normalized = layer_norm(mixed, weight, bias), .skip = mixed};
 }
 
 Tensor collect_streams(const Tensor& weight, const Tensor& x) {

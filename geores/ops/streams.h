@@ -18,7 +18,8 @@ Tensor mix_streams(const Tensor& m, const Tensor& x);
 
 // The same with LN of the result, for what follows it: m (B, T', n, n), x (B, T, n·d) ->
 // skip = M x (B, T, n·d), normalized = LN(M x). Fused, one pass over x either way.
-NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight);
+NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
+                         const Tensor& bias = {});
 
 // Σ_i weight_i x_i: weight (B, T, n), x (B, T, n, d) -> (B, T, d).
 Tensor collect_streams(const Tensor& weight, const Tensor& x);

@@ -109,10 +109,30 @@ struct Traits {
   InitialMap initial_map = InitialMap::other;
 };
 
+// A connection at inference, one token of each of B sequences at a time, in buffers it keeps: a
+// step allocates nothing. State and sublayer tensors are (B, width).
+class TokenStep {
+ public:
+  virtual ~TokenStep() = default;
+
+  // What the sublayer reads when the state is x; valid until the next call.
+  virtual const Tensor& read(const Tensor& x) = 0;
+
+  // x becomes the state after the sublayer gave y.
+  virtual void write(const Tensor& y, Tensor& x) = 0;
+
+  // Linear maps before and after the sublayer, for the caller to fold into it; undefined: none.
+  virtual Tensor pre() const { return {}; }
+  virtual Tensor post() const { return {}; }
+};
+
 class Residual : public torch::nn::Module {
  public:
   virtual Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) = 0;
   virtual const Traits& traits() const = 0;
+
+  // Null where a connection has no such form (it is then run on tensors of length 1).
+  virtual std::unique_ptr<TokenStep> token_step(int64_t /*batch*/) const { return nullptr; }
 
   // Parameters that live on a manifold are not AdamW's: they take their own step, whose state lies
   // in this module's buffers and so is saved and loaded with it.

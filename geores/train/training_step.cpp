@@ -1,6 +1,7 @@
 #include "geores/train/training_step.h"
 
 #include "geores/base/error.h"
+#include "geores/ops/loss.h"
 
 namespace geores {
 namespace {
@@ -15,10 +16,8 @@ std::vector<Tensor> manifold_parameters(const Transformer& model) {
 }  // namespace
 
 Tensor task_loss(const Tensor& prediction, const Tensor& target) {
-  if (target.scalar_type() != torch::kInt64) return torch::mse_loss(prediction, target);
-  return torch::nn::functional::cross_entropy(
-      prediction.flatten(0, 1), target.flatten(),
-      torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1));
+  return target.scalar_type() == torch::kInt64 ? mean_cross_entropy(prediction, target)
+                                               : mean_squared_error(prediction, target);
 }
 
 TrainingStep::TrainingStep(Transformer& model, const AdamWOptions& options)
@@ -29,6 +28,7 @@ TrainingStep::TrainingStep(Transformer& model, const AdamWOptions& options)
 Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts) {
   require(parts >= 1 && x.size(0) % parts == 0, "train",
           "a batch of {} cannot be split into {} equal parts", x.size(0), parts);
+  const SerialProducts serial;
   optimizer_.zero_gradients();
   for (const auto& parameter : manifold_parameters(model_)) parameter.mutable_grad() = Tensor();
 

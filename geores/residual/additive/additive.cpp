@@ -1,6 +1,27 @@
 #include "geores/residual/additive/additive.h"
 
+#include "geores/ops/into.h"
+
 namespace geores {
+namespace {
+
+class AdditiveStep final : public TokenStep {
+ public:
+  AdditiveStep(const Tensor& weight, int64_t batch)
+      : weight_(weight.detach()),
+        normalized_(torch::empty({batch, weight.numel()}, weight_.options())) {}
+
+  const Tensor& read(const Tensor& x) override {
+    into::layer_norm(x, weight_, normalized_);
+    return normalized_;
+  }
+  void write(const Tensor& y, Tensor& x) override { into::add(x, y); }
+
+ private:
+  Tensor weight_, normalized_;
+};
+
+}  // namespace
 
 Fields AdditiveOptions::fields() {
   return Fields().choice("norm", norm, {"pre", "post"}, "where the LayerNorm stands");
@@ -21,6 +42,10 @@ Tensor Additive::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   trace.probe("operator", [&] { return torch::ones({1, 1, 1, 1}, x.options()); });
   const auto [normalized, skip] = norm_->forward_and_skip(x);
   return skip + f(normalized);
+}
+
+std::unique_ptr<TokenStep> Additive::token_step(int64_t batch) const {
+  return pre_norm_ ? std::make_unique<AdditiveStep>(norm_->weight(), batch) : nullptr;
 }
 
 Connection additive_connection() {

@@ -20,6 +20,7 @@ class Additive final : public Residual {
   Additive(const ResidualConfig& config, const AdditiveOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
   bool pre_norm_;

@@ -40,6 +40,7 @@ class Edelta final : public Residual {
   Edelta(const ResidualConfig& config, const EdeltaOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
   bool rotates() const { return options_.operator_name != "householder"; }

@@ -40,11 +40,12 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto summary = generator_norm_->forward(pooled(x, pool_, trace.memory()));
   const auto generators = split_generators(generator_->forward(summary), n);
   const auto g_operator = hybrid_operator(generators);
-  const auto g = mix_streams(g_operator, split_streams(x, n));  // (B, T, n, d)
+  const auto [normalized, g_flat] =
+      mix_and_norm(g_operator, x, router_norm_->weight(), router_norm_->bias());
   if (options_.gate_weight > 0)
     trace.add_loss(options_.gate_weight * gate_penalty(generators.gamma));
 
-  const auto routes = router_(router_norm_->forward(join_streams(g)));
+  const auto routes = linear_map(normalized, router_->weight, router_->bias);
   const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
   const auto pre = both.select(-3, 0).softmax(-1);
   const auto post = both.select(-3, 1).softmax(-2);
@@ -55,8 +56,9 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   trace.probe("pre", [&] { return pre; });
   trace.probe("post", [&] { return post; });
 
-  const auto branch = f(norm_->forward(mix_streams(pre, g).mean(-2)));  // (B, T, d)
-  return join_streams(g + spread_to_streams(post.sum(-1), branch));
+  // Only the column means of H_pre and the row sums of H_post act.
+  const auto [read, g] = collect_and_norm(pre.mean(-2), split_streams(g_flat, n), norm_->weight());
+  return join_streams(g + spread_to_streams(post.sum(-1), f(read)));
 }
 
 Connection edelta_stream_connection() {

@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/cayley.h"
 #include "geores/ops/constants.h"
+#include "geores/ops/sphere.h"
 
 namespace geores {
 namespace {
@@ -41,22 +42,26 @@ Shc::Shc(const ResidualConfig& config, const NoOptions&)
   helmert_ = register_buffer("helmert", helmert_basis(config.streams));
 }
 
-Tensor Shc::rotated_basis(const Tensor& entries, const Tensor& amplitude) const {
+Tensor Shc::rotated_basis(const Tensor& entries) const {
   const auto m = streams() - 1;
-  const auto skewed = (amplitude * torch::tanh(entries))
-                          .matmul(skew_basis_.to(entries.dtype()))
-                          .unflatten(-1, std::vector<int64_t>{m, m});
+  const auto skewed =
+      entries.matmul(skew_basis_.to(entries.dtype())).unflatten(-1, std::vector<int64_t>{m, m});
   return helmert_.to(entries.dtype()).matmul(cayley_solve(skewed));
 }
 
 Tensor Shc::mixing(const std::vector<Tensor>& projected) {
   const auto singular = torch::tanh(projected.back());  // (B, T, n−1)
   const auto n = streams();
+  auto left = helmert_.to(singular.dtype()), right = left;
+  if (skew_basis_.defined()) {  // n = 2 has no skew entries
+    const auto left_entries = left_amplitude_ * torch::tanh(projected[0]);
+    const auto right_entries = right_amplitude_ * torch::tanh(projected[1]);
+    if (spectral_sphere_runs_fused(singular))
+      return fused_spectral_sphere(left_entries, right_entries, singular);
+    left = rotated_basis(left_entries);
+    right = rotated_basis(right_entries);
+  }
   const auto mean = torch::full({n, n}, 1.0 / static_cast<double>(n), singular.options());
-  const auto helmert = helmert_.to(singular.dtype());
-  const auto turns = skew_basis_.defined();  // n = 2 has no skew entries
-  const auto left = turns ? rotated_basis(projected[0], left_amplitude_) : helmert;
-  const auto right = turns ? rotated_basis(projected[1], right_amplitude_) : helmert;
   return mean + (left * singular.unsqueeze(-2)).matmul(right.transpose(-1, -2));
 }
 

@@ -17,8 +17,7 @@ class Shc final : public HyperConnection {
 
  private:
   Tensor mixing(const std::vector<Tensor>& projected) override;
-  // U_Z U from U's skew entries before their tanh.
-  Tensor rotated_basis(const Tensor& entries, const Tensor& amplitude) const;
+  Tensor rotated_basis(const Tensor& entries) const;  // U_Z U from U's skew entries
 
   Tensor left_amplitude_, right_amplitude_;
   Tensor helmert_;     // U_Z (n, n−1)

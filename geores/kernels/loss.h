@@ -1,0 +1,30 @@
+// Losses, summed in pieces of fixed size: the same for any number of threads.
+#pragma once
+
+#include <cstdint>
+
+namespace geores::kernels {
+
+// mean (x − y)², and dx = 2 (x − y) · scale / size.
+template <class T>
+double squared_error_forward(const T* x, const T* y, int64_t size);
+template <class T>
+void squared_error_backward(const T* x, const T* y, T scale, T* dx, int64_t size);
+
+struct CrossEntropy {
+  double mean;    // over the rows whose target is not −1; NaN if there are none
+  int64_t count;  // of them
+};
+
+// −log softmax(logits)[target] per row: logits (rows, classes), targets (rows) in −1..classes−1.
+// log_sum (rows) keeps what the backward needs.
+template <class T>
+CrossEntropy cross_entropy_forward(const T* logits, const int64_t* targets, T* log_sum,
+                                   int64_t rows, int64_t classes);
+
+// (softmax − onehot) · scale, 0 for rows without a target.
+template <class T>
+void cross_entropy_backward(const T* logits, const int64_t* targets, const T* log_sum, T scale,
+                            T* dlogits, int64_t rows, int64_t classes);
+
+}  // namespace geores::kernels
