@@ -38,7 +38,7 @@ const std::map<std::string, Layer> kLayers = {
       {"torch/", "nlohmann/"}}},
     {"geores/train",
      {{"geores/base/", "geores/model/", "geores/data/", "geores/ops/"},
-      {"torch/", "nlohmann/", "ATen/", "fmt/"}}},
+      {"torch/", "nlohmann/", "ATen/", "c10/", "fmt/"}}},
     {"geores/reference",
      {{"geores/base/", "geores/model/", "geores/train/", "geores/ops/"},
       {"torch/", "nlohmann/", "fmt/"}}},

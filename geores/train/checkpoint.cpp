@@ -29,14 +29,15 @@ void load_from(const fs::path& path, Transformer& model, TrainingStep& training,
   auto& optimizer = training.optimizer();
   const auto first = read("optimizer/first_moment", optimizer.first_moment());
   const auto second = read("optimizer/second_moment", optimizer.second_moment());
-  const auto counts = read("position", torch::zeros({4}, torch::kInt64));
+  const auto counts = read("position", torch::zeros({5}, torch::kInt64));
   load_state(model, file, where, "model/");
   optimizer.first_moment().copy_(first);
   optimizer.second_moment().copy_(second);
   optimizer.steps() = counts[1].item<int64_t>();
   position = {.step = counts[0].item<int64_t>(),
               .best_step = counts[2].item<int64_t>(),
-              .best_validation = std::bit_cast<double>(counts[3].item<int64_t>())};
+              .best_validation = std::bit_cast<double>(counts[3].item<int64_t>()),
+              .train_loss = std::bit_cast<double>(counts[4].item<int64_t>())};
 }
 
 }  // namespace
@@ -47,10 +48,12 @@ void save_checkpoint(const std::string& folder, const Transformer& model, Traini
   add_state(writer, model, "model/");
   add_tensor(writer, "optimizer/first_moment", training.optimizer().first_moment());
   add_tensor(writer, "optimizer/second_moment", training.optimizer().second_moment());
-  // The loss as its bits: it decides whether a later evaluation is better, so every bit counts.
+  // Losses as their bits: the best one decides whether a later evaluation is better, so every bit
+  // counts.
   add_tensor(writer, "position",
              torch::tensor({position.step, training.optimizer().steps(), position.best_step,
-                            std::bit_cast<int64_t>(position.best_validation)},
+                            std::bit_cast<int64_t>(position.best_validation),
+                            std::bit_cast<int64_t>(position.train_loss)},
                            torch::kInt64));
   const auto had_one = fs::exists(newest(folder));
   if (had_one) fs::rename(newest(folder), previous(folder));

@@ -14,6 +14,7 @@ struct RunPosition {
   int64_t step = 0;  // steps taken
   int64_t best_step = -1;
   double best_validation = std::numeric_limits<double>::infinity();
+  double train_loss = 0;  // of the last step that was looked at
 };
 
 void save_checkpoint(const std::string& folder, const Transformer& model, TrainingStep& training,

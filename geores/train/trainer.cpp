@@ -223,7 +223,7 @@ class Run {
       report_divergence(step, loss);
       return false;
     }
-    train_loss_ = loss;
+    position_.train_loss = loss;
     if (is_logged(step)) log_step(step, loss, norm, watch);
     return true;
   }
@@ -239,7 +239,7 @@ class Run {
       report_divergence(step, numbers.loss);
       return false;
     }
-    train_loss_ = numbers.loss;
+    position_.train_loss = numbers.loss;
     log_step(step, numbers.loss, numbers.gradient_norm, watch);
     return true;
   }
@@ -272,7 +272,7 @@ class Run {
   }
 
   void finish(TrainResult& result) {
-    result.train_loss = train_loss_;
+    result.train_loss = position_.train_loss;
     result.best_step = position_.best_step;
     if (result.diverged) {
       result.best_validation = position_.best_validation;
@@ -307,7 +307,7 @@ class Run {
   RunPosition position_;
   MetricsLog metrics_;
   Tensor best_;  // of a run without a folder
-  double validation_ = 0, train_loss_ = 0;
+  double validation_ = 0;
   int64_t logged_step_ = 0;
   double logged_seconds_ = 0;
 };

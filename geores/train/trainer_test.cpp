@@ -114,6 +114,22 @@ TEST_F(Training, InterruptedAndResumedIsBitForBitTheUninterruptedRun) {
   }
 }
 
+// Killed after the last checkpoint, when only the final evaluation was missing.
+TEST_F(Training, ResumedAtTheVeryEndTheResultIsTheSame) {
+  const auto data = small_dataset();
+  const auto config = small_config();
+  const auto without_time = [](const std::string& run) {
+    auto result = nlohmann::json::parse(read_text_file(fs::path(run) / "result.json"));
+    result.erase("seconds");
+    return result;
+  };
+  train(config, data, {.path = folder("run")});
+  const auto before = without_time(folder("run"));
+  fs::remove(fs::path(folder("run")) / "result.json");
+  train(config, data, {.path = folder("run"), .resume = true});
+  EXPECT_EQ(without_time(folder("run")), before);
+}
+
 TEST_F(Training, GrassmannStateIsResumedToo) {
   auto config = small_config("jpmhc");
   config.options = {{"mixer", "grassmann"}};
