@@ -1,7 +1,6 @@
 #include "geores/experiments/runner.h"
 
 #include <ATen/Parallel.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +12,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/ops/implementation.h"
 #include "geores/train/trainer.h"
 
 namespace geores {
@@ -21,28 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string recipe_text(TaskConfig task) { return task.fields().write().dump(); }
-
-// OpenBLAS has one pool of threads for the whole process, in which runs side by side would wait for
-// each other. It is loaded behind LibTorch, if at all, so it is looked up.
-class SerialBlas {
- public:
-  SerialBlas() {
-    if (set_ == nullptr || get_ == nullptr) return;
-    before_ = get_();
-    set_(1);
-  }
-  ~SerialBlas() {
-    if (before_ > 0) set_(before_);
-  }
-  SerialBlas(const SerialBlas&) = delete;
-  SerialBlas& operator=(const SerialBlas&) = delete;
-
- private:
-  void (*set_)(int) = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT,
-                                                            "openblas_set_num_threads"));
-  int (*get_)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
-  int before_ = 0;
-};
 
 void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& shelf,
                const std::function<void(const std::string&)>& notice,
@@ -134,7 +112,8 @@ void run_jobs(const std::vector<Job>& jobs, int threads,
   if (threads == 1) {
     work(cores);
   } else {
-    const SerialBlas serial;
+    // Runs side by side would wait for each other in the one pool of threads that a BLAS has.
+    const SerialProducts serial;
     std::vector<std::thread> workers;
     for (int i = 0; i < threads; ++i) workers.emplace_back(work, std::max(1, cores / threads));
     for (auto& worker : workers) worker.join();

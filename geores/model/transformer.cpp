@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/model/recompute.h"
+#include "geores/ops/implementation.h"
 
 namespace geores {
 
@@ -104,6 +105,7 @@ Tensor Transformer::outputs(const Tensor& state) const {
 }
 
 Tensor Transformer::forward(const Tensor& x, Trace& trace) {
+  const SerialProducts serial;
   auto state = initial_state(x);
   for (const auto& block : blocks_)
     state = recompute_ ? forward_recomputed(block, state, trace) : block->forward(state, trace);

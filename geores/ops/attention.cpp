@@ -1,11 +1,14 @@
 #include "geores/ops/attention.h"
 
+#include <torch/version.h>
+
 #include <cmath>
 #include <limits>
 
 #include "geores/base/error.h"
 #include "geores/kernels/attention.h"
 #include "geores/ops/fused.h"
+#include "geores/ops/precision.h"
 
 namespace geores {
 namespace {
@@ -66,9 +69,19 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   require(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0, "causal_attention",
           "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
   if (runs_fused(qkv)) return FusedAttention::apply(qkv, heads, needs_gradient(qkv));
-  const auto by_head =
-      qkv.unflatten(-1, std::vector<int64_t>{3, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
-  return attend(by_head[0], by_head[1], by_head[2]);
+  const auto by_head = for_product(qkv)
+                           .unflatten(-1, std::vector<int64_t>{3, heads, -1})
+                           .permute({2, 0, 3, 1, 4})
+                           .unbind(0);
+#if TORCH_VERSION_MAJOR >= 2
+  if (qkv.is_cuda() && implementation() == Implementation::fused)
+    return at::scaled_dot_product_attention(by_head[0], by_head[1], by_head[2], {}, 0.0,
+                                            /*is_causal=*/true)
+        .transpose(1, 2)
+        .flatten(2)
+        .to(qkv.scalar_type());
+#endif
+  return attend(by_head[0], by_head[1], by_head[2]).to(qkv.scalar_type());
 }
 
 }  // namespace geores

@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/kernels/linear.h"
 #include "geores/ops/fused.h"
+#include "geores/ops/precision.h"
 
 namespace geores {
 namespace {
@@ -116,13 +117,18 @@ void require_fit(const Tensor& x, const Tensor& weight, const char* where) {
 }  // namespace
 
 Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (!runs_fused(x)) return torch::linear(x, weight, bias);
+  if (!runs_fused(x))
+    return torch::linear(for_product(x), for_product(weight), for_product(bias))
+        .to(x.scalar_type());
   require_fit(x, weight, "linear");
   return FusedLinear::apply(x, weight, maybe(bias));
 }
 
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
-  if (!runs_fused(x)) return torch::linear(torch::gelu(torch::linear(x, up)), down);
+  if (!runs_fused(x)) {
+    const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));
+    return torch::linear(hidden, for_product(down)).to(x.scalar_type());
+  }
   require_fit(x, up, "perceptron");
   require(down.dim() == 2 && down.size(1) == up.size(0), "perceptron",
           "{} hidden values do not fit weights of {}", up.size(0), down.size(-1));

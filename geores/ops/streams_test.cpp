@@ -4,11 +4,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "geores/base/error.h"
 #include "geores/ops/constants.h"
+#include "geores/ops/implementation.h"
 #include "geores/ops/layers.h"
 #include "geores/ops/pool.h"
+#include "geores/ops/precision.h"
 #include "geores/ops/state_file.h"
 
 namespace geores {
@@ -123,6 +126,25 @@ TEST(StateFile, RefusesWhatDoesNotFitAndChangesNothing) {
               "[weights] tensor 'scale' does not belong to this model");
   }
   EXPECT_TRUE(torch::equal(linear->weight, before));
+}
+
+TEST(Precision, OnlyLargeProductsOfThisThreadGoToBfloat16) {
+  const auto x = torch::randn({2, 3});
+  EXPECT_EQ(for_product(x).scalar_type(), torch::kFloat32);
+  {
+    const PrecisionScope scope("bf16");
+    EXPECT_EQ(for_product(x).scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(for_product(x.to(torch::kFloat64)).scalar_type(), torch::kFloat64);
+    EXPECT_FALSE(for_product(Tensor()).defined());
+    EXPECT_FALSE(runs_fused(x)) << "kernels are float32 and float64";
+    const auto mixed = mix_streams(torch::eye(2), x);
+    EXPECT_TRUE(torch::equal(mixed, x)) << "operators on streams stay in float32";
+    const PrecisionScope inner("fp32");
+    EXPECT_FALSE(products_in_bfloat16());
+    std::thread([] { EXPECT_FALSE(products_in_bfloat16()); }).join();
+  }
+  EXPECT_FALSE(products_in_bfloat16());
+  EXPECT_THROW(PrecisionScope("fp8"), Error);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "geores/base/error.h"
-#include "geores/train/precision.h"
+#include "geores/ops/precision.h"
 #include "geores/train/schedule.h"
 
 namespace geores {
@@ -63,7 +63,7 @@ void DeviceLoop::train_work() {
   const auto x = data_.train_x.index_select(0, rows), y = data_.train_y.index_select(0, rows);
   StepResult done;
   {
-    const PrecisionScope precision(config_.precision, device_);
+    const PrecisionScope precision(config_.precision);
     done = training_.run(x, y,
                          AdamW::Rates{.learning_rate = learning_rate_.index_select(0, step_),
                                       .bias1 = bias1_.index_select(0, step_),

@@ -8,12 +8,12 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/data/batch_sampler.h"
+#include "geores/ops/precision.h"
 #include "geores/ops/seeding.h"
 #include "geores/ops/state_file.h"
 #include "geores/train/checkpoint.h"
 #include "geores/train/device_loop.h"
 #include "geores/train/metrics_log.h"
-#include "geores/train/precision.h"
 #include "geores/train/schedule.h"
 #include "geores/train/training_step.h"
 
@@ -214,7 +214,7 @@ class Run {
     const auto before = training_.parameters().values().clone();
     StepResult done;
     {
-      const PrecisionScope precision(config_.precision, device_);
+      const PrecisionScope precision(config_.precision);
       done = training_.run(x, y, schedule_.at(step), config_.accumulate);
     }
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
@@ -335,6 +335,8 @@ TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFo
                   const Listener& listener) {
   require(config.batch % config.accumulate == 0, "train",
           "batch {} is not divisible by accumulate {}", config.batch, config.accumulate);
+  require(config.precision == "fp32" || config.device == "cuda", "train",
+          "precision {} needs device cuda; on a CPU only fp32 is trained", config.precision);
   if (!folder.path.empty()) prepare_folder(folder, config);
   return Run(config, dataset, folder, listener).execute();
 }
