@@ -142,21 +142,24 @@ nlohmann::json to_json(const Scaling& scaling) {
 
 double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-void print_table(const std::vector<Row>& rows) {
-  fmt::print("{:<16} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "", "size",
-             "fused", "stock", "faster", "linear", "attn", "fused", "peak MB", "allocated MB");
-  fmt::print("{:<16} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n", "connection",
-             "L/D", "s/step", "s/step", "", "GEMMs s", "GEMMs s", "/GEMMs", "fused  stock",
-             "fused  stock");
-  for (const auto& row : rows)
-    fmt::print(
-        "{:<16} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
-        "{:>7.0f} {:>8.0f}\n",
-        row.label, fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
-        row.stock / row.fused, row.products.projections, row.products.attention,
-        row.fused / (row.products.projections + row.products.attention),
-        megabytes(row.fused_memory.peak), megabytes(row.stock_memory.peak),
-        megabytes(row.fused_memory.allocated), megabytes(row.stock_memory.allocated));
+void print_header() {
+  constexpr auto line = "{:<16} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n";
+  fmt::print(line, "", "size", "fused", "stock", "faster", "linear", "attn", "fused", "peak MB",
+             "allocated MB");
+  fmt::print(line, "connection", "L/D", "s/step", "s/step", "", "GEMMs s", "GEMMs s", "/GEMMs",
+             "fused  stock", "fused  stock");
+}
+
+void print_row(const Row& row) {
+  fmt::print(
+      "{:<16} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
+      "{:>7.0f} {:>8.0f}\n",
+      row.label, fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
+      row.stock / row.fused, row.products.projections, row.products.attention,
+      row.fused / (row.products.projections + row.products.attention),
+      megabytes(row.fused_memory.peak), megabytes(row.stock_memory.peak),
+      megabytes(row.fused_memory.allocated), megabytes(row.stock_memory.allocated));
+  std::fflush(stdout);
 }
 
 void print_scaling(const std::vector<Scaling>& all) {
@@ -186,6 +189,11 @@ void bench(const BenchFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   const auto per_model = flags.repeats + 2 + (flags.scaling ? 1 : 0);
   const auto total = static_cast<int64_t>(sizes.size()) * per_model;
+  if (!flags.json) {
+    fmt::print("One training step, batch {}, length {}, {} threads, float32\n", flags.batch,
+               flags.length, torch::get_num_threads());
+    print_header();
+  }
   ProgressBar bar("bench");
   int64_t finished = 0;
   std::vector<Row> rows;
@@ -196,6 +204,7 @@ void bench(const BenchFlags& flags) {
       bar.show(++finished, total, elapsed.count(), size.label);
     };
     rows.push_back(measure(size, flags, done));
+    if (!flags.json) print_row(rows.back());
     if (!flags.scaling) continue;
     if (size.label == size.connection) scaling.push_back(measure_scaling(size));
     done();
@@ -212,9 +221,6 @@ void bench(const BenchFlags& flags) {
     fmt::print("{}\n", object.dump(2));
     return;
   }
-  fmt::print("One training step, batch {}, length {}, {} threads, float32\n", flags.batch,
-             flags.length, torch::get_num_threads());
-  print_table(rows);
   if (flags.scaling) print_scaling(scaling);
 }
 
