@@ -101,6 +101,10 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, bool is_y, do
 }
 
 std::string tick_label(double value, double step, Scale scale) {
+  if (scale == Scale::Log && value < 5e-3) {  // 5e-4: there is little room beside the axis
+    const auto power = std::floor(std::log10(value) + 1e-9);
+    return fmt::format("{:.0f}e{:.0f}", value / std::pow(10, power), power);
+  }
   if (scale == Scale::Log || (value != 0 && (std::abs(value) >= 1e5 || step < 1e-4))) {
     return fmt::format("{:g}", value);
   }

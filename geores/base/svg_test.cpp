@@ -72,6 +72,15 @@ TEST(Render, NamesEachSeriesOnceOverAllPanelsInOneColour) {
   EXPECT_EQ(count(text, "stroke=\"#d55e00\""), 4u);
 }
 
+TEST(Render, SmallNumbersOnALogAxisAreShort) {
+  auto figure = one_panel({.name = "a", .x = {0, 10}, .y = {2e-4, 3e-3}});
+  figure.panels[0].y.scale = Scale::Log;
+  const auto text = render(figure);
+  EXPECT_NE(text.find(">5e-4<"), text.npos) << text;
+  EXPECT_NE(text.find(">1e-3<"), text.npos);
+  EXPECT_EQ(text.find(">0.0005<"), text.npos);
+}
+
 // A page may hold several figures: an id in two of them would make one use the other's.
 TEST(Render, UsesNoIds) {
   const auto text = render(one_panel({.name = "a", .x = {0, 10}, .y = {0, 1}}));
