@@ -217,7 +217,7 @@ std::vector<double> ticks(double from, double to, Scale scale, int most) {
     return result.size() < 2 ? ticks(from, to, Scale::Linear, most) : result;
   }
   double step = std::pow(10, std::floor(std::log10((to - from) / most)));
-  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+  for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0}) {
     if ((to - from) / (step * factor) <= most - 1 + 1e-9) {
       step *= factor;
       break;
