@@ -9,6 +9,8 @@
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
 #include "geores/base/error.h"
+#include "geores/experiments/experiment.h"
+#include "geores/model/parameter_budget.h"
 #include "geores/train/step_benchmark.h"
 
 namespace geores::cli {
@@ -20,9 +22,6 @@ struct BenchFlags {
   bool json = false, scaling = false;
 };
 
-// What is timed: the sizes at which the EΔ paper compares models of equal parameter count, and the
-// same idea for those it does not have. EΔ twice: as it is here by default, and as its numbers were
-// published.
 struct Size {
   std::string connection;
   int64_t layers, width;
@@ -30,14 +29,21 @@ struct Size {
   nlohmann::json options = nullptr;
 };
 
+// The models of the EΔ paper's comparison as they are (EΔ with both gates); the other connections
+// at the depth that gives them as many parameters.
 std::vector<Size> paper_sizes(const std::string& connection) {
-  if (connection == "edelta")
-    return {{connection, 6, 128},
-            {connection, 6, 128, "edelta, entropy", {{"gate", "entropy"}, {"init", "reference"}}}};
-  if (connection == "edelta_stream") return {{connection, 6, 512}};
-  if (connection == "jpmhc") return {{connection, 7, 512}};
-  if (connection == "ddl_pooled" || connection == "mgt") return {{connection, 8, 128}};
-  return {{connection, 9, 128}};
+  std::vector<Size> sizes;
+  for (const auto& preset : presets()) {
+    TrainConfig config;
+    config.read(preset.config, preset.name);
+    if (config.model == connection)
+      sizes.push_back({connection, config.layers, config.width, preset.name, config.options});
+  }
+  if (!sizes.empty()) return sizes;
+  constexpr int64_t edelta_parameters = 1787688;
+  const int64_t width = connection == "edelta_stream" ? 512 : 128;  // its sublayers see a stream
+  const auto budget = parameter_budget({.connection = connection, .width = width});
+  return {{connection, layers_for(budget, edelta_parameters), width}};
 }
 
 TransformerConfig model_of(const Size& size, const BenchFlags& flags) {

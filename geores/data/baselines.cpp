@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "geores/base/error.h"
+
 namespace geores {
 namespace {
 
@@ -58,6 +60,12 @@ std::vector<Baseline> trivial_baselines(const Dataset& data) {
   });
   for (auto& baseline : all) baseline.mse /= static_cast<double>(data.validation_y.numel());
   return all;
+}
+
+const Baseline& best_baseline(const std::vector<Baseline>& baselines) {
+  require(!baselines.empty(), "baselines", "there are none to choose from");
+  return *std::min_element(baselines.begin(), baselines.end(),
+                           [](const auto& a, const auto& b) { return a.mse < b.mse; });
 }
 
 }  // namespace geores

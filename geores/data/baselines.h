@@ -27,4 +27,7 @@ struct Baseline {
 // In the order above. Empty for token tasks, which have no MSE.
 std::vector<Baseline> trivial_baselines(const Dataset& data);
 
+// The one with the lowest error; there must be one.
+const Baseline& best_baseline(const std::vector<Baseline>& baselines);
+
 }  // namespace geores

@@ -46,11 +46,6 @@ void add_dots(svg::Panel& panel, svg::Series series) {
   panel.series.push_back(std::move(series));
 }
 
-const Baseline& best_baseline(const std::vector<Baseline>& all) {
-  return *std::min_element(all.begin(), all.end(),
-                           [](const auto& a, const auto& b) { return a.mse < b.mse; });
-}
-
 }  // namespace
 
 std::string training_figure(const ExperimentFindings& findings) {

@@ -33,11 +33,6 @@ std::string diverged_note(const CellFindings& cell) {
   return cell.diverged > 0 ? fmt::format(" ({} diverged)", cell.diverged) : "";
 }
 
-const Baseline& best_baseline(const std::vector<Baseline>& all) {
-  return *std::min_element(all.begin(), all.end(),
-                           [](const auto& a, const auto& b) { return a.mse < b.mse; });
-}
-
 struct BestModel {
   std::string label;
   double value = std::numeric_limits<double>::infinity();
