@@ -18,8 +18,9 @@ namespace {
 
 struct BenchFlags {
   std::vector<std::string> models;
-  int64_t batch = 64, length = 255, repeats = 3, layers = 0;
+  int64_t batch = 64, length = 255, repeats = 3, layers = 0, replays = 200;
   bool json = false, scaling = false;
+  std::string device = "cpu", precision = "bf16";
 };
 
 struct Size {
@@ -184,14 +185,63 @@ void print_scaling(const std::vector<Scaling>& all) {
         growth_exponent(s.streams), "", list(s.threads));
 }
 
-void bench(const BenchFlags& flags) {
+std::vector<Size> wanted_sizes(const BenchFlags& flags) {
   std::vector<Size> sizes;
   for (const auto& connection : connections())
     if (flags.models.empty() ||
         std::count(flags.models.begin(), flags.models.end(), connection.name))
       for (const auto& size : paper_sizes(connection.name)) sizes.push_back(size);
   for (const auto& model : flags.models) find_connection(model);  // refuses an unknown name
+  return sizes;
+}
 
+// On a GPU: replays of the recorded step, of the fused form and of LibTorch's operations.
+void bench_on_gpu(const BenchFlags& flags) {
+  require(torch::cuda::is_available(), "bench", "there is no GPU here, or LibTorch has no CUDA");
+  nlohmann::json rows = nlohmann::json::array();
+  constexpr auto line = "{:<16} {:>6} {:>9} {:>9} {:>9} {:>7} {:>8} {:>8}\n";
+  if (!flags.json) {
+    fmt::print("One training step, batch {}, length {}, {} on a GPU, median of {} replays\n",
+               flags.batch, flags.length, flags.precision, flags.replays);
+    fmt::print(line, "", "size", "fused", "fastest", "composed", "", "peak", "");
+    fmt::print(line, "connection", "L/D", "ms", "ms", "ms", "kernels", "MB", "M tok/s");
+  }
+  for (const auto& size : wanted_sizes(flags)) {
+    const auto config = model_of(size, flags);
+    const auto times = [&](Implementation form, int64_t replays) {
+      return device_step_times(config, flags.batch, flags.length, flags.precision, form, replays);
+    };
+    const auto fused = times(Implementation::fused, flags.replays);
+    const auto composed = flags.replays >= 20 ? times(Implementation::composed, 20).median : 0.0;
+    const auto tokens = static_cast<double>(flags.batch * flags.length) / fused.median / 1e6;
+    rows.push_back({{"model", size.label},
+                    {"layers", config.layers},
+                    {"width", config.width},
+                    {"parameters", fused.parameters},
+                    {"fused_seconds", fused.median},
+                    {"fastest_seconds", fused.fastest},
+                    {"composed_seconds", composed},
+                    {"kernels", fused.kernels},
+                    {"peak_bytes", fused.peak_bytes}});
+    if (flags.json) continue;
+    fmt::print(line, size.label, fmt::format("{}/{}", config.layers, config.width),
+               fmt::format("{:.3f}", 1e3 * fused.median),
+               fmt::format("{:.3f}", 1e3 * fused.fastest), fmt::format("{:.3f}", 1e3 * composed),
+               fused.kernels, fmt::format("{:.0f}", megabytes(fused.peak_bytes)),
+               fmt::format("{:.1f}", tokens));
+    std::fflush(stdout);
+  }
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json{{"batch", flags.batch},
+                                      {"length", flags.length},
+                                      {"precision", flags.precision},
+                                      {"steps", rows}}
+                           .dump(2));
+}
+
+void bench(const BenchFlags& flags) {
+  if (flags.device == "cuda") return bench_on_gpu(flags);
+  const auto sizes = wanted_sizes(flags);
   const auto start = std::chrono::steady_clock::now();
   const auto per_model = flags.repeats + 2 + (flags.scaling ? 1 : 0);
   const auto total = static_cast<int64_t>(sizes.size()) * per_model;
@@ -245,6 +295,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench                              everything, some minutes\n"
       "  geores bench --models edelta additive     two connections\n"
       "  geores bench --batch 8 --length 64        a quick look\n"
+      "  geores bench --device cuda --models edelta\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
   command->add_option("--batch", flags->batch, "sequences a step [64]")->check(CLI::PositiveNumber);
@@ -254,6 +305,12 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--repeats", flags->repeats, "timed steps of each form; the median counts [3]")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--device", flags->device, "cpu, or cuda: replays of the recorded step [cpu]")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--precision", flags->precision, "on a GPU: fp32, tf32 or bf16 [bf16]")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+  command->add_option("--replays", flags->replays, "on a GPU: timed steps [200]")
       ->check(CLI::PositiveNumber);
   command->add_flag("--scaling", flags->scaling,
                     "also time each connection alone over length, streams and threads");

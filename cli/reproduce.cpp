@@ -76,9 +76,11 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   command->add_option("--device", options.hardware.device, "cpu or cuda")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--precision", options.hardware.precision, "fp32 or bf16")
+  command
+      ->add_option("--precision", options.hardware.precision,
+                   "of products on a GPU: fp32, tf32 or bf16")
       ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "bf16"}));
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   command->add_option("--cache", options.cache, "folder for generated data");
   command->callback([flags, &exit_code] {
     run_reproduction(*flags);

@@ -104,6 +104,7 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
   config.device = hardware.device;
   config.precision = hardware.precision;
   shrink(config, scale);
+  if (config.device == "cuda") config.checkpoint_interval = config.steps;  // a run takes seconds
   normalize(config);
   return config;
 }

@@ -42,7 +42,7 @@ inline Lanes<T> square_root(const Lanes<T>& x) {
 }
 
 template <class T>
-inline Lanes<T> larger_of(const Lanes<T>& a, const Lanes<T>& b) {
+inline Lanes<T> larger(const Lanes<T>& a, const Lanes<T>& b) {
   return Vec<T>(a.v > b.v ? a.v : b.v);
 }
 

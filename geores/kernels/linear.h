@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 template <class T>
@@ -36,5 +38,11 @@ template <class T>
 void gelu_forward(const T* x, T* y, int64_t size);
 template <class T>
 void gelu_backward(const T* x, const T* dy, T* dx, int64_t size);
+
+// On a GPU, of activations.
+template <class A>
+void gelu_forward(Stream stream, const A* x, A* y, int64_t size);
+template <class A>
+void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size);
 
 }  // namespace geores::kernels

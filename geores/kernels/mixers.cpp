@@ -1,6 +1,7 @@
 #include "geores/kernels/mixers.h"
 
 #include "geores/kernels/lanes.h"
+#include "geores/kernels/mixer_lines.h"
 #include "geores/kernels/parallel.h"
 #include "geores/kernels/sizes.h"
 #include "geores/manifold/cayley_iterative.h"
@@ -71,46 +72,6 @@ LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMat
   return gradient;
 }
 
-template <bool Rows, class T, int N>
-Lanes<T> sum_over(const LaneMatrix<T, N>& m, int line) {
-  Lanes<T> sum(0);
-  for (int k = 0; k < N; ++k) sum += Rows ? m(line, k) : m(k, line);
-  return sum;
-}
-
-// p ← p / (sum + guard) over rows or columns; keeps what it divided by.
-template <bool Rows, class T, int N>
-void normalize_lines(LaneMatrix<T, N>& p, T guard, manifold::Vector<Lanes<T>, N>& divisors) {
-  for (int line = 0; line < N; ++line) {
-    divisors[line] = sum_over<Rows>(p, line) + Lanes<T>(guard);
-    const auto inverse = Lanes<T>(1) / divisors[line];
-    for (int k = 0; k < N; ++k) (Rows ? p(line, k) : p(k, line)) *= inverse;
-  }
-}
-
-// The gradient before such a division from that after it; p is what it gave.
-template <bool Rows, class T, int N>
-void normalize_lines_backward(const LaneMatrix<T, N>& p,
-                              const manifold::Vector<Lanes<T>, N>& divisors, LaneMatrix<T, N>& dp) {
-  for (int line = 0; line < N; ++line) {
-    Lanes<T> along(0);
-    for (int k = 0; k < N; ++k) along += Rows ? p(line, k) * dp(line, k) : p(k, line) * dp(k, line);
-    const auto inverse = Lanes<T>(1) / divisors[line];
-    for (int k = 0; k < N; ++k) {
-      auto& entry = Rows ? dp(line, k) : dp(k, line);
-      entry = (entry - along) * inverse;
-    }
-  }
-}
-
-template <class T, int N>
-LaneMatrix<T, N> exponentials(const LaneMatrix<T, N>& logits) {
-  LaneMatrix<T, N> p;
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) p(i, j) = exponential(logits(i, j));
-  return p;
-}
-
 // A division of guarded_sinkhorn: what it gave and what it divided by.
 template <class T, int N>
 struct Division {
@@ -123,12 +84,12 @@ LaneMatrix<T, N> guarded_gradient(const LaneMatrix<T, N>& logits, int iterations
                                   LaneMatrix<T, N> d) {
   thread_local std::vector<Division<T, N>> divisions;  // rows and columns in turn
   divisions.resize(static_cast<size_t>(2 * iterations));
-  const auto start = exponentials<T, N>(logits);
+  const auto start = exponentials(logits);
   auto p = start;
   for (size_t i = 0; i < divisions.size(); i += 2) {
-    normalize_lines<true>(p, guard, divisions[i].divisors);
+    normalize_lines<true>(p, Lanes<T>(guard), divisions[i].divisors);
     divisions[i].p = p;
-    normalize_lines<false>(p, guard, divisions[i + 1].divisors);
+    normalize_lines<false>(p, Lanes<T>(guard), divisions[i + 1].divisors);
     divisions[i + 1].p = p;
   }
   for (size_t i = divisions.size(); i > 0; i -= 2) {
@@ -137,40 +98,6 @@ LaneMatrix<T, N> guarded_gradient(const LaneMatrix<T, N>& logits, int iterations
   }
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j) d(i, j) *= start(i, j);
-  return d;
-}
-
-// Softmax of logits/τ over each row, or over each column.
-template <bool Rows, class T, int N>
-LaneMatrix<T, N> softmax(const LaneMatrix<T, N>& logits, T temperature) {
-  LaneMatrix<T, N> p;
-  const Lanes<T> scale(T(1) / temperature);
-  for (int line = 0; line < N; ++line) {
-    const auto at = [&](auto& m, int k) -> auto& { return Rows ? m(line, k) : m(k, line); };
-    auto largest = at(logits, 0);
-    for (int k = 1; k < N; ++k) largest = larger_of(largest, at(logits, k));
-    Lanes<T> sum(0);
-    for (int k = 0; k < N; ++k) {
-      at(p, k) = exponential((at(logits, k) - largest) * scale);
-      sum += at(p, k);
-    }
-    const auto inverse = Lanes<T>(1) / sum;
-    for (int k = 0; k < N; ++k) at(p, k) *= inverse;
-  }
-  return p;
-}
-
-template <bool Rows, class T, int N>
-LaneMatrix<T, N> softmax_backward(const LaneMatrix<T, N>& p, const LaneMatrix<T, N>& dp,
-                                  T temperature) {
-  LaneMatrix<T, N> d;
-  const Lanes<T> scale(T(1) / temperature);
-  for (int line = 0; line < N; ++line) {
-    const auto at = [&](auto& m, int k) -> auto& { return Rows ? m(line, k) : m(k, line); };
-    Lanes<T> along(0);
-    for (int k = 0; k < N; ++k) along += at(p, k) * at(dp, k);
-    for (int k = 0; k < N; ++k) at(d, k) = at(p, k) * (at(dp, k) - along) * scale;
-  }
   return d;
 }
 
@@ -310,11 +237,11 @@ template <class T>
 void guarded_sinkhorn_forward(const T* logits, int iterations, T guard, T* p, const MixerShape& s) {
   const auto size2 = s.n * s.n;
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    auto m = exponentials<T, n>(gather<n, n>(logits + first * size2, size2, tokens));
+    auto m = exponentials(gather<n, n>(logits + first * size2, size2, tokens));
     manifold::Vector<Lanes<T>, n> divisors;
     for (int i = 0; i < iterations; ++i) {
-      normalize_lines<true>(m, guard, divisors);
-      normalize_lines<false>(m, guard, divisors);
+      normalize_lines<true>(m, Lanes<T>(guard), divisors);
+      normalize_lines<false>(m, Lanes<T>(guard), divisors);
     }
     scatter(m, p + first * size2, size2, tokens);
   });
@@ -340,9 +267,9 @@ void cayley_routes_forward(const T* raw, const CayleyRoutes<T>& routes, T* res, 
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
     const T* token = raw + first * 3 * size2;
     const auto pre =
-        softmax<true, T, n>(gather<n, n>(token, 3 * size2, tokens), routes.temperature);
-    const auto post =
-        softmax<false, T, n>(gather<n, n>(token + size2, 3 * size2, tokens), routes.temperature);
+        softmax<true>(gather<n, n>(token, 3 * size2, tokens), Lanes<T>(routes.temperature));
+    const auto post = softmax<false>(gather<n, n>(token + size2, 3 * size2, tokens),
+                                     Lanes<T>(routes.temperature));
     manifold::Matrix<Lanes<T>, 1, n> reads, writes;
     for (int j = 0; j < n; ++j) {
       reads(0, j) = sum_over<false>(pre, j) * Lanes<T>(T(1) / T(n));
@@ -371,12 +298,13 @@ void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T
         dpost(i, j) = writes(0, i);
       }
     const auto pre =
-        softmax<true, T, n>(gather<n, n>(token, 3 * size2, tokens), routes.temperature);
-    const auto post =
-        softmax<false, T, n>(gather<n, n>(token + size2, 3 * size2, tokens), routes.temperature);
-    scatter(softmax_backward<true>(pre, dpre, routes.temperature), dtoken, 3 * size2, tokens);
-    scatter(softmax_backward<false>(post, dpost, routes.temperature), dtoken + size2, 3 * size2,
+        softmax<true>(gather<n, n>(token, 3 * size2, tokens), Lanes<T>(routes.temperature));
+    const auto post = softmax<false>(gather<n, n>(token + size2, 3 * size2, tokens),
+                                     Lanes<T>(routes.temperature));
+    scatter(softmax_backward<true>(pre, dpre, Lanes<T>(routes.temperature)), dtoken, 3 * size2,
             tokens);
+    scatter(softmax_backward<false>(post, dpost, Lanes<T>(routes.temperature)), dtoken + size2,
+            3 * size2, tokens);
     scatter(routed_cayley_backward<T, n>(gather<n, n>(token + 2 * size2, 3 * size2, tokens), routes,
                                          gather<n, n>(dres + first * size2, size2, tokens)),
             dtoken + 2 * size2, 3 * size2, tokens);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 struct MixerShape {
@@ -56,5 +58,30 @@ void spectral_sphere_forward(const SphereArrays<const T>& in, T* h, const MixerS
 template <class T>
 void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
                               const SphereArrays<T>& gradients, const MixerShape& shape);
+
+// On a GPU, a thread for each token; n one of is_device_mixer_size, routes.steps >= 0.
+template <class T>
+void sinkhorn_forward(Stream stream, const T* logits, int iterations, T* p,
+                      const MixerShape& shape);
+template <class T>
+void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, T* dlogits,
+                       const MixerShape& shape);
+template <class T>
+void cayley_routes_forward(Stream stream, const T* raw, const CayleyRoutes<T>& routes, T* res,
+                           T* read, T* write, const MixerShape& shape);
+template <class T>
+void cayley_routes_backward(Stream stream, const T* raw, const CayleyRoutes<T>& routes,
+                            const T* dres, const T* dread, const T* dwrite, T* draw,
+                            const MixerShape& shape);
+
+// Sigmoid routes around a guarded Sinkhorn mixer, on a GPU: raw (tokens, 2n + n²) -> read = σ(raw),
+// write = 2σ(raw), res = guarded_sinkhorn(raw). At most kMostGuardedIterations.
+inline constexpr int kMostGuardedIterations = 32;
+template <class T>
+void guarded_routes_forward(Stream stream, const T* raw, int iterations, T guard, T* res, T* read,
+                            T* write, const MixerShape& shape);
+template <class T>
+void guarded_routes_backward(Stream stream, const T* raw, int iterations, T guard, const T* dres,
+                             const T* dread, const T* dwrite, T* draw, const MixerShape& shape);
 
 }  // namespace geores::kernels

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 enum class NormKind { layer, rms };
@@ -47,5 +49,14 @@ void norm_forward(const T* x, const Norm<T>& norm, T* y, RowStatistics<T>* stati
 template <class T>
 void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>& norm, const T* dy,
                    const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width);
+
+// On a GPU, width up to kDeviceRow.
+template <class T, class A>
+void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
+                  RowStatistics<T>* statistics, int64_t rows, int64_t width);
+template <class T, class A>
+void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics,
+                   const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
+                   int64_t rows, int64_t width);
 
 }  // namespace geores::kernels

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 // Σ x², in double and in pieces of fixed size: the same for any number of threads.
@@ -24,5 +26,21 @@ struct AdamWStep {
 template <class T>
 void adamw_update(T* values, T* gradients, T* first_moment, T* second_moment, int64_t size,
                   const AdamWStep& step);
+
+// On a GPU the numbers that change from step to step lie on the device.
+inline constexpr int kSquareSums = 256;
+template <class T>
+struct DeviceAdamW {
+  double clip;  // 0: none
+  double weight_decay;
+  int64_t decayed;
+  double beta1, beta2, epsilon;
+  const T *learning_rate, *bias1, *bias2;  // one value each, bias = 1 − βᵗ
+  double* partial_squares;                 // room for kSquareSums
+  T* norm;                                 // of the gradients before clipping
+};
+template <class T>
+void adamw_update(Stream stream, T* values, T* gradients, T* first_moment, T* second_moment,
+                  int64_t size, const DeviceAdamW<T>& step);
 
 }  // namespace geores::kernels

@@ -43,8 +43,8 @@ Tensor CausalAttention::forward(const Tensor& x, AttentionCache* cache) {
 
 std::pair<Tensor, Tensor> CausalAttention::folded_weights(const Tensor& pre,
                                                           const Tensor& post) const {
-  return {pre.defined() ? qkv_->weight.matmul(pre) : qkv_->weight,
-          post.defined() ? post.matmul(out_->weight) : out_->weight};
+  return {pre.defined() ? weight_product(qkv_->weight, pre) : qkv_->weight,
+          post.defined() ? weight_product(post, out_->weight) : out_->weight};
 }
 
 Tensor CausalAttention::between(const Tensor& pre, const Tensor& x, const Tensor& post,

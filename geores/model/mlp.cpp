@@ -16,8 +16,8 @@ Tensor Mlp::between(const Tensor& pre, const Tensor& x, const Tensor& post) {
 }
 
 std::pair<Tensor, Tensor> Mlp::folded_weights(const Tensor& pre, const Tensor& post) const {
-  return {pre.defined() ? up_->weight.matmul(pre) : up_->weight,
-          post.defined() ? post.matmul(down_->weight) : down_->weight};
+  return {pre.defined() ? weight_product(up_->weight, pre) : up_->weight,
+          post.defined() ? weight_product(post, down_->weight) : down_->weight};
 }
 
 }  // namespace geores

@@ -1,5 +1,7 @@
 #include "geores/model/recompute.h"
 
+#include "geores/ops/precision.h"
+
 namespace geores {
 namespace {
 
@@ -12,6 +14,7 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
   static tensor_list forward(AutogradContext* context, const Tensor& x, Block* block) {
     context->save_for_backward({x});
     context->saved_data["block"] = reinterpret_cast<int64_t>(block);
+    context->saved_data["half"] = products_in_bfloat16();
     Trace trace;
     const auto out = block->forward(x, trace);
     return {out, trace.loss().defined() ? trace.loss() : torch::zeros({}, x.options())};
@@ -21,6 +24,8 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
     auto* block = reinterpret_cast<Block*>(context->saved_data["block"].toInt());
     auto x = context->get_saved_variables()[0].detach().requires_grad_(true);
     torch::AutoGradMode record(true);
+    // On a GPU this is another thread, which knows nothing of the precision.
+    const PrecisionScope precision(context->saved_data["half"].toBool() ? "bf16" : "fp32");
     Trace trace;
     const auto out = block->forward(x, trace);
     // Parameters collect their gradients here, as they do in any backward pass.

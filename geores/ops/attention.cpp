@@ -52,6 +52,48 @@ class FusedAttention : public torch::autograd::Function<FusedAttention> {
   }
 };
 
+#if TORCH_VERSION_MAJOR >= 2
+// LibTorch's flash attention in bfloat16, on the projection as it lies in memory. Its autograd
+// would write the three gradients twice: once each, once joined.
+class FlashAttention : public torch::autograd::Function<FlashAttention> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t heads) {
+    const auto qkv = input.contiguous();
+    const auto parts = by_head(qkv, heads);
+    auto [out, log_sum, q_lengths, k_lengths, most_q, most_k, seed, offset, mask] =
+        at::_scaled_dot_product_flash_attention(parts[0], parts[1], parts[2], 0.0,
+                                                /*is_causal=*/true);
+    context->save_for_backward({qkv, out, log_sum, seed, offset});
+    context->saved_data["heads"] = heads;
+    return out.transpose(1, 2).flatten(2);
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &qkv = saved[0], &out = saved[1], &log_sum = saved[2];
+    const auto heads = context->saved_data["heads"].toInt(), length = qkv.size(1);
+    const auto parts = by_head(qkv, heads);
+    const auto dout =
+        gradients[0].contiguous().unflatten(-1, std::vector<int64_t>{heads, -1}).transpose(1, 2);
+    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+        dout, parts[0], parts[1], parts[2], out, log_sum, Tensor(), Tensor(), length, length, 0.0,
+        /*is_causal=*/true, saved[3], saved[4]);
+    auto dqkv = torch::empty_like(qkv);
+    const auto dparts = by_head(dqkv, heads);
+    dparts[0].copy_(dq);
+    dparts[1].copy_(dk);
+    dparts[2].copy_(dv);
+    return {dqkv, Tensor()};
+  }
+
+ private:
+  // (B, T, 3hd) as three views (B, h, T, d).
+  static std::vector<Tensor> by_head(const Tensor& qkv, int64_t heads) {
+    return qkv.unflatten(-1, std::vector<int64_t>{3, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+  }
+};
+#endif
+
 }  // namespace
 
 Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
@@ -74,6 +116,9 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
                            .permute({2, 0, 3, 1, 4})
                            .unbind(0);
 #if TORCH_VERSION_MAJOR >= 2
+  if (qkv.is_cuda() && implementation() == Implementation::fused &&
+      product_type(qkv.scalar_type()) == torch::kBFloat16 && qkv.size(2) / (3 * heads) % 8 == 0)
+    return FlashAttention::apply(for_product(qkv), heads).to(qkv.scalar_type());
   if (qkv.is_cuda() && implementation() == Implementation::fused)
     return at::scaled_dot_product_attention(by_head[0], by_head[1], by_head[2], {}, 0.0,
                                             /*is_causal=*/true)

@@ -3,8 +3,10 @@
 
 #include <torch/torch.h>
 
+#include "geores/kernels/device.h"
 #include "geores/kernels/norm.h"
 #include "geores/ops/implementation.h"
+#include "geores/ops/precision.h"
 
 namespace geores::fused {
 
@@ -15,7 +17,11 @@ using torch::autograd::tensor_list;
 // Values of a contiguous tensor; null for an undefined one.
 template <class T>
 T* values(const Tensor& tensor) {
-  return tensor.defined() ? tensor.data_ptr<T>() : nullptr;
+  if (!tensor.defined()) return nullptr;
+  if constexpr (std::is_same_v<T, kernels::BFloat16>)
+    return reinterpret_cast<T*>(tensor.data_ptr<at::BFloat16>());
+  else
+    return tensor.data_ptr<T>();
 }
 
 // Row statistics are kept as pairs in a tensor (rows, 2).
@@ -44,6 +50,57 @@ void for_type_of(const Tensor& x, F&& f) {
     f(float());
   else
     f(double());
+}
+
+// Where this thread's work on the GPU goes; in a build with CUDA only.
+kernels::Stream current_stream();
+
+// f(T(), A(), stream) with the types of a state and of the activations beside it.
+template <class F>
+void on_gpu(const Tensor& state, const Tensor& activation, F&& f) {
+  if constexpr (kernels::kHasCuda) {
+    if (state.scalar_type() == torch::kFloat64)
+      f(double(), double(), current_stream());
+    else if (activation.scalar_type() == torch::kBFloat16)
+      f(float(), kernels::BFloat16(), current_stream());
+    else
+      f(float(), float(), current_stream());
+  }
+}
+
+// The same where there is a state only.
+template <class F>
+void on_gpu(const Tensor& state, F&& f) {
+  if constexpr (kernels::kHasCuda)
+    for_type_of(state, [&]<class T>(T) { f(T(), current_stream()); });
+}
+
+// f(T(), A(), place...) with the types of a state and of the activations beside it; place is the
+// stream on a GPU and nothing on a CPU, as kernels take it:
+//   on(x, y, [&]<class T, class A>(T, A, auto... place) {
+//     kernels::some_kernel(place..., values<T>(x), values<A>(y));
+//   });
+template <class F>
+void on(const Tensor& state, const Tensor& activation, F&& f) {
+  if (state.is_cuda())
+    on_gpu(state, activation, f);
+  else if (state.scalar_type() == torch::kFloat32)
+    f(float(), float());
+  else
+    f(double(), double());
+}
+
+template <class F>
+void on(const Tensor& state, F&& f) {
+  if (state.is_cuda())
+    on_gpu(state, f);
+  else
+    for_type_of(state, f);
+}
+
+// Room for activations of this shape that go into a product.
+inline Tensor for_product_of(const Tensor& state, at::IntArrayRef shape) {
+  return torch::empty(shape, state.options().dtype(product_type(state.scalar_type())));
 }
 
 // Zeros like x where a gradient is wanted, else undefined: what kernels add to, or leave out.

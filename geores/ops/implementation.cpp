@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "geores/kernels/device.h"
 #include "geores/ops/precision.h"
 
 namespace geores {
@@ -29,6 +30,11 @@ bool runs_fused(const Tensor& x) {
   return current == Implementation::fused && x.device().is_cpu() &&
          (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64) &&
          !products_in_bfloat16();
+}
+
+bool runs_on_gpu(const Tensor& x) {
+  return kernels::kHasCuda && current == Implementation::fused && x.is_cuda() &&
+         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64);
 }
 
 }  // namespace geores

@@ -19,7 +19,7 @@ namespace geores {
 using torch::Tensor;
 
 enum class Implementation {
-  fused,     // kernels on a CPU in float32 or float64, composed elsewhere
+  fused,     // kernels where there are any, composed elsewhere
   composed,  // LibTorch operations everywhere
   stock  // composed, as the papers' own code does it: Cayley by a linear solve, Sinkhorn unrolled
 };
@@ -55,6 +55,10 @@ class SerialProducts {
 // Whether an operation on x runs fused: it is wanted, and x is a float32 or float64 tensor of a CPU
 // outside of mixed precision.
 bool runs_fused(const Tensor& x);
+
+// The same for kernels on a GPU: x is a float32 or float64 tensor there, and this build has them.
+// Under bfloat16 products, too: the state is float32 all the same.
+bool runs_on_gpu(const Tensor& x);
 
 // Whether anything will ask for gradients of a result computed from these.
 template <class... Tensors>

@@ -1,6 +1,7 @@
 #include "geores/ops/layers.h"
 
 #include "geores/ops/implementation.h"
+#include "geores/ops/projections.h"
 
 namespace geores {
 
@@ -69,27 +70,38 @@ Tensor ScaledProjection::forward(const Tensor& x) const {
   return (scale_.defined() ? scale_ * product : product) + bias_;
 }
 
-ScaledProjection::All ScaledProjection::forward_all(
+ScaledProjection::Joined ScaledProjection::forward_joined(
     const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm) {
-  All all{.outputs = {}, .skip = x};
+  if (runs_on_gpu(x)) {
+    std::vector<ProjectionWeights> weights;
+    for (const auto* p : projections) weights.push_back({p->weight_, p->bias_, p->scale_});
+    const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
+                                      : rms_norm_and_skip(x, norm.weight);
+    return {projected_together(h, weights), skip};
+  }
+  std::vector<Tensor> joined, weights, biases;
   if (!runs_fused(x)) {
     const auto normal = normalized(x, norm);
-    for (const auto* projection : projections) all.outputs.push_back(projection->forward(normal));
-    return all;
+    for (const auto* p : projections) joined.push_back(p->forward(normal).flatten(-p->bias_.dim()));
+    return {torch::cat(joined, -1), x};
   }
-  std::vector<Tensor> weights, biases;
-  std::vector<int64_t> sizes;
-  for (const auto* projection : projections) {
-    const auto &weight = projection->weight_, &bias = projection->bias_,
-               &scale = projection->scale_;
+  for (const auto* p : projections) {
+    const auto &weight = p->weight_, &bias = p->bias_, &scale = p->scale_;
     weights.push_back(scale.defined() ? scale.expand_as(bias).reshape({-1, 1}) * weight : weight);
     biases.push_back(bias.flatten());
-    sizes.push_back(bias.numel());
   }
   const auto [projected, skip] =
       normalized_linear(x, norm, torch::cat(weights), torch::cat(biases));
-  all.skip = skip;
-  const auto parts = projected.split_with_sizes(sizes, -1);
+  return {projected, skip};
+}
+
+ScaledProjection::All ScaledProjection::forward_all(
+    const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm) {
+  std::vector<int64_t> sizes;
+  for (const auto* projection : projections) sizes.push_back(projection->bias_.numel());
+  const auto [joined, skip] = forward_joined(projections, x, norm);
+  All all{.outputs = {}, .skip = skip};
+  const auto parts = joined.split_with_sizes(sizes, -1);
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& shape = projections[i]->bias_.sizes();
     all.outputs.push_back(shape.size() > 1 ? parts[i].unflatten(-1, shape) : parts[i]);

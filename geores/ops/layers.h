@@ -45,6 +45,11 @@ class Perceptron : public torch::nn::Module {
   static std::vector<Tensor> forward_all(const std::vector<Perceptron*>& perceptrons,
                                          const Tensor& x);
 
+  // Weight and bias of the hidden layer, weight and bias of the outputs.
+  std::vector<Tensor> weights() const {
+    return {hidden_->weight, hidden_->bias, output_->weight, output_->bias};
+  }
+
   // Their weights as those of one perceptron: hidden layers side by side, outputs block-diagonal.
   struct Together {
     Tensor hidden, hidden_bias, output, output_bias;
@@ -72,6 +77,13 @@ class ScaledProjection : public torch::nn::Module {
   };
   static All forward_all(const std::vector<ScaledProjection*>& projections, const Tensor& x,
                          const NormSpec& norm);
+
+  // The same with all outputs flat and side by side: joined (..., Σ bias.numel()).
+  struct Joined {
+    Tensor joined, skip;
+  };
+  static Joined forward_joined(const std::vector<ScaledProjection*>& projections, const Tensor& x,
+                               const NormSpec& norm);
 
   Tensor& bias() { return bias_; }
   const Tensor& bias() const { return bias_; }

@@ -4,6 +4,7 @@
 #include "geores/kernels/linear.h"
 #include "geores/ops/fused.h"
 #include "geores/ops/precision.h"
+#include "geores/ops/products.h"
 
 namespace geores {
 namespace {
@@ -107,6 +108,121 @@ class FusedGelu : public torch::autograd::Function<FusedGelu> {
   }
 };
 
+// Products in bfloat16 on a GPU: x W (+ bias) in the type of x, gradients of parameters in theirs.
+class HalfLinear : public torch::autograd::Function<HalfLinear> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const OptionalTensor& bias, torch::ScalarType type) {
+    const auto in = for_product(x).reshape({-1, x.size(-1)}).contiguous(), w = for_product(weight);
+    context->save_for_backward({in, w});
+    context->saved_data["x_type"] = static_cast<int64_t>(x.scalar_type());
+    context->saved_data["weight_type"] = static_cast<int64_t>(weight.scalar_type());
+    context->saved_data["bias"] = bias.has_value();
+    auto shape = x.sizes().vec();
+    shape.back() = weight.size(0);
+    auto y = multiply(in, w.t(), type);
+    if (bias.has_value()) y.add_(*bias);
+    return y.view(shape);
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &in = saved[0], &w = saved[1];
+    const auto type = [&](const char* name) {
+      return static_cast<torch::ScalarType>(context->saved_data[name].toInt());
+    };
+    const auto dy = gradients[0].reshape({-1, w.size(0)});
+    const auto half = dy.to(torch::kBFloat16);
+    tensor_list result(4);
+    if (context->needs_input_grad(0)) {
+      auto shape = gradients[0].sizes().vec();
+      shape.back() = w.size(1);
+      result[0] = multiply(half, w, type("x_type")).view(shape);
+    }
+    if (context->needs_input_grad(1)) result[1] = multiply(half.t(), in, type("weight_type"));
+    if (context->saved_data["bias"].toBool()) result[2] = dy.sum({0}, false, type("weight_type"));
+    return result;
+  }
+};
+
+// The perceptron on a GPU: products by the BLAS, GELU by our kernels, in the type of activations.
+class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& up,
+                        const Tensor& down) {
+    const auto in = for_product(x).reshape({-1, x.size(-1)}).contiguous();
+    const auto w1 = for_product(up), w2 = for_product(down);
+    const auto hidden = at::mm(in, w1.t());
+    const auto active = torch::empty_like(hidden);
+    on_activations(hidden, [&]<class A>(A, kernels::Stream stream) {
+      kernels::gelu_forward(stream, values<A>(hidden), values<A>(active), hidden.numel());
+    });
+    context->save_for_backward({in, w1, w2, hidden, active});
+    context->saved_data["x_type"] = static_cast<int64_t>(x.scalar_type());
+    context->saved_data["weight_type"] = static_cast<int64_t>(up.scalar_type());
+    auto shape = x.sizes().vec();
+    shape.back() = down.size(0);
+    return multiply(active, w2.t(), x.scalar_type()).view(shape);
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &in = saved[0], &w1 = saved[1], &w2 = saved[2], &hidden = saved[3],
+               &active = saved[4];
+    const auto type = [&](const char* name) {
+      return static_cast<torch::ScalarType>(context->saved_data[name].toInt());
+    };
+    const auto dy = gradients[0].reshape({-1, w2.size(0)}).to(in.scalar_type());
+    const auto dhidden = at::mm(dy, w2);
+    on_activations(hidden, [&]<class A>(A, kernels::Stream stream) {
+      kernels::gelu_backward(stream, values<A>(hidden), values<A>(dhidden), values<A>(dhidden),
+                             hidden.numel());
+    });
+    tensor_list result(3);
+    if (context->needs_input_grad(0)) {
+      auto shape = gradients[0].sizes().vec();
+      shape.back() = w1.size(1);
+      result[0] = multiply(dhidden, w1, type("x_type")).view(shape);
+    }
+    if (context->needs_input_grad(1)) result[1] = multiply(dhidden.t(), in, type("weight_type"));
+    if (context->needs_input_grad(2)) result[2] = multiply(dy.t(), active, type("weight_type"));
+    return result;
+  }
+
+ private:
+  template <class F>
+  static void on_activations(const Tensor& x, F&& f) {
+    if constexpr (kernels::kHasCuda) {
+      if (x.scalar_type() == torch::kBFloat16)
+        f(kernels::BFloat16(), current_stream());
+      else
+        for_type_of(x, [&]<class T>(T) { f(T(), current_stream()); });
+    }
+  }
+};
+
+// a b in bfloat16 for two matrices of parameters.
+class HalfWeightProduct : public torch::autograd::Function<HalfWeightProduct> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& left, const Tensor& right) {
+    const auto a = for_product(left), b = for_product(right);
+    context->save_for_backward({a, b});
+    return at::mm(a, b);
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto d = gradients[0].contiguous();
+    return {multiply(d, saved[1].t(), torch::kFloat32), multiply(saved[0].t(), d, torch::kFloat32)};
+  }
+};
+
+// Whether products with x are done in bfloat16 by the functions above.
+bool runs_in_half_on_gpu(const Tensor& x) {
+  return kernels::kHasCuda && implementation() == Implementation::fused && products_in_bfloat16() &&
+         x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
+}
+
 void require_fit(const Tensor& x, const Tensor& weight, const char* where) {
   require(x.dim() >= 1 && weight.dim() == 2 && x.size(-1) == weight.size(1), where,
           "a last axis of {} does not fit weights of {} inputs", x.dim() > 0 ? x.size(-1) : 0,
@@ -117,6 +233,7 @@ void require_fit(const Tensor& x, const Tensor& weight, const char* where) {
 }  // namespace
 
 Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (runs_in_half_on_gpu(x)) return HalfLinear::apply(x, weight, maybe(bias), x.scalar_type());
   if (!runs_fused(x))
     return torch::linear(for_product(x), for_product(weight), for_product(bias))
         .to(x.scalar_type());
@@ -124,7 +241,18 @@ Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return FusedLinear::apply(x, weight, maybe(bias));
 }
 
+Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     torch::ScalarType type) {
+  if (runs_in_half_on_gpu(x)) return HalfLinear::apply(x, weight, maybe(bias), type);
+  return linear_map(x, weight, bias).to(type);
+}
+
+Tensor weight_product(const Tensor& a, const Tensor& b) {
+  return runs_in_half_on_gpu(a) ? HalfWeightProduct::apply(a, b) : a.matmul(b);
+}
+
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
+  if (runs_on_gpu(x) || runs_in_half_on_gpu(x)) return DevicePerceptron::apply(x, up, down);
   if (!runs_fused(x)) {
     const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));
     return torch::linear(hidden, for_product(down)).to(x.scalar_type());

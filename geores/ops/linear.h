@@ -11,6 +11,13 @@ using torch::Tensor;
 // x Wᵀ (+ bias): weight (out, in).
 Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
+// The same with a result of this type: what follows a product in bfloat16 may want all its digits.
+Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     torch::ScalarType type);
+
+// a b of two matrices of parameters, for a product with activations to take.
+Tensor weight_product(const Tensor& a, const Tensor& b);
+
 // GELU(x W₁ᵀ) W₂ᵀ: up (hidden, in), down (out, hidden). Fused, it keeps the hidden layer once.
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down);
 

@@ -24,13 +24,14 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
                              const OptionalTensor& weights, const OptionalTensor& biases,
-                             bool layer, double eps, bool with_skip) {
+                             bool layer, double eps, bool with_skip, bool in_product) {
     const auto x = input.contiguous(), weight = contiguous(weights), bias = contiguous(biases);
     const auto width = x.size(-1), rows = width > 0 ? x.numel() / width : 0;
-    auto y = torch::empty_like(x), statistics = torch::empty({rows, 2}, x.options());
-    for_type_of(x, [&]<class T>(T) {
-      kernels::norm_forward(values<T>(x), norm_of<T>(layer, eps, weight, bias), values<T>(y),
-                            statistics_in<T>(statistics), rows, width);
+    auto y = in_product ? for_product_of(x, x.sizes()) : torch::empty_like(x);
+    auto statistics = torch::empty({rows, 2}, x.options());
+    on(x, y, [&]<class T, class A>(T, A, auto... place) {
+      kernels::norm_forward(place..., values<T>(x), norm_of<T>(layer, eps, weight, bias),
+                            values<A>(y), statistics_in<T>(statistics), rows, width);
     });
     context->saved_data["layer"] = layer;
     context->saved_data["eps"] = eps;
@@ -45,7 +46,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     const auto &x = saved[0], &weight = saved[1], &statistics = saved[2];
     const auto width = x.size(-1), rows = width > 0 ? x.numel() / width : 0;
     const auto skip = gradients.size() > 1 ? contiguous(gradients[1]) : Tensor();
-    tensor_list none(6);
+    tensor_list none(7);
     if (!gradients[0].defined()) {
       none[0] = skip;
       return none;
@@ -55,16 +56,21 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     const auto dweight = weight.defined() ? torch::zeros_like(weight) : Tensor();
     const auto dbias =
         context->saved_data["bias"].toBool() ? torch::zeros({width}, x.options()) : Tensor();
-    for_type_of(x, [&]<class T>(T) {
-      kernels::norm_backward(values<T>(x), statistics_in<T>(statistics),
+    on(x, dy, [&]<class T, class A>(T, A, auto... place) {
+      kernels::norm_backward(place..., values<T>(x), statistics_in<T>(statistics),
                              norm_of<T>(context->saved_data["layer"].toBool(),
                                         context->saved_data["eps"].toDouble(), weight, Tensor()),
-                             values<T>(dy), values<T>(skip), values<T>(dx), values<T>(dweight),
+                             values<A>(dy), values<T>(skip), values<T>(dx), values<T>(dweight),
                              values<T>(dbias), rows, width);
     });
-    return {dx, dweight, dbias, Tensor(), Tensor(), Tensor()};
+    return {dx, dweight, dbias, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
+
+bool norm_runs_fused(const Tensor& x) {
+  return runs_fused(x) ||
+         (runs_on_gpu(x) && x.dim() > 0 && x.size(-1) <= kernels::kDeviceRow && x.numel() > 0);
+}
 
 void require_width(const Tensor& x, const Tensor& weight) {
   require(x.dim() >= 1 && weight.numel() == x.size(-1) && weight.scalar_type() == x.scalar_type(),
@@ -75,22 +81,31 @@ void require_width(const Tensor& x, const Tensor& weight) {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (!runs_fused(x)) return torch::layer_norm(x, {x.size(-1)}, weight, bias, kLayerEps);
+  if (!norm_runs_fused(x)) return torch::layer_norm(x, {x.size(-1)}, weight, bias, kLayerEps);
   require_width(x, weight);
-  return FusedNorm::apply(x, maybe(weight), maybe(bias), true, kLayerEps, false)[0];
+  return FusedNorm::apply(x, maybe(weight), maybe(bias), true, kLayerEps, false, false)[0];
 }
 
 NormAndSkip layer_norm_and_skip(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (!runs_fused(x)) return {layer_norm(x, weight, bias), x};
+  if (!norm_runs_fused(x)) return {layer_norm(x, weight, bias), x};
   require_width(x, weight);
-  const auto outputs = FusedNorm::apply(x, maybe(weight), maybe(bias), true, kLayerEps, true);
+  const auto outputs = FusedNorm::apply(x, maybe(weight), maybe(bias), true, kLayerEps, true, true);
   return {outputs[0], outputs[1]};
 }
 
 Tensor rms_normalize(const Tensor& x, double eps) {
-  if (runs_fused(x))
-    return FusedNorm::apply(x, OptionalTensor(), OptionalTensor(), false, eps, false)[0];
+  if (norm_runs_fused(x))
+    return FusedNorm::apply(x, OptionalTensor(), OptionalTensor(), false, eps, false, false)[0];
   return x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
+}
+
+NormAndSkip rms_norm_and_skip(const Tensor& x, const Tensor& weight, double eps) {
+  if (!norm_runs_fused(x)) {
+    const auto plain = rms_normalize(x, eps);
+    return {weight.defined() ? plain * weight : plain, x};
+  }
+  const auto outputs = FusedNorm::apply(x, maybe(weight), OptionalTensor(), false, eps, true, true);
+  return {outputs[0], outputs[1]};
 }
 
 }  // namespace geores

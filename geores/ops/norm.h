@@ -15,11 +15,13 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias = {}
 // x / sqrt(mean x² + eps), without weight.
 Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
 
-// The normalized x, and x itself for the path around the sublayer. To use both adds their two
-// gradients in the same pass that computes the norm's.
+// The normalized x, for a product to take (in bfloat16 on a GPU where products want that), and x
+// itself for the path around the sublayer. To use both adds their two gradients in the same pass
+// that computes the norm's.
 struct NormAndSkip {
   Tensor normalized, skip;
 };
 NormAndSkip layer_norm_and_skip(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+NormAndSkip rms_norm_and_skip(const Tensor& x, const Tensor& weight = {}, double eps = 1e-6);
 
 }  // namespace geores

@@ -83,6 +83,11 @@ Tensor normalized(const Tensor& x, const NormSpec& norm) {
 
 ProjectionAndSkip normalized_linear(const Tensor& x, const NormSpec& norm, const Tensor& weight,
                                     const Tensor& bias) {
+  if (runs_on_gpu(x)) {
+    const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
+                                      : rms_norm_and_skip(x, norm.weight);
+    return {linear_map_to(h, weight, bias, x.scalar_type()), skip};
+  }
   if (!runs_fused(x)) return {linear_map(normalized(x, norm), weight, bias), x};
   const auto outputs = FusedNormalizedLinear::apply(x, weight, maybe(bias), maybe(norm.weight),
                                                     maybe(norm.bias), norm.layer);

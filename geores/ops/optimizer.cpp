@@ -30,4 +30,28 @@ Tensor fused_adamw(const FlatAdamW& step) {
   return norm;
 }
 
+Tensor device_adamw(const DeviceAdamW& step) {
+  using fused::values;
+  auto norm = torch::empty({}, step.values.options());
+  const auto partial =
+      torch::empty({kernels::kSquareSums}, step.values.options().dtype(torch::kFloat64));
+  fused::on_gpu(step.values, [&]<class T>(T, kernels::Stream stream) {
+    kernels::adamw_update<T>(stream, values<T>(step.values), values<T>(step.gradients),
+                             values<T>(step.first_moment), values<T>(step.second_moment),
+                             step.values.numel(),
+                             {.clip = step.clip,
+                              .weight_decay = step.weight_decay,
+                              .decayed = step.decayed,
+                              .beta1 = step.beta1,
+                              .beta2 = step.beta2,
+                              .epsilon = step.epsilon,
+                              .learning_rate = values<T>(step.learning_rate),
+                              .bias1 = values<T>(step.bias1),
+                              .bias2 = values<T>(step.bias2),
+                              .partial_squares = values<double>(partial),
+                              .norm = values<T>(norm)});
+  });
+  return norm;
+}
+
 }  // namespace geores

@@ -21,4 +21,14 @@ struct FlatAdamW {
 // Updates all four in place; returns the gradients' norm before clipping, 0-dimensional.
 Tensor fused_adamw(const FlatAdamW& step);
 
+// The same on a GPU, with the numbers that change from step to step on the device: one value each,
+// bias = 1 − βᵗ.
+struct DeviceAdamW {
+  Tensor values, gradients, first_moment, second_moment;
+  Tensor learning_rate, bias1, bias2;
+  int64_t decayed;
+  double clip, weight_decay, beta1, beta2, epsilon;
+};
+Tensor device_adamw(const DeviceAdamW& step);
+
 }  // namespace geores

@@ -26,4 +26,8 @@ struct CayleyRouting {
 //   res    iterative (or exact) Cayley map of W = H̃_res − H̃_resᵀ
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing);
 
+// The EΔ paper's mHC: raw (B, T, 2n + n²) = [pre | post | res] -> read = σ(pre), write = 2σ(post),
+// res = guarded_sinkhorn(res).
+Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations);
+
 }  // namespace geores

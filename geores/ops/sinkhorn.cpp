@@ -47,8 +47,6 @@ class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
   }
 };
 
-constexpr double kGuard = 1e-8;
-
 kernels::MixerShape mixer_shape(const Tensor& matrices) {
   const auto n = matrices.size(-1);
   return {.tokens = matrices.numel() / (n * n), .n = n};
@@ -59,9 +57,9 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
   static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
     const auto logits = input.contiguous();
     auto p = torch::empty_like(logits);
-    for_type_of(logits, [&]<class T>(T) {
-      kernels::sinkhorn_forward(values<T>(logits), static_cast<int>(iterations), values<T>(p),
-                                mixer_shape(p));
+    on(logits, [&]<class T>(T, auto... place) {
+      kernels::sinkhorn_forward(place..., values<T>(logits), static_cast<int>(iterations),
+                                values<T>(p), mixer_shape(p));
     });
     context->save_for_backward({logits, p});
     return p;
@@ -71,8 +69,8 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
     const auto saved = context->get_saved_variables();
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
-    for_type_of(dp, [&]<class T>(T) {
-      kernels::sinkhorn_backward(values<T>(saved[0]), values<T>(saved[1]), values<T>(dp),
+    on(dp, [&]<class T>(T, auto... place) {
+      kernels::sinkhorn_backward(place..., values<T>(saved[0]), values<T>(saved[1]), values<T>(dp),
                                  values<T>(dlogits), mixer_shape(dp));
     });
     return {dlogits, Tensor()};
@@ -85,8 +83,8 @@ class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkho
     const auto logits = input.contiguous();
     auto p = torch::empty_like(logits);
     for_type_of(logits, [&]<class T>(T) {
-      kernels::guarded_sinkhorn_forward(values<T>(logits), static_cast<int>(iterations), T(kGuard),
-                                        values<T>(p), mixer_shape(p));
+      kernels::guarded_sinkhorn_forward(values<T>(logits), static_cast<int>(iterations),
+                                        T(kSinkhornGuard), values<T>(p), mixer_shape(p));
     });
     context->save_for_backward({logits});
     context->saved_data["iterations"] = iterations;
@@ -99,8 +97,8 @@ class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkho
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
     for_type_of(dp, [&]<class T>(T) {
-      kernels::guarded_sinkhorn_backward(values<T>(logits), iterations, T(kGuard), values<T>(dp),
-                                         values<T>(dlogits), mixer_shape(dp));
+      kernels::guarded_sinkhorn_backward(values<T>(logits), iterations, T(kSinkhornGuard),
+                                         values<T>(dp), values<T>(dlogits), mixer_shape(dp));
     });
     return {dlogits, Tensor()};
   }
@@ -122,7 +120,8 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
-  if (gradient == SinkhornGradient::implicit && mixer_runs_fused(logits))
+  const auto on_gpu = runs_on_gpu(logits) && kernels::is_device_mixer_size(logits.size(-1));
+  if (gradient == SinkhornGradient::implicit && (on_gpu || mixer_runs_fused(logits)))
     return FusedSinkhorn::apply(logits, iterations);
   const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
   if (gradient == SinkhornGradient::unrolled || implementation() == Implementation::stock)
@@ -135,8 +134,8 @@ Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
   if (mixer_runs_fused(logits)) return FusedGuardedSinkhorn::apply(logits, iterations);
   auto p = logits.exp();
   for (int64_t i = 0; i < iterations; ++i) {
-    p = p / (p.sum(-1, /*keepdim=*/true) + kGuard);
-    p = p / (p.sum(-2, /*keepdim=*/true) + kGuard);
+    p = p / (p.sum(-1, /*keepdim=*/true) + kSinkhornGuard);
+    p = p / (p.sum(-2, /*keepdim=*/true) + kSinkhornGuard);
   }
   return p;
 }

@@ -27,6 +27,7 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
 
 // Plain Sinkhorn-Knopp on exp(logits), with the EΔ paper's guard of 1e-8 against division by zero
 // in every sum; its gradient is that of the iterations.
+inline constexpr double kSinkhornGuard = 1e-8;
 Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations);
 
 }  // namespace geores

@@ -11,8 +11,11 @@ namespace {
 
 using namespace fused;
 
-bool streams_run_fused(const Tensor& x, int64_t n) {
-  return runs_fused(x) && n <= kernels::kMostStreams && x.numel() > 0;
+bool streams_run_fused(const Tensor& x, int64_t n, int64_t d) {
+  if (x.numel() == 0) return false;
+  return runs_fused(x) ? n <= kernels::kMostStreams
+                       : runs_on_gpu(x) && kernels::is_device_stream_count(n) &&
+                             d <= kernels::kDeviceStreamWidth;
 }
 
 // Outputs: M x and LN(M x).
@@ -22,12 +25,12 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
                              const Tensor& weights, const OptionalTensor& biases) {
     const auto m = operators.contiguous(), x = input.contiguous(), weight = weights.contiguous(),
                bias = contiguous(biases);
-    auto g = torch::empty_like(x), h = torch::empty_like(x);
+    auto g = torch::empty_like(x), h = for_product_of(x, x.sizes());
     auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
-    for_type_of(x, [&]<class T>(T) {
-      kernels::mix_norm_forward<T>(values<T>(m), values<T>(x),
+    on(x, h, [&]<class T, class A>(T, A, auto... place) {
+      kernels::mix_norm_forward<T>(place..., values<T>(m), values<T>(x),
                                    {.weight = values<T>(weight), .bias = values<T>(bias)},
-                                   values<T>(g), values<T>(h), statistics_in<T>(statistics),
+                                   values<T>(g), values<A>(h), statistics_in<T>(statistics),
                                    m.size(0) * m.size(1), shape(m, x));
     });
     context->save_for_backward({m, x, weight, statistics});
@@ -42,11 +45,11 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
     const auto dx = torch::empty_like(x), dm = torch::empty_like(m);
     const auto dweight = torch::zeros_like(weight);
     const auto dbias = context->saved_data["bias"].toBool() ? torch::zeros_like(weight) : Tensor();
-    for_type_of(x, [&]<class T>(T) {
-      kernels::mix_norm_backward<T>(values<T>(m), values<T>(x), {.weight = values<T>(weight)},
-                                    statistics_in<T>(statistics), values<T>(dg), values<T>(dh),
-                                    values<T>(dx), values<T>(dm), values<T>(dweight),
-                                    values<T>(dbias), m.size(0) * m.size(1), shape(m, x));
+    on(x, dh.defined() ? dh : x, [&]<class T, class A>(T, A, auto... place) {
+      kernels::mix_norm_backward<T>(
+          place..., values<T>(m), values<T>(x), {.weight = values<T>(weight)},
+          statistics_in<T>(statistics), values<T>(dg), values<A>(dh), values<T>(dx), values<T>(dm),
+          values<T>(dweight), values<T>(dbias), m.size(0) * m.size(1), shape(m, x));
     });
     return {dm, dx, dweight, dbias};
   }
@@ -67,12 +70,12 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
   static tensor_list forward(AutogradContext* context, const Tensor& reads, const Tensor& input,
                              const Tensor& weights, int64_t tiles) {
     const auto read = reads.contiguous(), x = input.contiguous(), weight = weights.contiguous();
-    auto h = torch::empty({x.size(0), x.size(1), tiles * x.size(3)}, x.options());
+    auto h = for_product_of(x, {x.size(0), x.size(1), tiles * x.size(3)});
     auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
-    for_type_of(x, [&]<class T>(T) {
-      kernels::collect_norm_forward<T>(values<T>(read), values<T>(x), {.weight = values<T>(weight)},
-                                       tiles, values<T>(h), statistics_in<T>(statistics),
-                                       stream_shape(x));
+    on(x, h, [&]<class T, class A>(T, A, auto... place) {
+      kernels::collect_norm_forward<T>(place..., values<T>(read), values<T>(x),
+                                       {.weight = values<T>(weight)}, tiles, values<A>(h),
+                                       statistics_in<T>(statistics), stream_shape(x));
     });
     context->save_for_backward({read, x, weight, statistics});
     context->saved_data["tiles"] = tiles;
@@ -85,10 +88,10 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
     const auto dh = gradients[0].contiguous(), skip = contiguous(gradients[1]);
     const auto dx = torch::empty_like(x), dread = torch::empty_like(read);
     const auto dweight = torch::zeros_like(weight);
-    for_type_of(x, [&]<class T>(T) {
+    on(x, dh, [&]<class T, class A>(T, A, auto... place) {
       kernels::collect_norm_backward<T>(
-          values<T>(read), values<T>(x), {.weight = values<T>(weight)},
-          context->saved_data["tiles"].toInt(), statistics_in<T>(statistics), values<T>(dh),
+          place..., values<T>(read), values<T>(x), {.weight = values<T>(weight)},
+          context->saved_data["tiles"].toInt(), statistics_in<T>(statistics), values<A>(dh),
           values<T>(skip), values<T>(dx), values<T>(dread), values<T>(dweight), stream_shape(x));
     });
     return {dread, dx, dweight, Tensor()};
@@ -102,9 +105,9 @@ class FusedMixWrite : public torch::autograd::Function<FusedMixWrite> {
     const auto res = mixers.contiguous(), x = input.contiguous(), write = writes.contiguous(),
                branch = branches.contiguous();
     auto out = torch::empty_like(x);
-    for_type_of(x, [&]<class T>(T) {
-      kernels::mix_write_forward(values<T>(res), values<T>(x), values<T>(write), values<T>(branch),
-                                 kind(branch), values<T>(out), stream_shape(x));
+    on(x, branch, [&]<class T, class A>(T, A, auto... place) {
+      kernels::mix_write_forward(place..., values<T>(res), values<T>(x), values<T>(write),
+                                 values<A>(branch), kind(branch), values<T>(out), stream_shape(x));
     });
     context->save_for_backward({res, x, write, branch});
     return out;
@@ -116,11 +119,11 @@ class FusedMixWrite : public torch::autograd::Function<FusedMixWrite> {
     const auto dout = gradients[0].contiguous();
     tensor_list result;
     for (const auto& tensor : saved) result.push_back(torch::empty_like(tensor));
-    for_type_of(x, [&]<class T>(T) {
-      kernels::mix_write_backward(values<T>(res), values<T>(x), values<T>(write), values<T>(branch),
-                                  kind(branch), values<T>(dout), values<T>(result[0]),
-                                  values<T>(result[1]), values<T>(result[2]), values<T>(result[3]),
-                                  stream_shape(x));
+    on(x, branch, [&]<class T, class A>(T, A, auto... place) {
+      kernels::mix_write_backward(place..., values<T>(res), values<T>(x), values<T>(write),
+                                  values<A>(branch), kind(branch), values<T>(dout),
+                                  values<T>(result[0]), values<T>(result[1]), values<T>(result[2]),
+                                  values<A>(result[3]), stream_shape(x));
     });
     return result;
   }
@@ -137,8 +140,8 @@ class FusedStreamEntropy : public torch::autograd::Function<FusedStreamEntropy> 
     const auto x = streams.contiguous();
     context->save_for_backward({x});
     auto entropy = torch::empty({x.size(0), x.size(1), 1}, x.options());
-    for_type_of(x, [&]<class T>(T) {
-      kernels::stream_entropy_forward(values<T>(x), values<T>(entropy), stream_shape(x));
+    on(x, [&]<class T>(T, auto... place) {
+      kernels::stream_entropy_forward(place..., values<T>(x), values<T>(entropy), stream_shape(x));
     });
     return entropy;
   }
@@ -146,15 +149,39 @@ class FusedStreamEntropy : public torch::autograd::Function<FusedStreamEntropy> 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto x = context->get_saved_variables()[0], dentropy = gradients[0].contiguous();
     auto dx = torch::empty_like(x);
-    for_type_of(x, [&]<class T>(T) {
-      kernels::stream_entropy_backward(values<T>(x), values<T>(dentropy), values<T>(dx),
+    on(x, [&]<class T>(T, auto... place) {
+      kernels::stream_entropy_backward(place..., values<T>(x), values<T>(dentropy), values<T>(dx),
                                        stream_shape(x));
     });
     return {dx};
   }
 };
 
+// x + y for a float32 x and a bfloat16 y.
+class FusedAddBranch : public torch::autograd::Function<FusedAddBranch> {
+ public:
+  static Tensor forward(AutogradContext*, const Tensor& input, const Tensor& branches) {
+    const auto x = input.contiguous(), branch = branches.contiguous();
+    auto out = torch::empty_like(x);
+    on_gpu(x, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
+      kernels::add_branch(stream, values<T>(x), values<A>(branch), values<T>(out), x.numel());
+    });
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext*, tensor_list gradients) {
+    return {gradients[0], gradients[0].to(torch::kBFloat16)};
+  }
+};
+
 }  // namespace
+
+Tensor add_branch(const Tensor& x, const Tensor& y) {
+  if (runs_on_gpu(x) && x.scalar_type() == torch::kFloat32 && y.scalar_type() == torch::kBFloat16 &&
+      x.sizes() == y.sizes())
+    return FusedAddBranch::apply(x, y);
+  return x + y;
+}
 
 Tensor split_streams(const Tensor& x, int64_t n) {
   require(n >= 1 && x.size(-1) % n == 0, "split_streams", "width {} is not divisible by {} streams",
@@ -170,7 +197,7 @@ NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
                          const Tensor& bias) {
   const auto n = m.size(-1);
   const auto fits = m.dim() == 4 && x.dim() == 3 && m.size(0) == x.size(0) && x.size(2) % n == 0;
-  if (fits && streams_run_fused(x, n)) {
+  if (fits && streams_run_fused(x, n, x.size(2) / n)) {
     const auto outputs = FusedMixNorm::apply(m, x, weight, maybe(bias));
     return {.normalized = outputs[1], .skip = outputs[0]};
   }
@@ -184,7 +211,7 @@ Tensor collect_streams(const Tensor& weight, const Tensor& x) {
 
 NormAndSkip collect_and_norm(const Tensor& read, const Tensor& x, const Tensor& weight,
                              int64_t tiles) {
-  if (streams_run_fused(x, x.size(2))) {
+  if (streams_run_fused(x, x.size(2), x.size(3))) {
     const auto outputs = FusedCollectNorm::apply(read, x, weight, tiles);
     return {.normalized = outputs[0], .skip = outputs[1]};
   }
@@ -193,7 +220,7 @@ NormAndSkip collect_and_norm(const Tensor& read, const Tensor& x, const Tensor& 
 }
 
 Tensor mix_and_write(const Tensor& res, const Tensor& x, const Tensor& write, const Tensor& y) {
-  if (streams_run_fused(x, x.size(2))) return FusedMixWrite::apply(res, x, write, y);
+  if (streams_run_fused(x, x.size(2), x.size(3))) return FusedMixWrite::apply(res, x, write, y);
   const auto branch = y.dim() == 3 ? y.unsqueeze(-2) : y;
   return mix_streams(res, x) + write.unsqueeze(-1) * branch;
 }
@@ -203,7 +230,8 @@ Tensor spread_to_streams(const Tensor& weight, const Tensor& y) {
 }
 
 Tensor stream_entropy(const Tensor& streams) {
-  if (streams_run_fused(streams, streams.size(2))) return FusedStreamEntropy::apply(streams);
+  if (streams_run_fused(streams, streams.size(2), streams.size(3)))
+    return FusedStreamEntropy::apply(streams);
   const auto gram = streams.matmul(streams.transpose(-1, -2));
   const auto trace = gram.diagonal(0, -2, -1).sum(-1);
   return (1 - gram.square().sum({-1, -2}) / (trace.square() + 1e-8)).unsqueeze(-1);

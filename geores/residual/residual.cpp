@@ -7,7 +7,7 @@
 namespace geores {
 
 Tensor Sublayer::between(const Tensor& pre, const Tensor& h, const Tensor& post) const {
-  if (between_ && runs_fused(h)) return between_(pre, h, post);
+  if (between_ && (runs_fused(h) || runs_on_gpu(pre))) return between_(pre, h, post);
   return linear_map(map_(linear_map(h, pre)), post);
 }
 

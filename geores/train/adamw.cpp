@@ -48,6 +48,20 @@ Tensor AdamW::step(double learning_rate) {
 Tensor AdamW::step(const Rates& rates) {
   torch::NoGradGuard no_grad;
   auto &values = parameters_.values(), &gradients = parameters_.gradients();
+  if (runs_on_gpu(values))
+    return device_adamw({.values = values,
+                         .gradients = gradients,
+                         .first_moment = first_moment_,
+                         .second_moment = second_moment_,
+                         .learning_rate = rates.learning_rate,
+                         .bias1 = rates.bias1,
+                         .bias2 = rates.bias2,
+                         .decayed = parameters_.decayed(),
+                         .clip = options_.clip,
+                         .weight_decay = options_.weight_decay,
+                         .beta1 = options_.beta1,
+                         .beta2 = options_.beta2,
+                         .epsilon = options_.epsilon});
   const auto norm = gradients.norm();
   if (options_.clip > 0) gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
 

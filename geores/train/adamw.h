@@ -35,8 +35,6 @@ class AdamW {
 
   const AdamWOptions& options() const { return options_; }
 
-  void zero_gradients() { parameters_.gradients().zero_(); }
-
   // What has to be kept to go on exactly as before.
   Tensor& first_moment() { return first_moment_; }
   Tensor& second_moment() { return second_moment_; }

@@ -66,7 +66,7 @@ TEST(AdamW, EqualsLibTorch) {
   const Schedule schedule{.peak = 1e-2, .floor = 1e-3, .warmup = 3, .total = 20};
   for (int64_t step = 0; step < 20; ++step) {
     const auto x = torch::randn({6, 3}, torch::kFloat64);
-    adamw.zero_gradients();
+    flat.begin_gradients();
     loss_of(ours, x).backward();
     const auto norm = adamw.step(schedule.at(step)).item<double>();
 

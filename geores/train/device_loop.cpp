@@ -84,6 +84,7 @@ DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
 
 void DeviceLoop::evaluate_work() {
   torch::NoGradGuard no_grad;
+  const ProductWeights weights(training_.parameters().values());
   const auto rows = evaluation_batches_.index_select(0, evaluation_step_).view(-1);
   const auto x = data_.validation_x.index_select(0, rows),
              y = data_.validation_y.index_select(0, rows);

@@ -26,6 +26,8 @@ class DeviceLoop {
 
   void step();
 
+  int64_t kernels() const { return training_work_.kernels(); }  // of a step, once it is recorded
+
   struct Numbers {
     double loss, gradient_norm;
   };

@@ -1,5 +1,7 @@
 #include "geores/train/flat_parameters.h"
 
+#include <torch/version.h>
+
 #include <algorithm>
 
 #include "geores/base/error.h"
@@ -28,9 +30,39 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const std::vector<Tens
   for (auto& parameter : parameters) {
     const auto end = begin + parameter.numel();
     parameter.set_data(values_.slice(0, begin, end).view(parameter.sizes()));
-    parameter.mutable_grad() = gradients_.slice(0, begin, end).view(parameter.sizes());
+    views_.push_back(gradients_.slice(0, begin, end).view(parameter.sizes()));
+    parameter.mutable_grad() = views_.back();
     begin = end;
   }
+  parameters_ = std::move(parameters);
+}
+
+void FlatParameters::begin_gradients() {
+  if (!gradients_.is_cuda()) {
+    gradients_.zero_();
+    return;
+  }
+  for (const auto& parameter : parameters_) parameter.mutable_grad() = Tensor();
+}
+
+void FlatParameters::finish_gradients() {
+  if (!gradients_.is_cuda()) return;
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> to, from;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (const auto& gradient = parameters_[i].grad(); gradient.defined()) {
+      to.push_back(views_[i]);
+      from.push_back(gradient);
+    } else {
+      views_[i].zero_();
+    }
+    parameters_[i].mutable_grad() = views_[i];
+  }
+#if TORCH_VERSION_MAJOR >= 2
+  at::_foreach_copy_(to, from);
+#else
+  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+#endif
 }
 
 }  // namespace geores

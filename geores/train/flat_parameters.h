@@ -18,11 +18,19 @@ class FlatParameters {
 
   Tensor& values() { return values_; }
   Tensor& gradients() { return gradients_; }
+
+  // Around a backward pass: what it gives is in gradients() when the second returns. On a GPU the
+  // pass fills tensors of its own, which are then copied together: adding to each view would be a
+  // hundred kernels, and clearing them another.
+  void begin_gradients();
+  void finish_gradients();
+
   int64_t size() const { return values_.numel(); }
   int64_t decayed() const { return decayed_; }  // how many leading values belong to rank >= 2
 
  private:
   Tensor values_, gradients_;
+  std::vector<Tensor> parameters_, views_;  // views_[i] is parameters_[i]'s part of gradients_
   int64_t decayed_ = 0;
 };
 

@@ -36,10 +36,29 @@ class RecordedWork {
   // recorded.
   void run();
 
+  // Kernels of the recording; 0 when there is none, or no way to know.
+  int64_t kernels() const;
+
  private:
   struct Graph;
   std::function<void()> work_;
   std::unique_ptr<Graph> graph_;
+};
+
+// Most bytes that tensors on the GPU took up at once since the last reset; 0 without one.
+int64_t peak_device_memory();
+void reset_peak_device_memory();
+
+// While it lives, a profiler that waits for cudaProfilerStart sees what is launched.
+class ProfiledPart {
+ public:
+  explicit ProfiledPart(const torch::Device& device);
+  ~ProfiledPart();
+  ProfiledPart(const ProfiledPart&) = delete;
+  ProfiledPart& operator=(const ProfiledPart&) = delete;
+
+ private:
+  bool on_;
 };
 
 }  // namespace geores

@@ -1,7 +1,11 @@
 // For a LibTorch with CUDA.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <cuda_profiler_api.h>
+
+#include <algorithm>
 
 #include "geores/train/recorded_work.h"
 
@@ -17,9 +21,38 @@ DeviceStream::~DeviceStream() {
   if (guard_) at::cuda::getCurrentCUDAStream().synchronize();
 }
 
+namespace {
+
+// LibTorch 2.8 and later can keep what was recorded beside what is replayed.
+template <class Graph>
+std::unique_ptr<Graph> make_graph() {
+  if constexpr (std::is_constructible_v<Graph, bool>)
+    return std::make_unique<Graph>(/*keep_graph=*/true);
+  else
+    return std::make_unique<Graph>();
+}
+
+template <class Graph>
+int64_t kernels_of(Graph& graph) {
+  if constexpr (requires { graph.raw_cuda_graph(); }) {
+    size_t count = 0;
+    cudaGraphGetNodes(graph.raw_cuda_graph(), nullptr, &count);
+    std::vector<cudaGraphNode_t> nodes(count);
+    cudaGraphGetNodes(graph.raw_cuda_graph(), nodes.data(), &count);
+    return std::count_if(nodes.begin(), nodes.end(), [](cudaGraphNode_t node) {
+      cudaGraphNodeType type;
+      return cudaGraphNodeGetType(node, &type) == cudaSuccess && type == cudaGraphNodeTypeKernel;
+    });
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace
+
 struct RecordedWork::Graph {
   static constexpr int kRunsBefore = 3;
-  at::cuda::CUDAGraph graph;
+  std::unique_ptr<at::cuda::CUDAGraph> graph = make_graph<at::cuda::CUDAGraph>();
   int runs = 0;
 };
 RecordedWork::RecordedWork(const torch::Device& device, std::function<void()> work)
@@ -37,11 +70,34 @@ void RecordedWork::run() {
   if (graph_->runs++ == Graph::kRunsBefore) {
     at::cuda::getCurrentCUDAStream().synchronize();
     // Other threads may allocate meanwhile: only this one is recorded.
-    graph_->graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    graph_->graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     work_();
-    graph_->graph.capture_end();
+    graph_->graph->capture_end();
   }
-  graph_->graph.replay();
+  graph_->graph->replay();
+}
+
+int64_t RecordedWork::kernels() const {
+  return graph_ && graph_->runs > Graph::kRunsBefore ? kernels_of(*graph_->graph) : 0;
+}
+
+int64_t peak_device_memory() {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
+  return stats.allocated_bytes[0].peak;
+}
+void reset_peak_device_memory() {
+  c10::cuda::CUDACachingAllocator::resetPeakStats(c10::cuda::current_device());
+}
+
+ProfiledPart::ProfiledPart(const torch::Device& device) : on_(device.is_cuda()) {
+  if (!on_) return;
+  torch::cuda::synchronize();
+  cudaProfilerStart();
+}
+ProfiledPart::~ProfiledPart() {
+  if (!on_) return;
+  torch::cuda::synchronize();
+  cudaProfilerStop();
 }
 
 }  // namespace geores

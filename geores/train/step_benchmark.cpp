@@ -7,6 +7,9 @@
 #include <cmath>
 #include <map>
 
+#include "geores/ops/precision.h"
+#include "geores/train/device_loop.h"
+
 namespace geores {
 namespace {
 
@@ -119,6 +122,57 @@ ProductTimes StepBenchmark::products(int repeats) {
     times.count += count;
   }
   return times;
+}
+
+DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
+                                  const std::string& precision, Implementation form,
+                                  int64_t replays) {
+  constexpr int64_t group = 20, before = 10, sequences = 512;
+  const torch::Device device(torch::kCUDA);
+  const DeviceStream stream(device);
+  const ImplementationScope scope(form);
+  set_float32_products(precision);
+  torch::manual_seed(1);
+  const auto groups = (replays + group - 1) / group;
+  TrainConfig training;
+  training.batch = batch;
+  training.steps = before + groups * group;
+  training.precision = precision;
+  const auto random = [&] {
+    return torch::randn({sequences, length, config.input_width}).to(device);
+  };
+  const DeviceData data{random(), random(), random(), random()};
+  Transformer model(config);
+  model.to(device);
+  TrainingStep step(model, {});
+  std::vector<std::vector<int64_t>> batches;
+  for (int64_t i = 0; i < training.steps; ++i)
+    batches.push_back(BatchSampler(1, sequences).indices(0, i, batch));
+  DeviceLoop loop(model, step, training, data, batches, 0);
+
+  reset_peak_device_memory();
+  for (int64_t i = 0; i < before; ++i) {
+    if (i == 2) {  // not recorded yet, all libraries awake: what a profiler is to look at
+      const ProfiledPart profiled(device);
+      loop.step();
+    } else {
+      loop.step();
+    }
+  }
+  std::vector<double> seconds;
+  torch::cuda::synchronize();
+  for (int64_t i = 0; i < groups; ++i)
+    seconds.push_back(seconds_of([&] {
+                        for (int64_t k = 0; k < group; ++k) loop.step();
+                        torch::cuda::synchronize();
+                      }) /
+                      static_cast<double>(group));
+  std::sort(seconds.begin(), seconds.end());
+  return {.median = seconds[seconds.size() / 2],
+          .fastest = seconds.front(),
+          .kernels = loop.kernels(),
+          .peak_bytes = peak_device_memory(),
+          .parameters = parameter_count(model)};
 }
 
 double connection_seconds(const std::string& connection, const ResidualConfig& config,

@@ -39,6 +39,17 @@ class StepBenchmark {
   Tensor x_, y_;
 };
 
+// A training step on a GPU as DeviceLoop runs it: recorded, then replayed.
+struct DeviceStepTimes {
+  double median = 0, fastest = 0;  // seconds a step, over groups of replays
+  int64_t kernels = 0;             // of one step
+  int64_t peak_bytes = 0;          // in use at once: parameters, optimiser, data and the step
+  int64_t parameters = 0;
+};
+DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
+                                  const std::string& precision, Implementation form,
+                                  int64_t replays);
+
 // A connection alone around a sublayer that costs nothing, forward and backward: how its own work
 // grows.
 double connection_seconds(const std::string& connection, const ResidualConfig& config,

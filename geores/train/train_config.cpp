@@ -28,8 +28,8 @@ Fields TrainConfig::fields() {
       .add("log_interval", log_interval, "steps between lines of metrics.jsonl", {.min = 1})
       .add("checkpoint_interval", checkpoint_interval, "steps between checkpoints", {.min = 1})
       .choice("device", device, {"cpu", "cuda"}, "where to compute")
-      .choice("precision", precision, {"fp32", "bf16"},
-              "bf16 (cuda only): large products in bfloat16, all else fp32")
+      .choice("precision", precision, {"fp32", "tf32", "bf16"},
+              "of products on a GPU; bf16: in bfloat16, all else float32, evaluation in tf32")
       .add("checkpoint_blocks", checkpoint_blocks,
            "keep only block inputs and recompute the rest in the backward pass");
 }

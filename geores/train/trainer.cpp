@@ -89,6 +89,7 @@ class Run {
                   .warmup = config.warmup,
                   .total = config.steps} {
     model_->set_recompute(config.checkpoint_blocks);
+    if (device_.is_cuda()) set_float32_products(config.precision);
   }
 
   TrainResult execute() {
@@ -152,7 +153,7 @@ class Run {
         config_.batch);
   }
 
-  // Mean loss over random batches, in float32 whatever the training precision.
+  // Mean loss over random batches, never in bfloat16.
   double evaluate(int64_t step, int64_t batches) {
     if (loop_) {
       std::vector<std::vector<int64_t>> rows;

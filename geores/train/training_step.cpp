@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/loss.h"
+#include "geores/ops/precision.h"
 
 namespace geores {
 namespace {
@@ -29,7 +30,8 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   require(parts >= 1 && x.size(0) % parts == 0, "train",
           "a batch of {} cannot be split into {} equal parts", x.size(0), parts);
   const SerialProducts serial;
-  optimizer_.zero_gradients();
+  const ProductWeights weights(parameters_.values());
+  parameters_.begin_gradients();
   for (const auto& parameter : manifold_parameters(model_)) parameter.mutable_grad() = Tensor();
 
   Tensor total;
@@ -42,6 +44,7 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
     const auto share = parts == 1 ? loss.detach() : loss.detach() / parts;
     total = total.defined() ? total + share : share;
   }
+  parameters_.finish_gradients();
   return total;
 }
 

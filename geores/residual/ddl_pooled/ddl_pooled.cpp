@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/cayley.h"
 #include "geores/ops/hybrid.h"
+#include "geores/ops/streams.h"
 
 namespace geores {
 
@@ -28,16 +29,23 @@ DdlPooled::DdlPooled(const ResidualConfig& config, const DdlPooledOptions& optio
   beta_ = register_module("beta", std::make_shared<Perceptron>(width, hidden, 1));
 }
 
-Tensor DdlPooled::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+SequenceErase DdlPooled::erasure(const Tensor& x, Trace& trace) {
+  if (pool_ == Pool::sequence && generators_run_fused(x, 4, {k_.get(), beta_.get()}))
+    return sequence_erase(x, {k_.get(), beta_.get()});
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
-  const auto k = normalize(k_->forward(summary));
-  const auto beta = 2 * torch::sigmoid(beta_->forward(summary));
+  return {.k = normalize(k_->forward(summary)),
+          .beta = 2 * torch::sigmoid(beta_->forward(summary)),
+          .skip = x};
+}
+
+Tensor DdlPooled::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  const auto [k, beta, state] = erasure(x, trace);
   trace.probe("beta", [&] { return beta; });
   trace.probe("operator", [&] {
     return identity_like(k, k.size(-1)) - beta.unsqueeze(-1) * k.unsqueeze(-1) * k.unsqueeze(-2);
   });
-  const auto g = x - beta * k * (x * k).sum(-1, /*keepdim=*/true);
-  return g + f(norm_->forward(g));
+  const auto [normalized, g] = erase_and_norm(k, beta, state, norm_->weight());
+  return add_branch(g, f(normalized));
 }
 
 Connection ddl_pooled_connection() {

@@ -7,6 +7,7 @@
 // βkkᵀ (B, T', D, D) on the width; beta (B, T', 1).
 #pragma once
 
+#include "geores/ops/generators.h"
 #include "geores/ops/layers.h"
 #include "geores/ops/pool.h"
 #include "geores/residual/registry.h"
@@ -27,6 +28,8 @@ class DdlPooled final : public Residual {
   const Traits& traits() const override { return traits_; }
 
  private:
+  SequenceErase erasure(const Tensor& x, Trace& trace);
+
   Pool pool_;
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;

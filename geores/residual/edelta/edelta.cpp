@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/cayley.h"
+#include "geores/ops/generators.h"
 #include "geores/ops/hybrid.h"
 #include "geores/ops/streams.h"
 
@@ -58,12 +59,16 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
   if (!reflects()) traits_.initial_map = InitialMap::near_identity;
 }
 
-HybridGenerators Edelta::generators(const Tensor& summary) {
-  HybridGenerators p;
+std::vector<Perceptron*> Edelta::perceptrons() const {
   std::vector<Perceptron*> nets;
   for (const auto& net : {u_, v_, beta_, k_})
     if (net) nets.push_back(net.get());
-  const auto outputs = Perceptron::forward_all(nets, summary);
+  return nets;
+}
+
+HybridGenerators Edelta::generators(const Tensor& summary) {
+  HybridGenerators p;
+  const auto outputs = Perceptron::forward_all(perceptrons(), summary);
   if (rotates()) {
     p.u = outputs[0];
     p.v = outputs[1];
@@ -100,18 +105,31 @@ void Edelta::probe(const HybridGenerators& p, Trace& trace) const {
 }
 
 Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  const auto [g_operator, state] = operator_and_skip(x, trace);
+  trace.probe("operator", [&op = g_operator] { return op; });
+  const auto [normalized, g] = mix_and_norm(g_operator, state, norm_->weight());
+  return add_branch(g, f.between(pre_->weight, normalized, post_->weight));
+}
+
+std::pair<Tensor, Tensor> Edelta::operator_and_skip(const Tensor& x, Trace& trace) {
+  if (const auto nets = perceptrons(); pool_ == Pool::sequence && gated() && !trace.probing() &&
+                                       generators_run_fused(x, traits_.streams, nets)) {
+    const auto hybrid = sequence_hybrid(x, traits_.streams, nets,
+                                        {.weight = gate_->weight,
+                                         .bias = gate_->bias,
+                                         .entropy = options_.gate == "entropy",
+                                         .penalty_weight = options_.gate_weight});
+    if (hybrid.penalty.defined()) trace.add_loss(hybrid.penalty);
+    return {hybrid.g, hybrid.skip};
+  }
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
   auto p = generators(summary);
   if (gated()) {
     p.gamma = gate(summary, split_streams(x, traits_.streams), trace);
     if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(p.gamma));
   }
-  const auto g_operator = operator_from(p);
   probe(p, trace);
-  trace.probe("operator", [&] { return g_operator; });
-
-  const auto [normalized, g] = mix_and_norm(g_operator, x, norm_->weight());
-  return g + f.between(pre_->weight, normalized, post_->weight);
+  return {operator_from(p), x};
 }
 
 Connection edelta_connection() {

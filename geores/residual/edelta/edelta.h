@@ -47,7 +47,10 @@ class Edelta final : public Residual {
   bool reflects() const { return options_.operator_name != "cayley"; }
   bool gated() const { return rotates() && reflects(); }
 
+  // The operator (B, T', n, n), and x for the path around.
+  std::pair<Tensor, Tensor> operator_and_skip(const Tensor& x, Trace& trace);
   // u, v, β and k, as far as the operator needs them.
+  std::vector<Perceptron*> perceptrons() const;
   HybridGenerators generators(const Tensor& summary);
   Tensor operator_from(const HybridGenerators& p) const;
   void probe(const HybridGenerators& p, Trace& trace) const;

@@ -1,6 +1,6 @@
 #include "geores/residual/mhc_split/mhc_split.h"
 
-#include "geores/ops/sinkhorn.h"
+#include "geores/ops/routes.h"
 #include "geores/ops/streams.h"
 
 namespace geores {
@@ -31,18 +31,17 @@ MhcSplit::MhcSplit(const ResidualConfig& config, const MhcSplitOptions& options)
 
 Tensor MhcSplit::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto n = traits_.streams;
-  const auto [projected, state] = ScaledProjection::forward_all(
+  const auto [projected, state] = ScaledProjection::forward_joined(
       {pre_.get(), post_.get(), res_.get()}, x, {.layer = false, .weight = rms_weight_});
-  const auto pre = torch::sigmoid(projected[0]);
-  const auto post = 2 * torch::sigmoid(projected[1]);
-  const auto res = guarded_sinkhorn(projected[2], iterations_);
-  trace.probe("operator", [&] { return res; });
-  trace.probe("pre", [&] { return pre; });
-  trace.probe("post", [&] { return post; });
+  const auto routes = guarded_routes(projected, n, iterations_);
+  trace.probe("operator", [&] { return routes.res; });
+  trace.probe("pre", [&] { return routes.read; });
+  trace.probe("post", [&] { return routes.write; });
 
   const auto [normalized, streams] =
-      collect_and_norm(pre, split_streams(state, n), norm_->weight(), /*tiles=*/n);
-  return join_streams(mix_and_write(res, streams, post, split_streams(f(normalized), n)));
+      collect_and_norm(routes.read, split_streams(state, n), norm_->weight(), /*tiles=*/n);
+  return join_streams(
+      mix_and_write(routes.res, streams, routes.write, split_streams(f(normalized), n)));
 }
 
 Connection mhc_split_connection() {

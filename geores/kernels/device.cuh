@@ -1,0 +1,173 @@
+// What the GPU kernels share: how a group of lanes holds a row in registers, sums over a group and
+// over a block, and conversion of activations.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "geores/kernels/device.h"
+
+namespace geores::kernels::device {
+
+inline constexpr int kThreads = 256;
+inline constexpr int kBlocksForSums = 264;  // two for each multiprocessor of an H100 or H200
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+// A launch that was refused would otherwise show up anywhere later, or never.
+inline void check_launch(const char* what) {
+  const auto error = cudaGetLastError();
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+__device__ inline float number(float x) { return x; }
+__device__ inline double number(double x) { return x; }
+__device__ inline float number(BFloat16 x) {
+  return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
+}
+
+template <class A>
+struct As {
+  static __device__ A from(A x) { return x; }
+};
+template <>
+struct As<BFloat16> {
+  static __device__ BFloat16 from(float x) {
+    return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+  }
+};
+
+// V consecutive values, in one access where that is 8 or 16 bytes; `from` is then aligned to it.
+template <int V, class A, class T>
+__device__ inline void load_values(const A* from, T* to) {
+  if constexpr (V == 4 && sizeof(A) == 4) {
+    const auto four = *reinterpret_cast<const float4*>(from);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else if constexpr (V == 4 && sizeof(A) == 2) {
+    const auto four = *reinterpret_cast<const ushort4*>(from);
+    to[0] = number(BFloat16{four.x}), to[1] = number(BFloat16{four.y});
+    to[2] = number(BFloat16{four.z}), to[3] = number(BFloat16{four.w});
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; ++i) to[i] = number(from[i]);
+  }
+}
+
+template <int V, class A, class T>
+__device__ inline void store_values(A* to, const T* from) {
+  if constexpr (V == 4 && sizeof(A) == 4) {
+    *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
+  } else if constexpr (V == 4 && sizeof(A) == 2) {
+    *reinterpret_cast<ushort4*>(to) =
+        make_ushort4(As<A>::from(from[0]).bits, As<A>::from(from[1]).bits,
+                     As<A>::from(from[2]).bits, As<A>::from(from[3]).bits);
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; ++i) to[i] = As<A>::from(from[i]);
+  }
+}
+
+// Which columns of a row a lane of a group holds: Vector consecutive ones, Rounds times. A row may
+// be shorter than the group can hold; with Vector = 4 its width is a multiple of 4.
+template <int Vector, int Group, int Rounds>
+struct Columns {
+  static constexpr int kVector = Vector, kGroup = Group, kHeld = Vector * Rounds;
+
+  // f(place in the lane's array, column), for each run of Vector columns.
+  template <class F>
+  static __device__ void for_each_run(int lane, int width, F&& f) {
+#pragma unroll
+    for (int round = 0; round < Rounds; ++round) {
+      const int column = (round * Group + lane) * Vector;
+      if (column < width) f(round * Vector, column);
+    }
+  }
+
+  // Zeros beyond the row.
+  template <class A, class T>
+  static __device__ void load(const A* row, int lane, int width, T (&to)[kHeld]) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) to[i] = T(0);
+    for_each_run(lane, width,
+                 [&](int place, int column) { load_values<Vector>(row + column, to + place); });
+  }
+
+  // One by one: parameters lie anywhere in a flat buffer.
+  template <class T>
+  static __device__ void load_parameters(const T* row, int lane, int width, T otherwise,
+                                         T (&to)[kHeld]) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) to[i] = T(0);
+    for_each_run(lane, width, [&](int place, int column) {
+#pragma unroll
+      for (int i = 0; i < Vector; ++i) to[place + i] = row ? row[column + i] : otherwise;
+    });
+  }
+
+  template <class A, class T>
+  static __device__ void store(const T (&from)[kHeld], A* row, int lane, int width) {
+    for_each_run(lane, width,
+                 [&](int place, int column) { store_values<Vector>(row + column, from + place); });
+  }
+};
+
+template <int Group, class T>
+__device__ inline T group_sum(T x) {
+#pragma unroll
+  for (int distance = Group / 2; distance > 0; distance /= 2)
+    x += __shfl_xor_sync(kAllLanes, x, distance, Group);
+  return x;
+}
+
+// f(token, whether there is one) for the tokens of this thread's group; all lanes of a warp make
+// the same number of calls, because sums over a group need all of them.
+template <int Group, class F>
+__device__ inline void for_each_token(int64_t tokens, F&& f) {
+  const int64_t groups = static_cast<int64_t>(gridDim.x) * (blockDim.x / Group);
+  const int64_t group = static_cast<int64_t>(blockIdx.x) * (blockDim.x / Group) +
+                        threadIdx.x / Group;
+  const int64_t rounds = (tokens + groups - 1) / groups;
+  for (int64_t round = 0; round < rounds; ++round) {
+    const auto token = round * groups + group;
+    f(std::min(token, tokens - 1), token < tokens);
+  }
+}
+
+// Blocks for a kernel that walks through tokens, `most` at most.
+inline int blocks_for(int64_t tokens, int group, int most = 1 << 16) {
+  const int64_t per_block = kThreads / group;
+  return static_cast<int>(std::min<int64_t>((tokens + per_block - 1) / per_block, most));
+}
+
+// Adds each group's columns to `total` (width values): in shared memory first, so that memory
+// sees one addition for each block. `shared` has width values; all threads call.
+template <class L, class T>
+__device__ inline void add_columns(const T (&held)[L::kHeld], T* shared, T* total, int width) {
+  for (int i = threadIdx.x; i < width; i += blockDim.x) shared[i] = T(0);
+  __syncthreads();
+  L::for_each_run(threadIdx.x % L::kGroup, width, [&](int place, int column) {
+#pragma unroll
+    for (int i = 0; i < L::kVector; ++i) atomicAdd(shared + column + i, held[place + i]);
+  });
+  __syncthreads();
+  for (int i = threadIdx.x; i < width; i += blockDim.x) atomicAdd(total + i, shared[i]);
+  __syncthreads();
+}
+
+// f(columns) with the narrowest way to hold a row of `width`.
+template <class T, class F>
+void with_row(int64_t width, F&& f) {
+  if (sizeof(T) == 4 && width % 4 == 0 && width <= 128)
+    f(Columns<4, 32, 1>());
+  else if (sizeof(T) == 4 && width % 4 == 0)
+    f(Columns<4, 32, kDeviceRow / 128>());
+  else
+    f(Columns<1, 32, kDeviceRow / 32>());
+}
+
+}  // namespace geores::kernels::device

@@ -1,0 +1,77 @@
+// GELU alone: on a GPU the products are the BLAS library's.
+#include "geores/kernels/device.cuh"
+#include "geores/kernels/gelu.cuh"
+#include "geores/kernels/linear.h"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+template <int V, class A>
+__global__ void forward(const A* x, A* y, int64_t size) {
+  using T = decltype(number(A()));
+  const auto at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
+  if (at >= size) return;
+  T v[V];
+  load_values<V>(x + at, v);
+#pragma unroll
+  for (int i = 0; i < V; ++i) v[i] = gelu(v[i]);
+  store_values<V>(y + at, v);
+}
+
+template <int V, class A>
+__global__ void backward(const A* x, const A* dy, A* dx, int64_t size) {
+  using T = decltype(number(A()));
+  const auto at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
+  if (at >= size) return;
+  T v[V], g[V];
+  load_values<V>(x + at, v);
+  load_values<V>(dy + at, g);
+#pragma unroll
+  for (int i = 0; i < V; ++i) v[i] = g[i] * gelu_slope(v[i]);
+  store_values<V>(dx + at, v);
+}
+
+template <class F>
+void with_vector(int64_t size, F&& f) {
+  if (size % 4 == 0)
+    f(std::integral_constant<int, 4>());
+  else
+    f(std::integral_constant<int, 1>());
+}
+
+unsigned blocks(int64_t size, int per_thread) {
+  const int64_t per_block = static_cast<int64_t>(kThreads) * per_thread;
+  return static_cast<unsigned>((size + per_block - 1) / per_block);
+}
+
+}  // namespace
+
+template <class A>
+void gelu_forward(Stream stream, const A* x, A* y, int64_t size) {
+  if (size == 0) return;
+  with_vector(size, [&](auto v) {
+    forward<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, y, size);
+  });
+  check_launch("gelu_forward");
+}
+
+template <class A>
+void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size) {
+  if (size == 0) return;
+  with_vector(size, [&](auto v) {
+    backward<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, dy, dx, size);
+  });
+  check_launch("gelu_backward");
+}
+
+#define GEORES_INSTANTIATE(A)                                \
+  template void gelu_forward(Stream, const A*, A*, int64_t); \
+  template void gelu_backward(Stream, const A*, const A*, A*, int64_t);
+GEORES_INSTANTIATE(float)
+GEORES_INSTANTIATE(double)
+GEORES_INSTANTIATE(BFloat16)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

@@ -1,0 +1,252 @@
+#include "geores/kernels/mixers.h"
+
+#include "geores/kernels/device.cuh"
+#include "geores/kernels/mixer_lines.h"
+#include "geores/manifold/cayley_iterative.h"
+#include "geores/manifold/sinkhorn.h"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+using manifold::Matrix;
+
+constexpr int kTokensPerBlock = 64;  // small: 16 000 tokens are to reach all multiprocessors
+
+__device__ inline int64_t token_of_thread() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+template <int R, int C, class T>
+__device__ inline Matrix<T, R, C> matrix_at(const T* values) {
+  Matrix<T, R, C> m;
+#pragma unroll
+  for (int i = 0; i < R * C; ++i) m.at[i / C][i % C] = values[i];
+  return m;
+}
+
+template <int R, int C, class T>
+__device__ inline void put(const Matrix<T, R, C>& m, T* values) {
+#pragma unroll
+  for (int i = 0; i < R * C; ++i) values[i] = m.at[i / C][i % C];
+}
+
+template <class T>
+constexpr T kBound = T(10);
+
+template <int N, class T>
+__global__ void sinkhorn(const T* logits, int iterations, T* p, int64_t tokens) {
+  const auto t = token_of_thread();
+  if (t >= tokens) return;
+  const manifold::SinkhornOptions<T> options{.iterations = iterations, .clamp = kBound<T>};
+  put(manifold::sinkhorn_scaling(matrix_at<N, N>(logits + t * N * N), options), p + t * N * N);
+}
+
+template <int N, class T>
+__global__ void sinkhorn_back(const T* logits, const T* p, const T* dp, T* dlogits,
+                              int64_t tokens) {
+  const auto t = token_of_thread();
+  if (t >= tokens) return;
+  const auto at = t * N * N;
+  put(manifold::sinkhorn_backward_implicit(matrix_at<N, N>(logits + at), matrix_at<N, N>(p + at),
+                                           matrix_at<N, N>(dp + at), {.clamp = kBound<T>}),
+      dlogits + at);
+}
+
+template <int N, class T>
+__global__ void cayley_routes(const T* raw, CayleyRoutes<T> routes, T* res, T* read, T* write,
+                              int64_t tokens) {
+  const auto t = token_of_thread();
+  if (t >= tokens) return;
+  const T* token = raw + t * 3 * N * N;
+  const auto pre = softmax<true>(matrix_at<N, N>(token), routes.temperature);
+  const auto post = softmax<false>(matrix_at<N, N>(token + N * N), routes.temperature);
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    read[t * N + j] = sum_over<false>(pre, j) / T(N);
+    write[t * N + j] = sum_over<true>(post, j);
+  }
+  put(manifold::iterative_cayley(matrix_at<N, N>(token + 2 * N * N), routes.alpha, routes.steps),
+      res + t * N * N);
+}
+
+template <int N, class T>
+__global__ void cayley_routes_back(const T* raw, CayleyRoutes<T> routes, const T* dres,
+                                   const T* dread, const T* dwrite, T* draw, int64_t tokens) {
+  const auto t = token_of_thread();
+  if (t >= tokens) return;
+  const T* token = raw + t * 3 * N * N;
+  T* dtoken = draw + t * 3 * N * N;
+  Matrix<T, N> dpre, dpost;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      dpre(i, j) = dread[t * N + j] / T(N);
+      dpost(i, j) = dwrite[t * N + i];
+    }
+  const auto pre = softmax<true>(matrix_at<N, N>(token), routes.temperature);
+  put(softmax_backward<true>(pre, dpre, routes.temperature), dtoken);
+  const auto post = softmax<false>(matrix_at<N, N>(token + N * N), routes.temperature);
+  put(softmax_backward<false>(post, dpost, routes.temperature), dtoken + N * N);
+  put(manifold::iterative_cayley_backward(matrix_at<N, N>(token + 2 * N * N), routes.alpha,
+                                          routes.steps, matrix_at<N, N>(dres + t * N * N)),
+      dtoken + 2 * N * N);
+}
+
+template <class T>
+__device__ inline T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+
+template <int N, class T>
+__global__ void guarded_routes(const T* raw, int iterations, T guard, T* res, T* read, T* write,
+                               int64_t tokens) {
+  const auto t = token_of_thread();
+  if (t >= tokens) return;
+  const T* token = raw + t * (2 * N + N * N);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    read[t * N + i] = sigmoid(token[i]);
+    write[t * N + i] = T(2) * sigmoid(token[N + i]);
+  }
+  auto p = exponentials(matrix_at<N, N>(token + 2 * N));
+  manifold::Vector<T, N> divisors;
+  for (int i = 0; i < iterations; ++i) {
+    normalize_lines<true>(p, guard, divisors);
+    normalize_lines<false>(p, guard, divisors);
+  }
+  put(p, res + t * N * N);
+}
+
+// p ← what it was before a division.
+template <bool Rows, int N, class T>
+__device__ inline void undo_division(Matrix<T, N>& p, const manifold::Vector<T, N>& divisors) {
+#pragma unroll
+  for (int line = 0; line < N; ++line)
+#pragma unroll
+    for (int k = 0; k < N; ++k) (Rows ? p(line, k) : p(k, line)) *= divisors[line];
+}
+
+// Only the divisors are kept: p is multiplied back.
+template <int N, class T>
+__global__ void guarded_routes_back(const T* raw, int iterations, T guard, const T* dres,
+                                    const T* dread, const T* dwrite, T* draw, int64_t tokens) {
+  const auto t = token_of_thread();
+  if (t >= tokens) return;
+  const T* token = raw + t * (2 * N + N * N);
+  T* dtoken = draw + t * (2 * N + N * N);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const T open = sigmoid(token[i]), half = sigmoid(token[N + i]);
+    dtoken[i] = dread[t * N + i] * open * (T(1) - open);
+    dtoken[N + i] = dwrite[t * N + i] * T(2) * half * (T(1) - half);
+  }
+  manifold::Vector<T, N> rows[kMostGuardedIterations], columns[kMostGuardedIterations];
+  const auto start = exponentials(matrix_at<N, N>(token + 2 * N));
+  auto p = start;
+  for (int i = 0; i < iterations; ++i) {
+    normalize_lines<true>(p, guard, rows[i]);
+    normalize_lines<false>(p, guard, columns[i]);
+  }
+  auto d = matrix_at<N, N>(dres + t * N * N);
+  for (int i = iterations - 1; i >= 0; --i) {
+    normalize_lines_backward<false>(p, columns[i], d);
+    undo_division<false>(p, columns[i]);
+    normalize_lines_backward<true>(p, rows[i], d);
+    undo_division<true>(p, rows[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < N * N; ++i) d.at[i / N][i % N] *= start.at[i / N][i % N];
+  put(d, dtoken + 2 * N);
+}
+
+// f(size, blocks).
+template <class F>
+void with_mixers(const MixerShape& s, F&& f) {
+  const auto blocks = static_cast<unsigned>((s.tokens + kTokensPerBlock - 1) / kTokensPerBlock);
+  if (blocks == 0) return;
+  if (s.n == 2)
+    f(std::integral_constant<int, 2>(), blocks);
+  else if (s.n == 3)
+    f(std::integral_constant<int, 3>(), blocks);
+  else
+    f(std::integral_constant<int, 4>(), blocks);
+}
+
+}  // namespace
+
+template <class T>
+void sinkhorn_forward(Stream stream, const T* logits, int iterations, T* p, const MixerShape& s) {
+  with_mixers(s, [&](auto n, unsigned blocks) {
+    sinkhorn<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(logits, iterations, p, s.tokens);
+  });
+  check_launch("sinkhorn_forward");
+}
+
+template <class T>
+void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, T* dlogits,
+                       const MixerShape& s) {
+  with_mixers(s, [&](auto n, unsigned blocks) {
+    sinkhorn_back<n.value>
+        <<<blocks, kTokensPerBlock, 0, stream>>>(logits, p, dp, dlogits, s.tokens);
+  });
+  check_launch("sinkhorn_backward");
+}
+
+template <class T>
+void cayley_routes_forward(Stream stream, const T* raw, const CayleyRoutes<T>& routes, T* res,
+                           T* read, T* write, const MixerShape& s) {
+  with_mixers(s, [&](auto n, unsigned blocks) {
+    cayley_routes<n.value>
+        <<<blocks, kTokensPerBlock, 0, stream>>>(raw, routes, res, read, write, s.tokens);
+  });
+  check_launch("cayley_routes_forward");
+}
+
+template <class T>
+void cayley_routes_backward(Stream stream, const T* raw, const CayleyRoutes<T>& routes,
+                            const T* dres, const T* dread, const T* dwrite, T* draw,
+                            const MixerShape& s) {
+  with_mixers(s, [&](auto n, unsigned blocks) {
+    cayley_routes_back<n.value>
+        <<<blocks, kTokensPerBlock, 0, stream>>>(raw, routes, dres, dread, dwrite, draw, s.tokens);
+  });
+  check_launch("cayley_routes_backward");
+}
+
+template <class T>
+void guarded_routes_forward(Stream stream, const T* raw, int iterations, T guard, T* res, T* read,
+                            T* write, const MixerShape& s) {
+  with_mixers(s, [&](auto n, unsigned blocks) {
+    guarded_routes<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(raw, iterations, guard, res,
+                                                                    read, write, s.tokens);
+  });
+  check_launch("guarded_routes_forward");
+}
+
+template <class T>
+void guarded_routes_backward(Stream stream, const T* raw, int iterations, T guard, const T* dres,
+                             const T* dread, const T* dwrite, T* draw, const MixerShape& s) {
+  with_mixers(s, [&](auto n, unsigned blocks) {
+    guarded_routes_back<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(
+        raw, iterations, guard, dres, dread, dwrite, draw, s.tokens);
+  });
+  check_launch("guarded_routes_backward");
+}
+
+#define GEORES_INSTANTIATE(T)                                                                    \
+  template void sinkhorn_forward(Stream, const T*, int, T*, const MixerShape&);                  \
+  template void sinkhorn_backward(Stream, const T*, const T*, const T*, T*, const MixerShape&);  \
+  template void cayley_routes_forward(Stream, const T*, const CayleyRoutes<T>&, T*, T*, T*,      \
+                                      const MixerShape&);                                        \
+  template void cayley_routes_backward(Stream, const T*, const CayleyRoutes<T>&, const T*,       \
+                                       const T*, const T*, T*, const MixerShape&);               \
+  template void guarded_routes_forward(Stream, const T*, int, T, T*, T*, T*, const MixerShape&); \
+  template void guarded_routes_backward(Stream, const T*, int, T, const T*, const T*, const T*,  \
+                                        T*, const MixerShape&);
+GEORES_INSTANTIATE(float)
+GEORES_INSTANTIATE(double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

@@ -1,0 +1,118 @@
+#include "geores/kernels/device.cuh"
+#include "geores/kernels/norm.h"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+template <class L, class T, class A>
+__global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statistics, int64_t rows,
+                        int width) {
+  const int lane = threadIdx.x % L::kGroup;
+  T weight[L::kHeld], bias[L::kHeld];
+  L::load_parameters(norm.weight, lane, width, T(1), weight);
+  L::load_parameters(norm.bias, lane, width, T(0), bias);
+  for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
+    T v[L::kHeld];
+    L::load(x + row * width, lane, width, v);
+    T mean = 0;
+    if (norm.kind == NormKind::layer) {
+#pragma unroll
+      for (int i = 0; i < L::kHeld; ++i) mean += v[i];
+      mean = group_sum<L::kGroup>(mean) / T(width);
+    }
+    T squares = 0;
+    L::for_each_run(lane, width, [&](int place, int) {
+#pragma unroll
+      for (int i = 0; i < L::kVector; ++i) {
+        v[place + i] -= mean;
+        squares += v[place + i] * v[place + i];
+      }
+    });
+    const T inverse = T(1) / sqrt(group_sum<L::kGroup>(squares) / T(width) + norm.eps);
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i) v[i] = v[i] * inverse * weight[i] + bias[i];
+    if (!there) return;
+    L::store(v, y + row * width, lane, width);
+    if (statistics && lane == 0) statistics[row] = {mean, inverse};
+  });
+}
+
+template <class L, class T, class A>
+__global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T> norm, const A* dy,
+                         const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int width) {
+  extern __shared__ unsigned char memory[];
+  const int lane = threadIdx.x % L::kGroup;
+  T weight[L::kHeld], dweight_here[L::kHeld] = {}, dbias_here[L::kHeld] = {};
+  L::load_parameters(norm.weight, lane, width, T(1), weight);
+  for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
+    const auto s = statistics[row];
+    T z[L::kHeld], g[L::kHeld];
+    L::load(x + row * width, lane, width, z);
+    L::load(dy + row * width, lane, width, g);
+    T sum_g = 0, sum_gz = 0;
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i) {  // g is 0 beyond the row
+      z[i] = (z[i] - s.mean) * s.inverse;
+      if (there) {
+        dweight_here[i] += g[i] * z[i];
+        dbias_here[i] += g[i];
+      }
+      g[i] *= weight[i];
+      sum_g += g[i];
+      sum_gz += g[i] * z[i];
+    }
+    sum_g = norm.kind == NormKind::layer ? group_sum<L::kGroup>(sum_g) / T(width) : T(0);
+    sum_gz = group_sum<L::kGroup>(sum_gz) / T(width);
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i) g[i] = s.inverse * (g[i] - sum_g - z[i] * sum_gz);
+    if (!there) return;
+    if (skip) {
+      L::load(skip + row * width, lane, width, z);
+#pragma unroll
+      for (int i = 0; i < L::kHeld; ++i) g[i] += z[i];
+    }
+    L::store(g, dx + row * width, lane, width);
+  });
+  if (dweight) add_columns<L>(dweight_here, reinterpret_cast<T*>(memory), dweight, width);
+  if (dbias) add_columns<L>(dbias_here, reinterpret_cast<T*>(memory), dbias, width);
+}
+
+}  // namespace
+
+template <class T, class A>
+void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
+                  RowStatistics<T>* statistics, int64_t rows, int64_t width) {
+  if (rows == 0) return;
+  with_row<T>(width, [&]<class L>(L) {
+    forward<L><<<blocks_for(rows, L::kGroup), kThreads, 0, stream>>>(x, norm, y, statistics, rows,
+                                                                     static_cast<int>(width));
+  });
+  check_launch("norm_forward");
+}
+
+template <class T, class A>
+void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics,
+                   const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
+                   int64_t rows, int64_t width) {
+  if (rows == 0) return;
+  with_row<T>(width, [&]<class L>(L) {
+    const auto blocks = blocks_for(rows, L::kGroup, 2 * kBlocksForSums);
+    backward<L><<<blocks, kThreads, width * sizeof(T), stream>>>(
+        x, statistics, norm, dy, skip, dx, dweight, dbias, rows, static_cast<int>(width));
+  });
+  check_launch("norm_backward");
+}
+
+#define GEORES_INSTANTIATE(T, A)                                                                   \
+  template void norm_forward(Stream, const T*, const Norm<T>&, A*, RowStatistics<T>*, int64_t,     \
+                             int64_t);                                                             \
+  template void norm_backward(Stream, const T*, const RowStatistics<T>*, const Norm<T>&, const A*, \
+                              const T*, T*, T*, T*, int64_t, int64_t);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

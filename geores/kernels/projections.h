@@ -1,0 +1,39 @@
+// Several scaled projections of the same input as one, on a GPU: their weights, each row times its
+// scale, one below the other.
+#pragma once
+
+#include "geores/kernels/device.h"
+
+namespace geores::kernels {
+
+inline constexpr int kMostProjections = 8;
+
+template <class T>
+struct ProjectionArrays {
+  T *weight, *bias, *scale;  // (rows, in), (rows), (scales) or null for 1
+  int rows, scales;          // consecutive rows share a scale: rows is a multiple of scales
+};
+
+template <class T>
+struct Projections {
+  ProjectionArrays<T> each[kMostProjections];
+  int count, in;
+
+  constexpr int rows() const {
+    int sum = 0;
+    for (int i = 0; i < count; ++i) sum += each[i].rows;
+    return sum;
+  }
+};
+
+// packed (rows, in), bias (rows).
+template <class T, class A>
+void pack_projections(Stream stream, const Projections<const T>& projections, A* packed, T* bias);
+
+// From dpacked to the gradients of weights and scales, which are overwritten; the biases' are left
+// alone.
+template <class T>
+void unpack_projection_gradients(Stream stream, const Projections<const T>& projections,
+                                 const T* dpacked, const Projections<T>& gradients);
+
+}  // namespace geores::kernels

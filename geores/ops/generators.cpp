@@ -1,0 +1,307 @@
+#include "geores/ops/generators.h"
+
+#include "geores/kernels/erase.h"
+#include "geores/kernels/generators.h"
+#include "geores/kernels/summary.h"
+#include "geores/ops/fused.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+constexpr size_t kTensorsPerNet = 4;
+
+// The parameters as kernels take them: four tensors for each net, then the gate's two if it has
+// one.
+template <class T>
+kernels::Generators<T> generators_in(at::TensorList parameters) {
+  using Value = std::remove_const_t<T>;
+  kernels::Generators<T> g{};
+  const auto nets = parameters.size() / kTensorsPerNet;
+  for (size_t i = 0; i < nets; ++i) {
+    const auto at = [&](size_t k) { return values<Value>(parameters[kTensorsPerNet * i + k]); };
+    g.nets[i] = {at(0), at(1), at(2), at(3)};
+  }
+  if (parameters.size() % kTensorsPerNet == 2) {
+    g.gate = values<Value>(parameters[parameters.size() - 2]);
+    g.gate_bias = values<Value>(parameters[parameters.size() - 1]);
+  }
+  return g;
+}
+
+kernels::GeneratorShape generator_shape(const Tensor& x, at::TensorList parameters) {
+  kernels::GeneratorShape shape{.sequences = static_cast<int>(x.size(0)),
+                                .length = static_cast<int>(x.size(1)),
+                                .in = static_cast<int>(x.size(2)),
+                                .hidden = static_cast<int>(parameters[0].size(0)),
+                                .count = static_cast<int>(parameters.size() / kTensorsPerNet),
+                                .outputs = {}};
+  for (int i = 0; i < shape.count; ++i)
+    shape.outputs[i] =
+        static_cast<int>(parameters[kTensorsPerNet * static_cast<size_t>(i) + 3].numel());
+  return shape;
+}
+
+kernels::StreamShape summary_shape(const Tensor& x, int64_t n) {
+  return {.tokens = x.size(0) * x.size(1), .n = n, .d = x.size(2) / n};
+}
+
+// What a forward pass keeps: mean, hidden units, raw outputs, logit, entropy.
+tensor_list state_for(const kernels::GeneratorShape& s, const Tensor& like) {
+  const auto room = [&](int64_t width) {
+    return torch::empty({s.sequences, width}, like.options());
+  };
+  return {room(s.in), room(s.units()), room(s.all_outputs()), room(1), room(1)};
+}
+
+template <class T>
+kernels::GeneratorState<T> state_in(at::TensorList state) {
+  using Value = std::remove_const_t<T>;
+  return {values<Value>(state[0]), values<Value>(state[1]), values<Value>(state[2]),
+          values<Value>(state[3]), values<Value>(state[4])};
+}
+
+struct SummarySums {
+  Tensor sums, entropies;
+};
+
+SummarySums summarize(const Tensor& x, int64_t n, bool entropy) {
+  const auto parts = int64_t{kernels::kSummaryParts};
+  SummarySums s{torch::empty({x.size(0), parts, x.size(2)}, x.options()),
+                entropy ? torch::empty({x.size(0), parts}, x.options()) : Tensor()};
+  on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    kernels::summary_forward(stream, values<T>(x), values<T>(s.sums), values<T>(s.entropies),
+                             x.size(0), summary_shape(x, n));
+  });
+  return s;
+}
+
+Tensor summarize_backward(const Tensor& x, int64_t n, const Tensor& dmean, const Tensor& dentropy,
+                          const Tensor& skip) {
+  auto dx = torch::empty_like(x);
+  on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    kernels::summary_backward(stream, values<T>(x), values<T>(dmean), values<T>(dentropy),
+                              values<T>(skip), values<T>(dx), x.size(0), summary_shape(x, n));
+  });
+  return dx;
+}
+
+tensor_list like_all(at::TensorList tensors) {
+  tensor_list result;
+  for (const auto& tensor : tensors) result.push_back(torch::empty_like(tensor));
+  return result;
+}
+
+// Rooms for gradients of hidden units, outputs and logit.
+template <class T>
+kernels::GeneratorRoom<T> room_in(const tensor_list& room) {
+  return {values<T>(room[0]), values<T>(room[1]), values<T>(room[2])};
+}
+
+tensor_list room_like(at::TensorList state) {
+  return {torch::empty_like(state[1]), torch::empty_like(state[2]), torch::empty_like(state[3])};
+}
+
+// Saved by both functions: x, what was kept, the operator's own tensors, then the parameters.
+constexpr size_t kStateTensors = 5;
+
+// Outputs: g, gamma, penalty (B), x.
+class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid> {
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& input,
+                             at::TensorList parameters, int64_t n, bool entropy,
+                             double penalty_weight) {
+    const auto x = input.contiguous();
+    const auto shape = generator_shape(x, parameters);
+    const auto [sums, entropies] = summarize(x, n, entropy);
+    const auto state = state_for(shape, x);
+    const auto batch = x.size(0);
+    const auto g = torch::empty({batch, 1, n, n}, x.options());
+    const auto gamma = torch::empty({batch, 1, 1}, x.options());
+    const auto penalty = torch::empty({batch}, x.options());
+    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+      kernels::hybrid_generators_forward(
+          stream, generators_in<const T>(parameters), values<T>(sums), values<T>(entropies),
+          state_in<T>(state), values<T>(g), values<T>(gamma), values<T>(penalty),
+          T(penalty_weight / static_cast<double>(batch)), static_cast<int>(n), shape);
+    });
+    tensor_list saved = {x};
+    saved.insert(saved.end(), state.begin(), state.end());
+    saved.push_back(gamma);
+    saved.insert(saved.end(), parameters.begin(), parameters.end());
+    context->save_for_backward(saved);
+    context->mark_non_differentiable({gamma});
+    context->saved_data["n"] = n;
+    context->saved_data["entropy"] = entropy;
+    context->saved_data["penalty_weight"] = penalty_weight / static_cast<double>(batch);
+    return {g, gamma, penalty, input};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::TensorList all(saved);
+    const auto& x = saved[0];
+    const auto state = all.slice(1, kStateTensors);
+    const auto& gamma = saved[1 + kStateTensors];
+    const auto parameters = all.slice(2 + kStateTensors);
+    const auto n = context->saved_data["n"].toInt();
+    const auto dg = gradients[0].contiguous(), skip = contiguous(gradients[3]);
+    const auto& dpenalty = gradients[2];  // expanded from one value, more often than not
+    const auto dparameters = like_all(parameters), room = room_like(state);
+    const auto dmean = torch::empty_like(state[0]);
+    const auto dentropy =
+        context->saved_data["entropy"].toBool() ? torch::empty_like(state[4]) : Tensor();
+    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+      kernels::hybrid_generators_backward(
+          stream, generators_in<const T>(parameters), state_in<const T>(state), values<T>(gamma),
+          values<T>(dg), values<T>(dpenalty), dpenalty.defined() ? dpenalty.stride(0) : 0,
+          T(context->saved_data["penalty_weight"].toDouble()), room_in<T>(room), values<T>(dmean),
+          values<T>(dentropy), generators_in<T>(dparameters), static_cast<int>(n),
+          generator_shape(x, parameters));
+    });
+    tensor_list result = {summarize_backward(x, n, dmean, dentropy, skip)};
+    result.insert(result.end(), dparameters.begin(), dparameters.end());
+    result.resize(result.size() + 3);
+    return result;
+  }
+};
+
+int64_t summary_streams(const Tensor& x) { return x.size(2) % 4 == 0 ? 4 : 2; }
+
+// Outputs: k, beta, x.
+class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> {
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& input,
+                             at::TensorList parameters) {
+    const auto x = input.contiguous();
+    const auto shape = generator_shape(x, parameters);
+    const auto sums = summarize(x, summary_streams(x), false).sums;
+    const auto state = state_for(shape, x);
+    const auto k = torch::empty({x.size(0), 1, x.size(2)}, x.options());
+    const auto beta = torch::empty({x.size(0), 1, 1}, x.options());
+    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+      kernels::erase_generators_forward(stream, generators_in<const T>(parameters), values<T>(sums),
+                                        state_in<T>(state), {values<T>(k), values<T>(beta)}, shape);
+    });
+    tensor_list saved = {x};
+    saved.insert(saved.end(), state.begin(), state.end());
+    saved.insert(saved.end(), {k, beta});
+    saved.insert(saved.end(), parameters.begin(), parameters.end());
+    context->save_for_backward(saved);
+    return {k, beta, input};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::TensorList all(saved);
+    const auto& x = saved[0];
+    const auto state = all.slice(1, kStateTensors);
+    const auto &k = saved[1 + kStateTensors], &beta = saved[2 + kStateTensors];
+    const auto parameters = all.slice(3 + kStateTensors);
+    const auto dk = gradients[0].contiguous(), dbeta = gradients[1].contiguous(),
+               skip = contiguous(gradients[2]);
+    const auto dparameters = like_all(parameters), room = room_like(state);
+    const auto dmean = torch::empty_like(state[0]);
+    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+      kernels::erase_generators_backward<T>(
+          stream, generators_in<const T>(parameters), state_in<const T>(state),
+          {values<T>(k), values<T>(beta)}, {values<T>(dk), values<T>(dbeta)}, room_in<T>(room),
+          values<T>(dmean), generators_in<T>(dparameters), generator_shape(x, parameters));
+    });
+    tensor_list result = {summarize_backward(x, summary_streams(x), dmean, {}, skip)};
+    result.insert(result.end(), dparameters.begin(), dparameters.end());
+    return result;
+  }
+};
+
+// Outputs: g and LN(g).
+class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& directions,
+                             const Tensor& strengths, const Tensor& input, const Tensor& weights) {
+    const auto k = directions.contiguous(), beta = strengths.contiguous(), x = input.contiguous(),
+               weight = weights.contiguous();
+    const auto g = torch::empty_like(x), h = for_product_of(x, x.sizes());
+    const auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
+    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::Stream stream) {
+      kernels::erase_norm_forward<T>(stream, {values<T>(k), values<T>(beta)}, values<T>(x),
+                                     {.weight = values<T>(weight)}, values<T>(g), values<A>(h),
+                                     statistics_in<T>(statistics), x.size(0), x.size(0) * x.size(1),
+                                     x.size(2));
+    });
+    context->save_for_backward({k, beta, x, weight, statistics});
+    return {g, h};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &k = saved[0], &beta = saved[1], &x = saved[2], &weight = saved[3];
+    const auto dg = contiguous(gradients[0]), dh = gradients[1].contiguous();
+    const auto dk = torch::empty_like(k), dbeta = torch::empty_like(beta),
+               dx = torch::empty_like(x), dweight = torch::zeros_like(weight);
+    on_gpu(x, dh, [&]<class T, class A>(T, A, kernels::Stream stream) {
+      kernels::erase_norm_backward<T>(stream, {values<T>(k), values<T>(beta)}, values<T>(x),
+                                      {.weight = values<T>(weight)}, statistics_in<T>(saved[4]),
+                                      values<T>(dg), values<A>(dh), values<T>(dx),
+                                      {values<T>(dk), values<T>(dbeta)}, values<T>(dweight),
+                                      x.size(0), x.size(0) * x.size(1), x.size(2));
+    });
+    return {dk, dbeta, dx, dweight};
+  }
+};
+
+std::vector<Tensor> parameters_of(const std::vector<Perceptron*>& perceptrons) {
+  std::vector<Tensor> all;
+  for (const auto* perceptron : perceptrons)
+    for (const auto& tensor : perceptron->weights()) all.push_back(tensor);
+  return all;
+}
+
+}  // namespace
+
+bool generators_run_fused(const Tensor& x, int64_t streams,
+                          const std::vector<Perceptron*>& perceptrons) {
+  if (!runs_on_gpu(x) || x.dim() != 3 || x.numel() == 0) return false;
+  if (!kernels::is_device_stream_count(streams) || x.size(2) % streams != 0 ||
+      x.size(2) / streams > kernels::kDeviceStreamWidth)
+    return false;
+  if (perceptrons.empty() || perceptrons.size() > kernels::kMostPerceptrons) return false;
+  int64_t units = x.size(2);
+  for (const auto* perceptron : perceptrons) {
+    const auto weights = perceptron->weights();
+    if (weights[0].size(0) != perceptrons[0]->weights()[0].size(0)) return false;
+    units += weights[1].numel() + weights[3].numel();
+  }
+  return units <= kernels::kMostGeneratorUnits;
+}
+
+SequenceHybrid sequence_hybrid(const Tensor& x, int64_t streams,
+                               const std::vector<Perceptron*>& u_v_beta_k, const HybridGate& gate) {
+  auto parameters = parameters_of(u_v_beta_k);
+  parameters.insert(parameters.end(), {gate.weight, gate.bias});
+  const auto outputs = FusedSequenceHybrid::apply(x, at::TensorList(parameters), streams,
+                                                  gate.entropy, gate.penalty_weight);
+  return {.g = outputs[0],
+          .gamma = outputs[1],
+          .penalty = gate.penalty_weight > 0 ? outputs[2].sum() : Tensor(),
+          .skip = outputs[3]};
+}
+
+SequenceErase sequence_erase(const Tensor& x, const std::vector<Perceptron*>& k_beta) {
+  const auto parameters = parameters_of(k_beta);
+  const auto outputs = FusedSequenceErase::apply(x, at::TensorList(parameters));
+  return {.k = outputs[0], .beta = outputs[1], .skip = outputs[2]};
+}
+
+NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,
+                           const Tensor& weight) {
+  if (runs_on_gpu(x) && k.size(1) == 1 && x.size(2) <= kernels::kDeviceRow) {
+    const auto outputs = FusedEraseNorm::apply(k, beta, x, weight);
+    return {.normalized = outputs[1], .skip = outputs[0]};
+  }
+  const auto g = x - beta * k * (x * k).sum(-1, /*keepdim=*/true);
+  return {.normalized = layer_norm(g, weight), .skip = g};
+}
+
+}  // namespace geores

@@ -1,0 +1,45 @@
+// What a connection reads off the mean of a whole sequence, in few kernels on a GPU: a dozen
+// perceptrons on one vector each are far too small to be operations of their own. The composed
+// forms stand with the connections.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "geores/ops/layers.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+// Whether the two below can run: on a GPU, x (B, T, D), with perceptrons of the same hidden width.
+bool generators_run_fused(const Tensor& x, int64_t streams,
+                          const std::vector<Perceptron*>& perceptrons);
+
+// EΔ's hybrid operator G = γ Q(u, v, softplus β) + (1 − γ)(I − 2kkᵀ).
+struct SequenceHybrid {
+  Tensor g;        // (B, 1, n, n)
+  Tensor gamma;    // (B, 1, 1), without gradient
+  Tensor penalty;  // weight · mean 4γ(1 − γ), 0-dimensional
+  Tensor skip;     // x, for the path around: its gradient joins in the same pass
+};
+struct HybridGate {
+  Tensor weight, bias;  // of the linear map to the logit: (1, D), (1)
+  bool entropy;         // logit times (1 + mean stream entropy)
+  double penalty_weight;
+};
+SequenceHybrid sequence_hybrid(const Tensor& x, int64_t streams,
+                               const std::vector<Perceptron*>& u_v_beta_k, const HybridGate& gate);
+
+// DDL's direction and strength: k (B, 1, D) of length 1, beta (B, 1, 1) = 2σ(·).
+struct SequenceErase {
+  Tensor k, beta, skip;
+};
+SequenceErase sequence_erase(const Tensor& x, const std::vector<Perceptron*>& k_beta);
+
+// g = x − β k (kᵀx) and LN(g), for k and beta as above.
+NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,
+                           const Tensor& weight);
+
+}  // namespace geores

@@ -1,0 +1,20 @@
+// Matrix products whose operands and result may differ in type: for operations with a backward of
+// their own.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace geores {
+
+// a b with the result in `type`: float32 sums of bfloat16 products are not rounded again where
+// LibTorch can leave that out (2.8 and later).
+template <class Matrix>
+torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type) {
+  if (a.scalar_type() == type) return at::mm(a, b);
+  if constexpr (requires { at::mm(a, b, type); })
+    return at::mm(a, b, type);
+  else
+    return at::mm(a, b).to(type);
+}
+
+}  // namespace geores
