@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 struct AttentionShape {
@@ -28,5 +30,17 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
 template <class T>
 void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T* out,
                 int64_t capacity, int64_t length, const AttentionShape& shape);
+
+// On a GPU in bfloat16; log_sum (B, h, T) in units of log 2. Keys, values and, backward, queries
+// and gradients of a head must fit a block's shared memory.
+constexpr bool attention_fits_device(int64_t length, int64_t head_width) {
+  return (head_width == 32 || head_width == 64) &&
+         (length + 15) / 16 * 16 * (4 * (head_width + 8) * 2 + 8) <= 200 * 1024;
+}
+void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
+                              const AttentionShape& shape);
+void causal_attention_backward(Stream stream, const BFloat16* qkv, const BFloat16* out,
+                               const float* log_sum, const BFloat16* dout, BFloat16* dqkv,
+                               const AttentionShape& shape);
 
 }  // namespace geores::kernels

@@ -42,12 +42,17 @@ struct As<BFloat16> {
   }
 };
 
-// V consecutive values, in one access where that is 8 or 16 bytes; `from` is then aligned to it.
+// V consecutive values, in one access where that is 8 or 16 bytes; the address is aligned to it.
 template <int V, class A, class T>
 __device__ inline void load_values(const A* from, T* to) {
   if constexpr (V == 4 && sizeof(A) == 4) {
     const auto four = *reinterpret_cast<const float4*>(from);
     to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else if constexpr (V == 8 && sizeof(A) == 2) {
+    const auto eight = *reinterpret_cast<const uint4*>(from);
+    const auto* parts = reinterpret_cast<const BFloat16*>(&eight);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) to[i] = number(parts[i]);
   } else if constexpr (V == 4 && sizeof(A) == 2) {
     const auto four = *reinterpret_cast<const ushort4*>(from);
     to[0] = number(BFloat16{four.x}), to[1] = number(BFloat16{four.y});
@@ -62,6 +67,12 @@ template <int V, class A, class T>
 __device__ inline void store_values(A* to, const T* from) {
   if constexpr (V == 4 && sizeof(A) == 4) {
     *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
+  } else if constexpr (V == 8 && sizeof(A) == 2) {
+    uint4 eight;
+    auto* parts = reinterpret_cast<BFloat16*>(&eight);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) parts[i] = As<A>::from(from[i]);
+    *reinterpret_cast<uint4*>(to) = eight;
   } else if constexpr (V == 4 && sizeof(A) == 2) {
     *reinterpret_cast<ushort4*>(to) =
         make_ushort4(As<A>::from(from[0]).bits, As<A>::from(from[1]).bits,
@@ -144,18 +155,38 @@ inline int blocks_for(int64_t tokens, int group, int most = 1 << 16) {
   return static_cast<int>(std::min<int64_t>((tokens + per_block - 1) / per_block, most));
 }
 
-// Adds each group's columns to `total` (width values): in shared memory first, so that memory
-// sees one addition for each block. `shared` has width values; all threads call.
-template <class L, class T>
-__device__ inline void add_columns(const T (&held)[L::kHeld], T* shared, T* total, int width) {
-  for (int i = threadIdx.x; i < width; i += blockDim.x) shared[i] = T(0);
-  __syncthreads();
-  L::for_each_run(threadIdx.x % L::kGroup, width, [&](int place, int column) {
+// The sum over the groups of a warp, lane by lane.
+template <int Group, class T>
+__device__ inline T sum_over_groups(T x) {
 #pragma unroll
-    for (int i = 0; i < L::kVector; ++i) atomicAdd(shared + column + i, held[place + i]);
-  });
+  for (int distance = Group; distance < 32; distance *= 2)
+    x += __shfl_xor_sync(kAllLanes, x, distance);
+  return x;
+}
+
+// Adds the columns of `rows` rows that each group holds to `total` (rows, width): over a warp by
+// exchange, over a block in shared memory, so that memory sees one addition for each block. `shared`
+// has room for all of it; all threads call.
+template <class L, class T>
+__device__ inline void add_columns(const T (*held)[L::kHeld], int rows, T* shared, T* total,
+                                   int width) {
+  const int lane = threadIdx.x % 32;
+  for (int i = threadIdx.x; i < rows * width; i += blockDim.x) shared[i] = T(0);
   __syncthreads();
-  for (int i = threadIdx.x; i < width; i += blockDim.x) atomicAdd(total + i, shared[i]);
+#pragma unroll
+  for (int row = 0; row < rows; ++row) {
+    T sums[L::kHeld];
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i) sums[i] = sum_over_groups<L::kGroup>(held[row][i]);
+    if (lane < L::kGroup)
+      L::for_each_run(lane, width, [&](int place, int column) {
+#pragma unroll
+        for (int i = 0; i < L::kVector; ++i)
+          atomicAdd(shared + row * width + column + i, sums[place + i]);
+      });
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < rows * width; i += blockDim.x) atomicAdd(total + i, shared[i]);
   __syncthreads();
 }
 

@@ -68,9 +68,10 @@ __global__ void backward(EraseArrays<const T> erase, const T* x, Norm<T> norm,
     const bool there = at < length;
     const auto t = sequence * length + min(at, length - 1);
     const auto s = statistics[t];
-    T v[L::kHeld], z[L::kHeld], g[L::kHeld], sum_g = 0, sum_gz = 0;
+    T v[L::kHeld], z[L::kHeld], g[L::kHeld], around[L::kHeld] = {}, sum_g = 0, sum_gz = 0;
     L::load(x + t * width, lane, width, v);
     L::load(dh + t * width, lane, width, g);
+    if (dg) L::load(dg + t * width, lane, width, around);
     const T along = inner<L>(v, k);
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) {
@@ -83,12 +84,8 @@ __global__ void backward(EraseArrays<const T> erase, const T* x, Norm<T> norm,
     sum_g = group_sum<L::kGroup>(sum_g) / T(width);
     sum_gz = group_sum<L::kGroup>(sum_gz) / T(width);
 #pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) g[i] = s.inverse * (g[i] - sum_g - z[i] * sum_gz);
-    if (dg) {
-      L::load(dg + t * width, lane, width, z);
-#pragma unroll
-      for (int i = 0; i < L::kHeld; ++i) g[i] += z[i];
-    }
+    for (int i = 0; i < L::kHeld; ++i)
+      g[i] = around[i] + s.inverse * (g[i] - sum_g - z[i] * sum_gz);
     const T back = inner<L>(g, k);  // k is 0 beyond the row
     if (!there) continue;
     dbeta -= along * back;
@@ -100,9 +97,9 @@ __global__ void backward(EraseArrays<const T> erase, const T* x, Norm<T> norm,
     L::store(g, dx + t * width, lane, width);
   }
   auto* shared = reinterpret_cast<T*>(memory);
-  add_columns<L>(dk, shared, gradients.k + sequence * width, width);
+  add_columns<L>(&dk, 1, shared, gradients.k + sequence * width, width);
   if (lane == 0) atomicAdd(gradients.beta + sequence, dbeta);
-  if (dweight) add_columns<L>(dweight_here, shared, dweight, width);
+  if (dweight) add_columns<L>(&dweight_here, 1, shared, dweight, width);
 }
 
 }  // namespace
@@ -128,7 +125,7 @@ void erase_norm_backward(Stream stream, const EraseArrays<const T>& erase, const
   with_row<T>(width, [&]<class L>(L) {
     const auto length = tokens / sequences;
     const int parts =
-        static_cast<int>(std::clamp<int64_t>(length / (4 * kThreads / L::kGroup), 1, 16));
+        static_cast<int>(std::clamp<int64_t>(length / (8 * kThreads / L::kGroup), 1, 16));
     backward<L><<<static_cast<unsigned>(sequences * parts), kThreads,
                   static_cast<size_t>(width) * sizeof(T), stream>>>(
         erase, x, norm, statistics, dg, dh, dx, gradients, dweight, length, static_cast<int>(width),

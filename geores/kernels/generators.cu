@@ -20,6 +20,7 @@ __device__ inline T sigmoid(T x) {
 template <class T>
 __device__ inline T dot(const T* a, const T* b, int size) {  // by a warp, in all lanes
   T sum = 0;
+#pragma unroll 4
   for (int i = threadIdx.x % 32; i < size; i += 32) sum += a[i] * b[i];
   return group_sum<32>(sum);
 }
@@ -109,7 +110,7 @@ __device__ inline void run_perceptrons_back(const Generators<const T>& p,
     int first = 0;
     for (int i = 0; i < index; ++i) first += s.outputs[i];
     T sum = 0;
-#pragma unroll 4
+#pragma unroll 8
     for (int row = 0; row < s.outputs[index]; ++row)
       sum += w.raw[first + row] * p.nets[index].output[row * s.hidden + column];
     const auto at = sequence * s.units() + unit;
@@ -124,7 +125,7 @@ __device__ inline void run_perceptrons_back(const Generators<const T>& p,
   if (team < teams) {
     for (int i = threadIdx.x % columns; i < s.in; i += columns) {
       T sum = 0;
-#pragma unroll 4
+#pragma unroll 8
       for (int unit = team; unit < s.units(); unit += teams)
         sum += w.hidden[unit] * p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
       atomicAdd(w.mean + i, sum);
@@ -135,42 +136,59 @@ __device__ inline void run_perceptrons_back(const Generators<const T>& p,
 }
 
 // One block for each hidden unit, each output, and the gate: Σ over sequences of what reaches it
-// times what it read.
-template <class T>
-__global__ void parameter_gradients(GeneratorState<const T> state, GeneratorRoom<T> room,
-                                    Generators<T> gradients, GeneratorShape s) {
-  const int block = blockIdx.x, units = s.units(), outputs = s.all_outputs();
-  const auto sum_over_sequences = [&](const T* left, int stride, auto&& right) {
-    T sum = 0;
+// times what it read. Teams of threads share the sequences.
+constexpr int kGradientThreads = 512;
+
+template <class T, class Right>
+__device__ inline void sum_over_sequences(const T* left, int stride, int sequences, int columns,
+                                          T* row, T* bias, Right&& right) {
+  extern __shared__ unsigned char memory[];
+  auto* factors = reinterpret_cast<T*>(memory);  // what reaches it from each sequence
+  auto* sums = factors + sequences;
+  for (int b = threadIdx.x; b < sequences; b += blockDim.x)
+    factors[b] = left[static_cast<int64_t>(b) * stride];
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) sums[i] = T(0);
+  __syncthreads();
+  const int width = min(columns, static_cast<int>(blockDim.x)), teams = blockDim.x / width;
+  const int team = threadIdx.x / width;
+  if (team < teams)
+    for (int i = threadIdx.x % width; i < columns; i += width) {
+      T sum = 0;
 #pragma unroll 8
-    for (int b = 0; b < s.sequences; ++b) sum += left[static_cast<int64_t>(b) * stride] * right(b);
-    return sum;
-  };
-  const auto one = [](int) { return T(1); };
+      for (int b = team; b < sequences; b += teams) sum += factors[b] * right(b, i);
+      atomicAdd(sums + i, sum);
+    }
+  __syncthreads();
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) row[i] = sums[i];
+  if (threadIdx.x < 32) {
+    T sum = 0;
+    for (int b = threadIdx.x; b < sequences; b += 32) sum += factors[b];
+    sum = group_sum<32>(sum);
+    if (threadIdx.x == 0) *bias = sum;
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kGradientThreads)
+    parameter_gradients(GeneratorState<const T> state, GeneratorRoom<T> room,
+                        Generators<T> gradients, GeneratorShape s) {
+  const int block = blockIdx.x, units = s.units(), outputs = s.all_outputs();
+  const auto mean = [&](int b, int i) { return state.mean[b * s.in + i]; };
   if (block < units) {
     const auto& net = gradients.nets[block / s.hidden];
     const int row = block % s.hidden;
-    for (int i = threadIdx.x; i < s.in; i += blockDim.x)
-      net.hidden[row * s.in + i] = sum_over_sequences(
-          room.hidden + block, units, [&](int b) { return state.mean[b * s.in + i]; });
-    if (threadIdx.x == 0)
-      net.hidden_bias[row] = sum_over_sequences(room.hidden + block, units, one);
+    sum_over_sequences(room.hidden + block, units, s.sequences, s.in, net.hidden + row * s.in,
+                       net.hidden_bias + row, mean);
   } else if (block < units + outputs) {
-    const int output = block - units;
     int row;
-    const int index = net_of(s, output, row);
+    const int index = net_of(s, block - units, row);
     const auto& net = gradients.nets[index];
-    for (int i = threadIdx.x; i < s.hidden; i += blockDim.x)
-      net.output[row * s.hidden + i] = sum_over_sequences(room.raw + output, outputs, [&](int b) {
-        return gelu(state.hidden[b * units + index * s.hidden + i]);
-      });
-    if (threadIdx.x == 0)
-      net.output_bias[row] = sum_over_sequences(room.raw + output, outputs, one);
+    sum_over_sequences(room.raw + (block - units), outputs, s.sequences, s.hidden,
+                       net.output + row * s.hidden, net.output_bias + row, [&](int b, int i) {
+                         return gelu(state.hidden[b * units + index * s.hidden + i]);
+                       });
   } else {
-    for (int i = threadIdx.x; i < s.in; i += blockDim.x)
-      gradients.gate[i] =
-          sum_over_sequences(room.logit, 1, [&](int b) { return state.mean[b * s.in + i]; });
-    if (threadIdx.x == 0) gradients.gate_bias[0] = sum_over_sequences(room.logit, 1, one);
+    sum_over_sequences(room.logit, 1, s.sequences, s.in, gradients.gate, gradients.gate_bias, mean);
   }
 }
 
@@ -179,7 +197,8 @@ void launch_parameter_gradients(Stream stream, const GeneratorState<const T>& st
                                 const GeneratorRoom<T>& room, const Generators<T>& gradients,
                                 const GeneratorShape& s) {
   const int blocks = s.units() + s.all_outputs() + (gradients.gate ? 1 : 0);
-  parameter_gradients<<<blocks, 128, 0, stream>>>(state, room, gradients, s);
+  const auto shared = static_cast<size_t>(s.sequences + std::max(s.in, s.hidden)) * sizeof(T);
+  parameter_gradients<<<blocks, kGradientThreads, shared, stream>>>(state, room, gradients, s);
 }
 
 // As torch::softplus and torch::nn::functional::normalize have it.
@@ -218,9 +237,10 @@ struct RawHybrid {
 };
 
 template <int N, class T>
-__global__ void hybrid_forward(Generators<const T> p, const T* sums, const T* entropies,
-                               GeneratorState<T> state, T* g, T* gamma, T* penalty,
-                               T penalty_weight, GeneratorShape s) {
+__global__ void __launch_bounds__(kSequenceThreads)
+    hybrid_forward(Generators<const T> p, const T* sums, const T* entropies,
+                   GeneratorState<T> state, T* g, T* gamma, T* penalty, T penalty_weight,
+                   GeneratorShape s) {
   extern __shared__ unsigned char memory[];
   const Workspace<T> w(memory, s);
   run_perceptrons(p, sums, state, w, s);
@@ -245,10 +265,10 @@ __global__ void hybrid_forward(Generators<const T> p, const T* sums, const T* en
 }
 
 template <int N, class T>
-__global__ void hybrid_backward(Generators<const T> p, GeneratorState<const T> state,
-                                const T* gamma, const T* dg, const T* dpenalty,
-                                int64_t dpenalty_stride, T penalty_weight, GeneratorRoom<T> room,
-                                T* dmean, T* dentropy, GeneratorShape s) {
+__global__ void __launch_bounds__(kSequenceThreads)
+    hybrid_backward(Generators<const T> p, GeneratorState<const T> state, const T* gamma,
+                    const T* dg, const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
+                    GeneratorRoom<T> room, T* dmean, T* dentropy, GeneratorShape s) {
   extern __shared__ unsigned char memory[];
   __shared__ T dlogit_shared;
   const Workspace<T> w(memory, s);
@@ -283,8 +303,9 @@ __global__ void hybrid_backward(Generators<const T> p, GeneratorState<const T> s
 }
 
 template <class T>
-__global__ void erase_forward(Generators<const T> p, const T* sums, GeneratorState<T> state,
-                              EraseArrays<T> erase, GeneratorShape s) {
+__global__ void __launch_bounds__(kSequenceThreads)
+    erase_forward(Generators<const T> p, const T* sums, GeneratorState<T> state,
+                  EraseArrays<T> erase, GeneratorShape s) {
   extern __shared__ unsigned char memory[];
   const Workspace<T> w(memory, s);
   run_perceptrons(p, sums, state, w, s);
@@ -299,9 +320,9 @@ __global__ void erase_forward(Generators<const T> p, const T* sums, GeneratorSta
 }
 
 template <class T>
-__global__ void erase_backward(Generators<const T> p, GeneratorState<const T> state,
-                               EraseArrays<const T> erase, EraseArrays<const T> derase,
-                               GeneratorRoom<T> room, T* dmean, GeneratorShape s) {
+__global__ void __launch_bounds__(kSequenceThreads)
+    erase_backward(Generators<const T> p, GeneratorState<const T> state, EraseArrays<const T> erase,
+                   EraseArrays<const T> derase, GeneratorRoom<T> room, T* dmean, GeneratorShape s) {
   extern __shared__ unsigned char memory[];
   const Workspace<T> w(memory, s);
   const int64_t sequence = blockIdx.x;

@@ -16,7 +16,11 @@ __global__ void forward(const A* x, A* y, int64_t size) {
   T v[V];
   load_values<V>(x + at, v);
 #pragma unroll
-  for (int i = 0; i < V; ++i) v[i] = gelu(v[i]);
+  for (int i = 0; i < V; ++i)
+    if constexpr (sizeof(A) == 2)
+      v[i] *= RoughNormal(v[i]).distribution;
+    else
+      v[i] = gelu(v[i]);
   store_values<V>(y + at, v);
 }
 
@@ -29,13 +33,21 @@ __global__ void backward(const A* x, const A* dy, A* dx, int64_t size) {
   load_values<V>(x + at, v);
   load_values<V>(dy + at, g);
 #pragma unroll
-  for (int i = 0; i < V; ++i) v[i] = g[i] * gelu_slope(v[i]);
+  for (int i = 0; i < V; ++i)
+    if constexpr (sizeof(A) == 2) {
+      const RoughNormal normal(v[i]);
+      v[i] = g[i] * (normal.distribution + normal.scaled_density);
+    } else {
+      v[i] = g[i] * gelu_slope(v[i]);
+    }
   store_values<V>(dx + at, v);
 }
 
-template <class F>
+template <class A, class F>
 void with_vector(int64_t size, F&& f) {
-  if (size % 4 == 0)
+  if (sizeof(A) == 2 && size % 8 == 0)
+    f(std::integral_constant<int, 8>());
+  else if (size % 4 == 0)
     f(std::integral_constant<int, 4>());
   else
     f(std::integral_constant<int, 1>());
@@ -51,7 +63,7 @@ unsigned blocks(int64_t size, int per_thread) {
 template <class A>
 void gelu_forward(Stream stream, const A* x, A* y, int64_t size) {
   if (size == 0) return;
-  with_vector(size, [&](auto v) {
+  with_vector<A>(size, [&](auto v) {
     forward<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, y, size);
   });
   check_launch("gelu_forward");
@@ -60,7 +72,7 @@ void gelu_forward(Stream stream, const A* x, A* y, int64_t size) {
 template <class A>
 void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size) {
   if (size == 0) return;
-  with_vector(size, [&](auto v) {
+  with_vector<A>(size, [&](auto v) {
     backward<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, dy, dx, size);
   });
   check_launch("gelu_backward");

@@ -31,6 +31,36 @@ __device__ inline void put(const Matrix<T, R, C>& m, T* values) {
   for (int i = 0; i < R * C; ++i) values[i] = m.at[i / C][i % C];
 }
 
+// A block's tokens of Width values each, between memory (coalesced) and threads: each thread's own
+// token lies in one row of shared memory, padded against conflicts of banks. All threads call.
+template <int Width, class T>
+struct Stage {
+  static constexpr int kStride = Width + 1;
+  T at[kTokensPerBlock * kStride];
+
+  __device__ T* mine() { return at + threadIdx.x * kStride; }
+
+  __device__ void load(const T* all, int64_t tokens) {
+    for_each(tokens, [&](int64_t from, int to) { at[to] = all[from]; });
+    __syncthreads();
+  }
+  __device__ void store(T* all, int64_t tokens) {
+    __syncthreads();
+    for_each(tokens, [&](int64_t to, int from) { all[to] = at[from]; });
+  }
+
+  template <class F>
+  __device__ static void for_each(int64_t tokens, F&& f) {
+    const auto first = static_cast<int64_t>(blockIdx.x) * kTokensPerBlock * Width;
+    const auto left = tokens * Width - first;
+    const int count =
+        left < kTokensPerBlock * Width ? static_cast<int>(left) : kTokensPerBlock * Width;
+#pragma unroll 8
+    for (int i = threadIdx.x; i < count; i += kTokensPerBlock)
+      f(first + i, i / Width * kStride + i % Width);
+  }
+};
+
 template <class T>
 constexpr T kBound = T(10);
 
@@ -56,9 +86,11 @@ __global__ void sinkhorn_back(const T* logits, const T* p, const T* dp, T* dlogi
 template <int N, class T>
 __global__ void cayley_routes(const T* raw, CayleyRoutes<T> routes, T* res, T* read, T* write,
                               int64_t tokens) {
+  __shared__ Stage<3 * N * N, T> stage;
+  stage.load(raw, tokens);
   const auto t = token_of_thread();
   if (t >= tokens) return;
-  const T* token = raw + t * 3 * N * N;
+  const T* token = stage.mine();
   const auto pre = softmax<true>(matrix_at<N, N>(token), routes.temperature);
   const auto post = softmax<false>(matrix_at<N, N>(token + N * N), routes.temperature);
 #pragma unroll
@@ -73,10 +105,10 @@ __global__ void cayley_routes(const T* raw, CayleyRoutes<T> routes, T* res, T* r
 template <int N, class T>
 __global__ void cayley_routes_back(const T* raw, CayleyRoutes<T> routes, const T* dres,
                                    const T* dread, const T* dwrite, T* draw, int64_t tokens) {
-  const auto t = token_of_thread();
-  if (t >= tokens) return;
-  const T* token = raw + t * 3 * N * N;
-  T* dtoken = draw + t * 3 * N * N;
+  __shared__ Stage<3 * N * N, T> stage;
+  stage.load(raw, tokens);
+  const auto t = min(token_of_thread(), tokens - 1);  // those beyond work on something, unseen
+  T* token = stage.mine();
   Matrix<T, N> dpre, dpost;
 #pragma unroll
   for (int i = 0; i < N; ++i)
@@ -86,12 +118,13 @@ __global__ void cayley_routes_back(const T* raw, CayleyRoutes<T> routes, const T
       dpost(i, j) = dwrite[t * N + i];
     }
   const auto pre = softmax<true>(matrix_at<N, N>(token), routes.temperature);
-  put(softmax_backward<true>(pre, dpre, routes.temperature), dtoken);
+  put(softmax_backward<true>(pre, dpre, routes.temperature), token);
   const auto post = softmax<false>(matrix_at<N, N>(token + N * N), routes.temperature);
-  put(softmax_backward<false>(post, dpost, routes.temperature), dtoken + N * N);
+  put(softmax_backward<false>(post, dpost, routes.temperature), token + N * N);
   put(manifold::iterative_cayley_backward(matrix_at<N, N>(token + 2 * N * N), routes.alpha,
                                           routes.steps, matrix_at<N, N>(dres + t * N * N)),
-      dtoken + 2 * N * N);
+      token + 2 * N * N);
+  stage.store(draw, tokens);
 }
 
 template <class T>
@@ -161,6 +194,105 @@ __global__ void guarded_routes_back(const T* raw, int iterations, T guard, const
   put(d, dtoken + 2 * N);
 }
 
+// The same for n = 4 with a lane for each row of a token's matrix: a fourth of the work in a row.
+template <class T>
+struct QuadRow {
+  T at[4];
+
+  __device__ T sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
+};
+
+template <class T>
+__device__ inline T quad_sum(T x) {
+  x += __shfl_xor_sync(kAllLanes, x, 1);
+  return x + __shfl_xor_sync(kAllLanes, x, 2);
+}
+
+// One iteration; `row` and `column` are what this lane's row and its column were divided by.
+template <class T>
+__device__ inline void normalize_quad(QuadRow<T>& p, T guard, T& row, T& column) {
+  row = p.sum() + guard;
+  const T inverse = T(1) / row;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    p.at[j] *= inverse;
+    const T sum = quad_sum(p.at[j]) + guard;
+    p.at[j] *= T(1) / sum;
+    if (threadIdx.x % 4 == j) column = sum;
+  }
+}
+
+template <class T>
+__device__ inline QuadRow<T> exponentials_of_row(const T* logits) {
+  QuadRow<T> p;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) p.at[j] = exp(logits[j]);
+  return p;
+}
+
+template <class T>
+__global__ void guarded_routes_by_quad(const T* raw, int iterations, T guard, T* res, T* read,
+                                       T* write, int64_t tokens) {
+  const auto thread = token_of_thread();
+  const bool there = thread < 4 * tokens;
+  const auto t = min(thread / 4, tokens - 1);
+  const int i = threadIdx.x % 4;
+  const T* token = raw + t * 24;
+  auto p = exponentials_of_row(token + 8 + 4 * i);
+  T row, column;
+  for (int k = 0; k < iterations; ++k) normalize_quad(p, guard, row, column);
+  if (!there) return;
+  read[t * 4 + i] = sigmoid(token[i]);
+  write[t * 4 + i] = T(2) * sigmoid(token[4 + i]);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) res[(t * 4 + i) * 4 + j] = p.at[j];
+}
+
+template <class T>
+__global__ void guarded_routes_back_by_quad(const T* raw, int iterations, T guard, const T* dres,
+                                            const T* dread, const T* dwrite, T* draw,
+                                            int64_t tokens) {
+  const auto thread = token_of_thread();
+  const bool there = thread < 4 * tokens;
+  const auto t = min(thread / 4, tokens - 1);
+  const int i = threadIdx.x % 4;
+  const T* token = raw + t * 24;
+  T rows[kMostGuardedIterations], columns[kMostGuardedIterations];
+  const auto start = exponentials_of_row(token + 8 + 4 * i);
+  auto p = start;
+  for (int k = 0; k < iterations; ++k) normalize_quad(p, guard, rows[k], columns[k]);
+  QuadRow<T> d;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) d.at[j] = dres[(t * 4 + i) * 4 + j];
+  for (int k = iterations - 1; k >= 0; --k) {
+    T along = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const T divisor = __shfl_sync(kAllLanes, columns[k], j, 4);
+      d.at[j] = (d.at[j] - quad_sum(p.at[j] * d.at[j])) * (T(1) / divisor);
+      p.at[j] *= divisor;
+      along += p.at[j] * d.at[j];
+    }
+    const T inverse = T(1) / rows[k];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      d.at[j] = (d.at[j] - along) * inverse;
+      p.at[j] *= rows[k];
+    }
+  }
+  if (!there) return;
+  T* dtoken = draw + t * 24;
+  const T open = sigmoid(token[i]), half = sigmoid(token[4 + i]);
+  dtoken[i] = dread[t * 4 + i] * open * (T(1) - open);
+  dtoken[4 + i] = dwrite[t * 4 + i] * T(2) * half * (T(1) - half);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) dtoken[8 + 4 * i + j] = d.at[j] * start.at[j];
+}
+
+unsigned quad_blocks(int64_t tokens) {
+  return static_cast<unsigned>((4 * tokens + kThreads - 1) / kThreads);
+}
+
 // f(size, blocks).
 template <class F>
 void with_mixers(const MixerShape& s, F&& f) {
@@ -218,20 +350,28 @@ void cayley_routes_backward(Stream stream, const T* raw, const CayleyRoutes<T>& 
 template <class T>
 void guarded_routes_forward(Stream stream, const T* raw, int iterations, T guard, T* res, T* read,
                             T* write, const MixerShape& s) {
-  with_mixers(s, [&](auto n, unsigned blocks) {
-    guarded_routes<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(raw, iterations, guard, res,
-                                                                    read, write, s.tokens);
-  });
+  if (s.n == 4 && s.tokens > 0)
+    guarded_routes_by_quad<<<quad_blocks(s.tokens), kThreads, 0, stream>>>(
+        raw, iterations, guard, res, read, write, s.tokens);
+  else
+    with_mixers(s, [&](auto n, unsigned blocks) {
+      guarded_routes<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(raw, iterations, guard, res,
+                                                                      read, write, s.tokens);
+    });
   check_launch("guarded_routes_forward");
 }
 
 template <class T>
 void guarded_routes_backward(Stream stream, const T* raw, int iterations, T guard, const T* dres,
                              const T* dread, const T* dwrite, T* draw, const MixerShape& s) {
-  with_mixers(s, [&](auto n, unsigned blocks) {
-    guarded_routes_back<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(
+  if (s.n == 4 && s.tokens > 0)
+    guarded_routes_back_by_quad<<<quad_blocks(s.tokens), kThreads, 0, stream>>>(
         raw, iterations, guard, dres, dread, dwrite, draw, s.tokens);
-  });
+  else
+    with_mixers(s, [&](auto n, unsigned blocks) {
+      guarded_routes_back<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(
+          raw, iterations, guard, dres, dread, dwrite, draw, s.tokens);
+    });
   check_launch("guarded_routes_backward");
 }
 

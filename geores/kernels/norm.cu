@@ -48,9 +48,11 @@ __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T>
   L::load_parameters(norm.weight, lane, width, T(1), weight);
   for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
     const auto s = statistics[row];
-    T z[L::kHeld], g[L::kHeld];
+    T z[L::kHeld], g[L::kHeld], around[L::kHeld] = {};
     L::load(x + row * width, lane, width, z);
     L::load(dy + row * width, lane, width, g);
+    if (skip)
+      L::load(skip + row * width, lane, width, around);  // early: all loads in flight at once
     T sum_g = 0, sum_gz = 0;
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) {  // g is 0 beyond the row
@@ -66,17 +68,12 @@ __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T>
     sum_g = norm.kind == NormKind::layer ? group_sum<L::kGroup>(sum_g) / T(width) : T(0);
     sum_gz = group_sum<L::kGroup>(sum_gz) / T(width);
 #pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) g[i] = s.inverse * (g[i] - sum_g - z[i] * sum_gz);
-    if (!there) return;
-    if (skip) {
-      L::load(skip + row * width, lane, width, z);
-#pragma unroll
-      for (int i = 0; i < L::kHeld; ++i) g[i] += z[i];
-    }
-    L::store(g, dx + row * width, lane, width);
+    for (int i = 0; i < L::kHeld; ++i)
+      g[i] = around[i] + s.inverse * (g[i] - sum_g - z[i] * sum_gz);
+    if (there) L::store(g, dx + row * width, lane, width);
   });
-  if (dweight) add_columns<L>(dweight_here, reinterpret_cast<T*>(memory), dweight, width);
-  if (dbias) add_columns<L>(dbias_here, reinterpret_cast<T*>(memory), dbias, width);
+  if (dweight) add_columns<L>(&dweight_here, 1, reinterpret_cast<T*>(memory), dweight, width);
+  if (dbias) add_columns<L>(&dbias_here, 1, reinterpret_cast<T*>(memory), dbias, width);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 using namespace device;
 
-constexpr int kRowThreads = 128;
+constexpr int kRowThreads = 128, kScaleThreads = 1024;
 
 template <class T>
 __device__ inline const ProjectionArrays<T>& projection_of(const Projections<T>& p, int& row) {
@@ -35,7 +35,7 @@ __global__ void pack(Projections<const T> p, A* packed, T* bias) {
 // One block for each scale and its rows, so that nobody else adds to it.
 template <class T>
 __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> gradients) {
-  __shared__ T sums[kRowThreads / 32];
+  __shared__ T sums[kScaleThreads / 32];
   int block = blockIdx.x, index = 0, first = 0;
   for (; block >= p.each[index].scales; ++index) {
     block -= p.each[index].scales;
@@ -46,13 +46,12 @@ __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> 
   const int rows = from.rows / from.scales, begin = block * rows;
   const T scale = from.scale ? from.scale[block] : T(1);
   T sum = 0;
-  for (int row = begin; row < begin + rows; ++row)
-    for (int i = threadIdx.x; i < p.in; i += blockDim.x) {
-      const auto at = static_cast<int64_t>(row) * p.in + i;
-      const T d = dpacked[static_cast<int64_t>(first + row) * p.in + i];
-      to.weight[at] = scale * d;
-      sum += d * from.weight[at];
-    }
+#pragma unroll 4
+  for (int i = begin * p.in + threadIdx.x; i < (begin + rows) * p.in; i += blockDim.x) {
+    const T d = dpacked[first * p.in + i];
+    to.weight[i] = scale * d;
+    sum += d * from.weight[i];
+  }
   if (!to.scale) return;
   sum = group_sum<32>(sum);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
@@ -63,7 +62,59 @@ __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> 
   to.scale[block] = sum;
 }
 
+// Columns of a block's rows, a thread for each of them and of several rows at a time.
+template <class T, class A>
+__global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
+  extern __shared__ unsigned char memory[];
+  auto* shared = reinterpret_cast<T*>(memory);
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) shared[i] = T(0);
+  __syncthreads();
+  const int teams = blockDim.x / columns, team = threadIdx.x / columns;
+  const int column = threadIdx.x % columns;
+  if (team < teams) {
+    T sum = 0;
+#pragma unroll 4
+    for (int64_t row = static_cast<int64_t>(blockIdx.x) * teams + team; row < rows;
+         row += static_cast<int64_t>(gridDim.x) * teams) {
+      const T value = x[row * columns + column];
+      y[row * columns + column] = As<A>::from(value);
+      sum += value;
+    }
+    atomicAdd(shared + column, sum);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) atomicAdd(sums + i, shared[i]);
+}
+
+template <class T>
+__global__ void add_rows(const T* x, T* sums, int64_t rows, int64_t columns) {
+  const auto column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  T sum = 0;
+#pragma unroll 8
+  for (int64_t row = 0; row < rows; ++row) sum += x[row * columns + column];
+  sums[column] = sum;
+}
+
 }  // namespace
+
+template <class T>
+void sum_rows(Stream stream, const T* x, T* sums, int64_t rows, int64_t columns) {
+  if (columns == 0) return;
+  constexpr int threads = 64;  // small blocks: more multiprocessors share the columns
+  add_rows<<<static_cast<unsigned>((columns + threads - 1) / threads), threads, 0, stream>>>(
+      x, sums, rows, columns);
+  check_launch("sum_rows");
+}
+
+template <class T, class A>
+void convert_and_sum(Stream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns) {
+  cudaMemsetAsync(sums, 0, static_cast<size_t>(columns) * sizeof(T), stream);
+  if (rows == 0) return;
+  convert<<<kBlocksForSums, kThreads, static_cast<size_t>(columns) * sizeof(T), stream>>>(
+      x, y, sums, rows, static_cast<int>(columns));
+  check_launch("convert_and_sum");
+}
 
 template <class T, class A>
 void pack_projections(Stream stream, const Projections<const T>& p, A* packed, T* bias) {
@@ -76,13 +127,18 @@ void unpack_projection_gradients(Stream stream, const Projections<const T>& p, c
                                  const Projections<T>& gradients) {
   int scales = 0;
   for (int i = 0; i < p.count; ++i) scales += p.each[i].scales;
-  unpack<<<static_cast<unsigned>(scales), kRowThreads, 0, stream>>>(p, dpacked, gradients);
+  unpack<<<static_cast<unsigned>(scales), kScaleThreads, 0, stream>>>(p, dpacked, gradients);
   check_launch("unpack_projection_gradients");
 }
 
 template void pack_projections(Stream, const Projections<const float>&, float*, float*);
 template void pack_projections(Stream, const Projections<const float>&, BFloat16*, float*);
 template void pack_projections(Stream, const Projections<const double>&, double*, double*);
+template void sum_rows(Stream, const float*, float*, int64_t, int64_t);
+template void sum_rows(Stream, const double*, double*, int64_t, int64_t);
+template void convert_and_sum(Stream, const float*, float*, float*, int64_t, int64_t);
+template void convert_and_sum(Stream, const float*, BFloat16*, float*, int64_t, int64_t);
+template void convert_and_sum(Stream, const double*, double*, double*, int64_t, int64_t);
 template void unpack_projection_gradients(Stream, const Projections<const float>&, const float*,
                                           const Projections<float>&);
 template void unpack_projection_gradients(Stream, const Projections<const double>&, const double*,

@@ -36,4 +36,14 @@ template <class T>
 void unpack_projection_gradients(Stream stream, const Projections<const T>& projections,
                                  const T* dpacked, const Projections<T>& gradients);
 
+// sums (columns) = Σ over rows of x (rows, columns), few rows and many columns.
+template <class T>
+void sum_rows(Stream stream, const T* x, T* sums, int64_t rows, int64_t columns);
+
+// What a bias gives to its gradient, in the pass that makes activations of what came back: y = x in
+// its type, sums (columns) = Σ over rows; columns up to kMostSummedColumns.
+inline constexpr int64_t kMostSummedColumns = 256;
+template <class T, class A>
+void convert_and_sum(Stream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns);
+
 }  // namespace geores::kernels

@@ -58,12 +58,13 @@ __device__ inline void mix_norm_token(const MixNormBackward<T, A>& p, int64_t t,
                                       Token<N, L, T>& dweight, Token<N, L, T>& dbias) {
   const int lane = threadIdx.x % L::kGroup, width = N * p.d;
   const T* m = p.m + t / p.run * (N * N);
-  Token<N, L, T> x, dtotal;
+  Token<N, L, T> x, dtotal, around = {};
   x.load(p.x + t * width, lane, p.d);
+  if (p.dg) around.load(p.dg + t * width, lane, p.d);  // early: all loads in flight at once
   if (p.dh) {
+    dtotal.load(p.dh + t * width, lane, p.d);
     const auto s = p.statistics[t];
     auto z = apply<false>(m, x);
-    dtotal.load(p.dh + t * width, lane, p.d);
     T sum_g = 0, sum_gz = 0;
     z.for_each([&](int i, int c) {
       auto &value = z.at[i][c], &g = dtotal.at[i][c];  // g is 0 beyond the row
@@ -79,14 +80,11 @@ __device__ inline void mix_norm_token(const MixNormBackward<T, A>& p, int64_t t,
     sum_g = group_sum<L::kGroup>(sum_g) / T(width);
     sum_gz = group_sum<L::kGroup>(sum_gz) / T(width);
     z.for_each([&](int i, int c) {
-      dtotal.at[i][c] = s.inverse * (dtotal.at[i][c] - sum_g - z.at[i][c] * sum_gz);
+      dtotal.at[i][c] =
+          around.at[i][c] + s.inverse * (dtotal.at[i][c] - sum_g - z.at[i][c] * sum_gz);
     });
-    if (p.dg) {
-      z.load(p.dg + t * width, lane, p.d);
-      z.for_each([&](int i, int c) { dtotal.at[i][c] += z.at[i][c]; });
-    }
   } else {
-    dtotal.load(p.dg + t * width, lane, p.d);
+    dtotal = around;
   }
   if (!there) return;
   apply<true>(m, dtotal).store(p.dx + t * width, lane, p.d);
@@ -95,8 +93,7 @@ __device__ inline void mix_norm_token(const MixNormBackward<T, A>& p, int64_t t,
 
 template <int N, class L, class T>
 __device__ inline void add_parameter_sums(const Token<N, L, T>& held, T* shared, T* total, int d) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) add_columns<L>(held.at[i], shared, total + i * d, d);
+  add_columns<L>(held.at, N, shared, total, d);
 }
 
 // An operator for each token.
@@ -202,12 +199,13 @@ __global__ void collect_norm_back(const T* read, const T* x, Norm<T> norm,
   Token<Tiles, L, T> weight, dweight_here = {};
   weight.load_parameters(norm.weight, lane, d, T(1));
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
-    Token<N, L, T> in;
+    Token<N, L, T> in, around = {};
     Token<Tiles, L, T> g;
     T z[L::kHeld], dc[L::kHeld] = {}, sum_g = 0, sum_gz = 0;
     const auto s = statistics[t];
     in.load(x + t * N * d, lane, d);
     g.load(dh + t * Tiles * d, lane, d);
+    if (skip) around.load(skip + t * N * d, lane, d);
     collect(read + t * N, in, z);
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) {
@@ -232,16 +230,10 @@ __global__ void collect_norm_back(const T* read, const T* x, Norm<T> norm,
       along = group_sum<L::kGroup>(along);
       if (!there) continue;
       if (lane == 0) dread[t * N + j] = along;
-      T out[L::kHeld];
       const T share = read[t * N + j];
-      if (skip)
-        L::load(skip + (t * N + j) * d, lane, d, out);
-      else
 #pragma unroll
-        for (int i = 0; i < L::kHeld; ++i) out[i] = T(0);
-#pragma unroll
-      for (int i = 0; i < L::kHeld; ++i) out[i] += share * dc[i];
-      L::store(out, dx + (t * N + j) * d, lane, d);
+      for (int i = 0; i < L::kHeld; ++i) around.at[j][i] += share * dc[i];
+      L::store(around.at[j], dx + (t * N + j) * d, lane, d);
     }
   });
   if (dweight) add_parameter_sums(dweight_here, reinterpret_cast<T*>(memory), dweight, d);
@@ -357,15 +349,15 @@ void mix_norm_backward(Stream stream, const T* m, const T* x, const Norm<T>& nor
   const MixNormBackward<T, A> p{
       m, x, norm, statistics, dg, dh, dx, dm, dweight, dbias, s.tokens, run, static_cast<int>(s.d)};
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    const auto shared = static_cast<size_t>(s.d) * sizeof(T);
+    const auto shared = static_cast<size_t>(s.n * s.d) * sizeof(T);
     if (run == 1) {
       const auto blocks = blocks_for(s.tokens, L::kGroup, 2 * kBlocksForSums);
       mix_norm_backward_by_token<n.value, L><<<blocks, kThreads, shared, stream>>>(p);
       return;
     }
-    // At least two tokens for each group of a block.
-    const int parts = static_cast<int>(
-        std::clamp<int64_t>(run / (2 * kThreads / L::kGroup), 1, 2 * kBlocksForSums));
+    // Two tokens for each group of a block.
+    constexpr int64_t tokens_per_block = 2 * kThreads / L::kGroup;
+    const int parts = static_cast<int>((run + tokens_per_block - 1) / tokens_per_block);
     cudaMemsetAsync(dm, 0, static_cast<size_t>(operators * s.n * s.n) * sizeof(T), stream);
     mix_norm_backward_by_run<n.value, L>
         <<<static_cast<unsigned>(operators * parts), kThreads, shared, stream>>>(p, parts);
@@ -398,9 +390,9 @@ void collect_norm_backward(Stream stream, const T* read, const T* x, const Norm<
     const auto launch = [&](auto count) {
       collect_norm_back<n.value, count.value, L>
           <<<blocks_for(s.tokens, L::kGroup, 4 * kBlocksForSums), kThreads,
-             static_cast<size_t>(s.d) * sizeof(T), stream>>>(read, x, norm, statistics, dh, skip,
-                                                             dx, dread, dweight, s.tokens,
-                                                             static_cast<int>(s.d));
+             static_cast<size_t>(tiles * s.d) * sizeof(T), stream>>>(
+              read, x, norm, statistics, dh, skip, dx, dread, dweight, s.tokens,
+              static_cast<int>(s.d));
     };
     if (tiles == 1)
       launch(std::integral_constant<int, 1>());

@@ -30,13 +30,15 @@ __global__ void forward(const T* x, T* sums, T* entropies, int64_t length, int d
     const Gram<N, L, T> gram(in);
     if (t < length) entropy += gram.entropy();
   }
+  sum.for_each([&](int i, int c) { sum.at[i][c] = sum_over_groups<L::kGroup>(sum.at[i][c]); });
+  if (threadIdx.x % 32 < L::kGroup)
 #pragma unroll
-  for (int i = 0; i < N; ++i)
-    L::for_each_run(lane, d, [&](int place, int column) {
+    for (int i = 0; i < N; ++i)
+      L::for_each_run(lane, d, [&](int place, int column) {
 #pragma unroll
-      for (int c = 0; c < L::kVector; ++c)
-        atomicAdd(shared + i * d + column + c, sum.at[i][place + c]);
-    });
+        for (int c = 0; c < L::kVector; ++c)
+          atomicAdd(shared + i * d + column + c, sum.at[i][place + c]);
+      });
   if (entropies && lane == 0) atomicAdd(&entropy_sum, entropy);
   __syncthreads();
   for (int i = threadIdx.x; i < width; i += blockDim.x)
@@ -51,8 +53,9 @@ __global__ void backward(const T* x, const T* dmean, const T* dentropy, const T*
   const T share = T(1) / T(length);
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
     const auto sequence = t / length;
-    Token<N, L, T> total, part;
+    Token<N, L, T> total, part, around = {};
     total.load(dmean + sequence * width, lane, d);
+    if (skip) around.load(skip + t * width, lane, d);
     total.for_each([&](int i, int c) { total.at[i][c] *= share; });
     if (dentropy) {
       part.load(x + t * width, lane, d);
@@ -61,12 +64,8 @@ __global__ void backward(const T* x, const T* dmean, const T* dentropy, const T*
       const auto slope = apply<false>(gram.matrix, part);
       total.for_each([&](int i, int c) { total.at[i][c] += slope.at[i][c]; });
     }
-    if (!there) return;
-    if (skip) {
-      part.load(skip + t * width, lane, d);
-      total.for_each([&](int i, int c) { total.at[i][c] += part.at[i][c]; });
-    }
-    total.store(dx + t * width, lane, d);
+    total.for_each([&](int i, int c) { total.at[i][c] += around.at[i][c]; });
+    if (there) total.store(dx + t * width, lane, d);
   });
 }
 

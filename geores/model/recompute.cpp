@@ -17,7 +17,8 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
     context->saved_data["half"] = products_in_bfloat16();
     Trace trace;
     const auto out = block->forward(x, trace);
-    return {out, trace.loss().defined() ? trace.loss() : torch::zeros({}, x.options())};
+    const auto loss = trace.loss();
+    return {out, loss.defined() ? loss : torch::zeros({}, x.options())};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
@@ -29,8 +30,8 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
     Trace trace;
     const auto out = block->forward(x, trace);
     // Parameters collect their gradients here, as they do in any backward pass.
-    if (trace.loss().defined())
-      torch::autograd::backward({out, trace.loss()}, {gradients[0], gradients[1]});
+    if (const auto loss = trace.loss(); loss.defined())
+      torch::autograd::backward({out, loss}, {gradients[0], gradients[1]});
     else
       torch::autograd::backward({out}, {gradients[0]});
     return {x.grad(), Tensor()};

@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/model/recompute.h"
 #include "geores/ops/implementation.h"
+#include "geores/ops/projections.h"
 
 namespace geores {
 
@@ -84,7 +85,7 @@ Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
   const auto end = position + x.size(1);
   require(end <= config_.context, "transformer",
           "a sequence of {} is longer than the model's context of {}", end, config_.context);
-  return to_state(traits(), embedded + positions_.slice(0, position, end));
+  return to_state(traits(), add_to_each(embedded, positions_.slice(0, position, end)));
 }
 
 Transformer::End Transformer::input_end() const {

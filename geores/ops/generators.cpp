@@ -284,7 +284,7 @@ SequenceHybrid sequence_hybrid(const Tensor& x, int64_t streams,
                                                   gate.entropy, gate.penalty_weight);
   return {.g = outputs[0],
           .gamma = outputs[1],
-          .penalty = gate.penalty_weight > 0 ? outputs[2].sum() : Tensor(),
+          .penalty = gate.penalty_weight > 0 ? outputs[2] : Tensor(),
           .skip = outputs[3]};
 }
 

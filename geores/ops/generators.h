@@ -21,7 +21,7 @@ bool generators_run_fused(const Tensor& x, int64_t streams,
 struct SequenceHybrid {
   Tensor g;        // (B, 1, n, n)
   Tensor gamma;    // (B, 1, 1), without gradient
-  Tensor penalty;  // weight · mean 4γ(1 − γ), 0-dimensional
+  Tensor penalty;  // (B), its sum is weight · mean 4γ(1 − γ)
   Tensor skip;     // x, for the path around: its gradient joins in the same pass
 };
 struct HybridGate {

@@ -132,15 +132,21 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
       return static_cast<torch::ScalarType>(context->saved_data[name].toInt());
     };
     const auto dy = gradients[0].reshape({-1, w.size(0)});
-    const auto half = dy.to(torch::kBFloat16);
     tensor_list result(4);
+    Tensor half;
+    if (context->saved_data["bias"].toBool()) {
+      const auto [converted, sum] = converted_and_summed(dy, torch::kBFloat16);
+      half = converted;
+      result[2] = sum.to(type("weight_type"));
+    } else {
+      half = dy.to(torch::kBFloat16);
+    }
     if (context->needs_input_grad(0)) {
       auto shape = gradients[0].sizes().vec();
       shape.back() = w.size(1);
       result[0] = multiply(half, w, type("x_type")).view(shape);
     }
     if (context->needs_input_grad(1)) result[1] = multiply(half.t(), in, type("weight_type"));
-    if (context->saved_data["bias"].toBool()) result[2] = dy.sum({0}, false, type("weight_type"));
     return result;
   }
 };

@@ -17,4 +17,11 @@ torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type)
     return at::mm(a, b).to(type);
 }
 
+// dy (rows, columns) in `type`, and its sum over rows in its own: what a product's factors and its
+// bias need of a gradient. On a GPU one pass.
+struct ConvertedAndSummed {
+  torch::Tensor converted, sum;
+};
+ConvertedAndSummed converted_and_summed(const torch::Tensor& dy, torch::ScalarType type);
+
 }  // namespace geores

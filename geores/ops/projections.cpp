@@ -29,6 +29,23 @@ kernels::Projections<T> arrays_of(at::TensorList parameters, const std::vector<i
   return p;
 }
 
+}  // namespace
+
+ConvertedAndSummed converted_and_summed(const Tensor& gradient, torch::ScalarType type) {
+  if (!runs_on_gpu(gradient) || gradient.size(1) > kernels::kMostSummedColumns)
+    return {gradient.to(type), gradient.sum(0)};
+  const auto dy = gradient.contiguous();
+  ConvertedAndSummed result{torch::empty(dy.sizes(), dy.options().dtype(type)),
+                            torch::empty({dy.size(1)}, dy.options())};
+  on_gpu(dy, result.converted, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    kernels::convert_and_sum(stream, values<T>(dy), values<A>(result.converted),
+                             values<T>(result.sum), dy.size(0), dy.size(1));
+  });
+  return result;
+}
+
+namespace {
+
 // On a GPU.
 class FusedProjections : public torch::autograd::Function<FusedProjections> {
  public:
@@ -61,8 +78,7 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
     const auto has_scale = context->saved_data["scales"].toIntVector();
     const auto type = parameters[0].scalar_type();
     const auto dy = gradients[0].reshape({-1, packed.size(0)});
-    const auto half = dy.to(in.scalar_type());
-    const auto dbias = dy.sum(0);
+    const auto [half, dbias] = converted_and_summed(dy, in.scalar_type());
     const auto dpacked = multiply(half.t(), in, type);
 
     tensor_list result = {multiply(half, packed, in.scalar_type())};
@@ -87,6 +103,20 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
   }
 };
 
+class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
+ public:
+  static Tensor forward(AutogradContext*, const Tensor& x, const Tensor& rows) { return x + rows; }
+
+  static tensor_list backward(AutogradContext*, tensor_list gradients) {
+    const auto d = gradients[0].contiguous();
+    auto sums = torch::empty({d.size(1), d.size(2)}, d.options());
+    on_gpu(d, [&]<class T>(T, kernels::Stream stream) {
+      kernels::sum_rows(stream, values<T>(d), values<T>(sums), d.size(0), sums.numel());
+    });
+    return {gradients[0], sums};
+  }
+};
+
 bool fits_gpu(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
   if (!runs_on_gpu(projections[0].weight) || h.numel() == 0) return false;
   if (projections.size() > kernels::kMostProjections) return false;
@@ -99,6 +129,11 @@ bool fits_gpu(const Tensor& h, const std::vector<ProjectionWeights>& projections
 }
 
 }  // namespace
+
+Tensor add_to_each(const Tensor& x, const Tensor& rows) {
+  return runs_on_gpu(x) && x.dim() == 3 && rows.dim() == 2 ? FusedAddToEach::apply(x, rows)
+                                                           : x + rows;
+}
 
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
   std::vector<Tensor> weights, biases, parameters;

@@ -20,4 +20,7 @@ struct ProjectionWeights {
 // type.
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections);
 
+// x (B, T, D) + rows (T, D), the same rows for each sequence.
+Tensor add_to_each(const Tensor& x, const Tensor& rows);
+
 }  // namespace geores

@@ -132,7 +132,8 @@ class Group {
 };
 
 Tensor loss_or_zero(const Trace& trace, const Tensor& like) {
-  return trace.loss().defined() ? trace.loss() : torch::zeros({}, like.options());
+  const auto loss = trace.loss();
+  return loss.defined() ? loss : torch::zeros({}, like.options());
 }
 
 struct Named {

@@ -11,6 +11,14 @@ Tensor Sublayer::between(const Tensor& pre, const Tensor& h, const Tensor& post)
   return linear_map(map_(linear_map(h, pre)), post);
 }
 
+Tensor Trace::loss() const {
+  if (losses_.empty()) return {};
+  if (losses_.size() == 1) return losses_[0].sum();
+  std::vector<Tensor> flat;
+  for (const auto& loss : losses_) flat.push_back(loss.reshape({-1}));
+  return torch::cat(flat).sum();
+}
+
 Tensor to_state(const Traits& traits, const Tensor& embedding) {
   if (traits.layout != StreamLayout::expand) return embedding;
   return embedding.unsqueeze(-2).repeat({1, 1, traits.streams, 1});

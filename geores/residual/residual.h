@@ -58,10 +58,11 @@ class Trace {
   explicit Trace(StreamMemory& memory) : probing_(false), memory_(&memory) {}
   StreamMemory* memory() const { return memory_; }
 
-  void add_loss(const Tensor& loss) { loss_ = loss_.defined() ? loss_ + loss : loss; }
+  // All entries of `loss` count.
+  void add_loss(const Tensor& loss) { losses_.push_back(loss); }
 
   // The sum of all auxiliary losses; undefined when no connection had one.
-  const Tensor& loss() const { return loss_; }
+  Tensor loss() const;
 
   bool probing() const { return probing_; }
 
@@ -75,7 +76,7 @@ class Trace {
  private:
   bool probing_;
   StreamMemory* memory_ = nullptr;
-  Tensor loss_;
+  std::vector<Tensor> losses_;  // added up at the end: a sum by sum would be a kernel for each
   std::vector<std::pair<std::string, Tensor>> probes_;
 };
 

@@ -39,7 +39,8 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   for (size_t i = 0; i < xs.size(); ++i) {
     Trace trace;
     const auto loss = task_loss(model_.forward(xs[i], trace), ys[i]);
-    auto objective = trace.loss().defined() ? loss + trace.loss() : loss;
+    const auto auxiliary = trace.loss();
+    const auto objective = auxiliary.defined() ? loss + auxiliary : loss;
     (parts == 1 ? objective : objective / parts).backward();
     const auto share = parts == 1 ? loss.detach() : loss.detach() / parts;
     total = total.defined() ? total + share : share;

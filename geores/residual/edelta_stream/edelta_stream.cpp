@@ -45,7 +45,7 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   if (options_.gate_weight > 0)
     trace.add_loss(options_.gate_weight * gate_penalty(generators.gamma));
 
-  const auto routes = linear_map(normalized, router_->weight, router_->bias);
+  const auto routes = linear_map_to(normalized, router_->weight, router_->bias, x.scalar_type());
   const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
   const auto pre = both.select(-3, 0).softmax(-1);
   const auto post = both.select(-3, 1).softmax(-2);
