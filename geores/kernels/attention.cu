@@ -102,17 +102,27 @@ __device__ inline Left as_left(const Result (&c)[2]) {
            pack(c[1].at[2], c[1].at[3])}};
 }
 
-// Copies `length` rows of D values, `stride` apart, and zeros up to `padded`.
+// Copies `length` rows of D values, `stride` apart, and zeros up to `padded`. The copies are under
+// way when it returns: wait_for_copies().
 template <int D>
 __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t stride, int length,
                             int padded) {
   constexpr int pieces = D / 8;  // of 16 bytes
   for (int i = threadIdx.x; i < padded * pieces; i += blockDim.x) {
     const int row = i / pieces, piece = i % pieces;
-    uint4 value = make_uint4(0, 0, 0, 0);
-    if (row < length) value = *reinterpret_cast<const uint4*>(from + row * stride + piece * 8);
-    *reinterpret_cast<uint4*>(to.row(row) + piece * 8) = value;
+    auto* place = to.row(row) + piece * 8;
+    if (row < length)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                       static_cast<uint32_t>(__cvta_generic_to_shared(place))),
+                   "l"(from + row * stride + piece * 8));
+    else
+      *reinterpret_cast<uint4*>(place) = make_uint4(0, 0, 0, 0);
   }
+}
+
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
 }
 
 template <int D>
@@ -128,6 +138,12 @@ __device__ inline void store_rows(const Result (&c)[D / 8], float factor0, float
       *reinterpret_cast<uint32_t*>(to + (first + g + 8) * stride + n * 8 + 2 * t) =
           pack(c[n].at[2] * factor1, c[n].at[3] * factor1);
   }
+}
+
+__device__ inline float exponential2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 __device__ inline float quad_max(float x) {
@@ -178,7 +194,7 @@ __global__ void __launch_bounds__(kWarps * 32)
   const Rows<D> values{keys.row(h.padded)};
   fill(keys, h.qkv + h.part, h.in_stride, T, h.padded);
   fill(values, h.qkv + 2 * h.part, h.in_stride, T, h.padded);
-  __syncthreads();
+  wait_for_copies();
 
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   for_each_tile(h.tiles, [&](int tile) {
@@ -209,7 +225,7 @@ __global__ void __launch_bounds__(kWarps * 32)
         }
       top0 = quad_max(top0);
       top1 = quad_max(top1);
-      const float shrink0 = exp2f(most0 - top0), shrink1 = exp2f(most1 - top1);
+      const float shrink0 = exponential2(most0 - top0), shrink1 = exponential2(most1 - top1);
       sum0 *= shrink0;
       sum1 *= shrink1;
 #pragma unroll
@@ -217,7 +233,7 @@ __global__ void __launch_bounds__(kWarps * 32)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           auto& weight = s[half].at[i];
-          weight = exp2f(weight - (i < 2 ? top0 : top1));
+          weight = exponential2(weight - (i < 2 ? top0 : top1));
           (i < 2 ? sum0 : sum1) += weight;
         }
 #pragma unroll
@@ -273,7 +289,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
     }
     deltas[row] = sum;
   }
-  __syncthreads();
+  wait_for_copies();
 
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const float to_score = scale * kLog2e;
@@ -296,7 +312,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
           const int column = key * kTile + half * 8 + 2 * t + i % 2;
           const float weight = column > (i < 2 ? row0 : row1)
                                    ? 0.0f
-                                   : exp2f(s[half].at[i] * to_score - (i < 2 ? log0 : log1));
+                                   : exponential2(s[half].at[i] * to_score - (i < 2 ? log0 : log1));
           s[half].at[i] = weight * (dp[half].at[i] - (i < 2 ? delta0 : delta1));
         }
       keys.add_times(as_left(s), key * kTile, sum);
@@ -320,7 +336,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
           const int column = query * kTile + half * 8 + 2 * t + i % 2;
           const float weight = column < (i < 2 ? row0 : row1)
                                    ? 0.0f
-                                   : exp2f(s[half].at[i] * to_score - logs[column]);
+                                   : exponential2(s[half].at[i] * to_score - logs[column]);
           s[half].at[i] = weight;
           dp[half].at[i] = weight * (dp[half].at[i] - deltas[column]);
         }

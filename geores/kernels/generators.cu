@@ -58,14 +58,29 @@ size_t workspace_size(const GeneratorShape& s) {
   return static_cast<size_t>(s.in + s.units() + s.all_outputs()) * sizeof(T);
 }
 
+// The first rows of weights that a thread will want, asked for before what they are multiplied with
+// is known: at this size a kernel is nothing but waiting.
+constexpr int kEarly = 32;
+
 // mean and raw outputs of this block's sequence, kept and in the workspace.
 template <class T>
 __device__ inline void run_perceptrons(const Generators<const T>& p, const T* sums,
                                        const GeneratorState<T>& state, const Workspace<T>& w,
                                        const GeneratorShape& s) {
+  constexpr int columns = 4, rows = kEarly / columns;  // of 32 columns each, for each lane
   const int64_t sequence = blockIdx.x;
-  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  const bool first_lane = threadIdx.x % 32 == 0;
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  const auto weight_at = [&](int unit, int i) {
+    return p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
+  };
+  T early[rows][columns];
+#pragma unroll
+  for (int r = 0; r < rows; ++r)
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+      const int unit = warp + r * warps, i = lane + 32 * c;
+      early[r][c] = unit < s.units() && i < s.in ? weight_at(unit, i) : T(0);
+    }
   for (int i = threadIdx.x; i < s.in; i += blockDim.x) {
     T sum = 0;
 #pragma unroll
@@ -74,14 +89,27 @@ __device__ inline void run_perceptrons(const Generators<const T>& p, const T* su
     w.mean[i] = state.mean[sequence * s.in + i] = sum / T(s.length);
   }
   __syncthreads();
-#pragma unroll 4
-  for (int unit = warp; unit < s.units(); unit += warps) {
-    const auto& net = p.nets[unit / s.hidden];
-    const int row = unit % s.hidden;
-    const T z = dot(net.hidden + row * s.in, w.mean, s.in) + net.hidden_bias[row];
-    if (!first_lane) continue;
+  const auto finish_unit = [&](int unit, T sum) {
+    const T z = group_sum<32>(sum) + p.nets[unit / s.hidden].hidden_bias[unit % s.hidden];
+    if (lane != 0) return;
     state.hidden[sequence * s.units() + unit] = z;
     w.hidden[unit] = gelu(z);
+  };
+#pragma unroll
+  for (int r = 0; r < rows; ++r) {
+    const int unit = warp + r * warps;
+    if (unit >= s.units()) break;
+    T sum = 0;
+#pragma unroll
+    for (int c = 0; c < columns; ++c)
+      if (lane + 32 * c < s.in) sum += early[r][c] * w.mean[lane + 32 * c];
+    for (int i = lane + 32 * columns; i < s.in; i += 32) sum += weight_at(unit, i) * w.mean[i];
+    finish_unit(unit, sum);
+  }
+  for (int unit = warp + rows * warps; unit < s.units(); unit += warps) {
+    T sum = 0;
+    for (int i = lane; i < s.in; i += 32) sum += weight_at(unit, i) * w.mean[i];
+    finish_unit(unit, sum);
   }
   __syncthreads();
   for (int output = warp; output < s.all_outputs(); output += warps) {
@@ -90,10 +118,38 @@ __device__ inline void run_perceptrons(const Generators<const T>& p, const T* su
     const auto& net = p.nets[index];
     const T y = dot(net.output + row * s.hidden, w.hidden + index * s.hidden, s.hidden) +
                 net.output_bias[row];
-    if (first_lane) w.raw[output] = state.raw[sequence * s.all_outputs() + output] = y;
+    if (lane == 0) w.raw[output] = state.raw[sequence * s.all_outputs() + output] = y;
   }
   __syncthreads();
 }
+
+// How the threads of a block share the sum over hidden units: teams of a thread for each column.
+struct Teams {
+  int columns, count, team, first;
+
+  __device__ explicit Teams(const GeneratorShape& s)
+      : columns(min(s.in, static_cast<int>(blockDim.x))),
+        count(blockDim.x / columns),
+        team(threadIdx.x / columns),
+        first(threadIdx.x % columns) {}
+};
+
+// This thread's first weights of the backward pass.
+template <class T>
+struct EarlyWeights {
+  T at[kEarly];
+
+  __device__ EarlyWeights(const Generators<const T>& p, const GeneratorShape& s) {
+    const Teams teams(s);
+#pragma unroll
+    for (int k = 0; k < kEarly; ++k) {
+      const int unit = teams.team + k * teams.count;
+      at[k] = teams.team < teams.count && unit < s.units()
+                  ? p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + teams.first]
+                  : T(0);
+    }
+  }
+};
 
 // From the gradients of the raw outputs in the workspace to those of the hidden units and of the
 // mean; dlogit is the gate's.
@@ -101,7 +157,8 @@ template <class T>
 __device__ inline void run_perceptrons_back(const Generators<const T>& p,
                                             const GeneratorState<const T>& state,
                                             const Workspace<T>& w, const GeneratorRoom<T>& room,
-                                            T dlogit, T* dmean, const GeneratorShape& s) {
+                                            T dlogit, T* dmean, const GeneratorShape& s,
+                                            const EarlyWeights<T>& early) {
   const int64_t sequence = blockIdx.x;
   for (int i = threadIdx.x; i < s.all_outputs(); i += blockDim.x)
     room.raw[sequence * s.all_outputs() + i] = w.raw[i];
@@ -119,17 +176,23 @@ __device__ inline void run_perceptrons_back(const Generators<const T>& p,
   for (int i = threadIdx.x; i < s.in; i += blockDim.x)
     w.mean[i] = p.gate ? dlogit * p.gate[i] : T(0);
   __syncthreads();
-  // Groups of threads share the sum over units.
-  const int columns = min(s.in, static_cast<int>(blockDim.x)), teams = blockDim.x / columns;
-  const int team = threadIdx.x / columns;
-  if (team < teams) {
-    for (int i = threadIdx.x % columns; i < s.in; i += columns) {
+  const Teams teams(s);
+  if (teams.team < teams.count) {
+    const auto rest = [&](int from, int i) {
       T sum = 0;
-#pragma unroll 8
-      for (int unit = team; unit < s.units(); unit += teams)
+      for (int unit = from; unit < s.units(); unit += teams.count)
         sum += w.hidden[unit] * p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
-      atomicAdd(w.mean + i, sum);
+      return sum;
+    };
+    T sum = 0;
+#pragma unroll
+    for (int k = 0; k < kEarly; ++k) {
+      const int unit = teams.team + k * teams.count;
+      if (unit < s.units()) sum += w.hidden[unit] * early.at[k];
     }
+    atomicAdd(w.mean + teams.first, sum + rest(teams.team + kEarly * teams.count, teams.first));
+    for (int i = teams.first + teams.columns; i < s.in; i += teams.columns)
+      atomicAdd(w.mean + i, rest(teams.team, i));
   }
   __syncthreads();
   for (int i = threadIdx.x; i < s.in; i += blockDim.x) dmean[sequence * s.in + i] = w.mean[i];
@@ -272,6 +335,7 @@ __global__ void __launch_bounds__(kSequenceThreads)
   extern __shared__ unsigned char memory[];
   __shared__ T dlogit_shared;
   const Workspace<T> w(memory, s);
+  const EarlyWeights<T> early(p, s);
   const int64_t sequence = blockIdx.x;
   if (threadIdx.x == 0) {
     const T* raw = state.raw + sequence * s.all_outputs();
@@ -299,7 +363,7 @@ __global__ void __launch_bounds__(kSequenceThreads)
     if (dentropy) dentropy[sequence] = dscaled * state.logit[sequence];
   }
   __syncthreads();
-  run_perceptrons_back(p, state, w, room, dlogit_shared, dmean, s);
+  run_perceptrons_back(p, state, w, room, dlogit_shared, dmean, s, early);
 }
 
 template <class T>
@@ -325,6 +389,7 @@ __global__ void __launch_bounds__(kSequenceThreads)
                    EraseArrays<const T> derase, GeneratorRoom<T> room, T* dmean, GeneratorShape s) {
   extern __shared__ unsigned char memory[];
   const Workspace<T> w(memory, s);
+  const EarlyWeights<T> early(p, s);
   const int64_t sequence = blockIdx.x;
   const int width = s.outputs[0];
   const T* raw = state.raw + sequence * s.all_outputs();
@@ -345,7 +410,7 @@ __global__ void __launch_bounds__(kSequenceThreads)
     w.raw[width] = derase.beta[sequence] * beta * (T(1) - T(0.5) * beta);
   }
   __syncthreads();
-  run_perceptrons_back(p, state, w, room, T(0), dmean, s);
+  run_perceptrons_back(p, state, w, room, T(0), dmean, s, early);
 }
 
 template <class F>

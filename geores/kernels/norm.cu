@@ -95,7 +95,9 @@ void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics
                    int64_t rows, int64_t width) {
   if (rows == 0) return;
   with_row<T>(width, [&]<class L>(L) {
-    const auto blocks = blocks_for(rows, L::kGroup, 2 * kBlocksForSums);
+    // Each block adds its sums at the end: fewer of them where rows are long.
+    const auto blocks =
+        blocks_for(rows, L::kGroup, L::kHeld > 4 ? kBlocksForSums : 2 * kBlocksForSums);
     backward<L><<<blocks, kThreads, width * sizeof(T), stream>>>(
         x, statistics, norm, dy, skip, dx, dweight, dbias, rows, static_cast<int>(width));
   });

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 // What a hybrid operator is made of, or the gradients: u, v, k (operators, n), beta, gamma
@@ -26,5 +28,13 @@ void hybrid_operators_backward(const HybridArrays<const T>& generators, const T*
 // gate logits (operators): β softplus, k normalized, γ sigmoid. Forward only.
 template <class T>
 void hybrid_from_raw(const T* raw, const T* logits, T* g, int64_t operators, int64_t n);
+
+// On a GPU, n one of is_device_mixer_size.
+template <class T>
+void hybrid_operators_forward(Stream stream, const HybridArrays<const T>& generators, T* g,
+                              int64_t operators, int64_t n);
+template <class T>
+void hybrid_operators_backward(Stream stream, const HybridArrays<const T>& generators, const T* dg,
+                               const HybridArrays<T>& gradients, int64_t operators, int64_t n);
 
 }  // namespace geores::kernels

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 struct PoolShape {
@@ -19,5 +21,11 @@ void running_mean_backward(const T* dy, T* dx, const PoolShape& shape);
 // The mean over the whole sequence: y (batch, width).
 template <class T>
 void mean_forward(const T* x, T* y, const PoolShape& shape);
+
+// Running means on a GPU.
+template <class T>
+void running_mean_forward(Stream stream, const T* x, T* y, const PoolShape& shape);
+template <class T>
+void running_mean_backward(Stream stream, const T* dy, T* dx, const PoolShape& shape);
 
 }  // namespace geores::kernels

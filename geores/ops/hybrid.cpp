@@ -21,8 +21,9 @@ class FusedHybrid : public torch::autograd::Function<FusedHybrid> {
     auto shape = u.sizes().vec();
     shape.push_back(u.size(-1));
     auto g = torch::empty(shape, u.options());
-    for_type_of(u, [&]<class T>(T) {
-      kernels::hybrid_operators_forward(arrays<const T>(p), values<T>(g), beta.numel(), u.size(-1));
+    on(u, [&]<class T>(T, auto... place) {
+      kernels::hybrid_operators_forward(place..., arrays<const T>(p), values<T>(g), beta.numel(),
+                                        u.size(-1));
     });
     return g;
   }
@@ -32,9 +33,9 @@ class FusedHybrid : public torch::autograd::Function<FusedHybrid> {
     const auto dg = gradients[0].contiguous();
     tensor_list result;
     for (const auto& tensor : p) result.push_back(torch::empty_like(tensor));
-    for_type_of(dg, [&]<class T>(T) {
-      kernels::hybrid_operators_backward(arrays<const T>(p), values<T>(dg), arrays<T>(result),
-                                         p[3].numel(), p[0].size(-1));
+    on(dg, [&]<class T>(T, auto... place) {
+      kernels::hybrid_operators_backward(place..., arrays<const T>(p), values<T>(dg),
+                                         arrays<T>(result), p[3].numel(), p[0].size(-1));
     });
     return result;
   }
@@ -78,7 +79,9 @@ HybridGenerators split_generators(const Tensor& parameters, int64_t n) {
 }
 
 Tensor hybrid_operator(const HybridGenerators& g) {
-  if (runs_fused(g.u) && kernels::is_compiled_size(g.u.size(-1)))
+  const auto n = g.u.size(-1);
+  if ((runs_fused(g.u) && kernels::is_compiled_size(n)) ||
+      (runs_on_gpu(g.u) && kernels::is_device_mixer_size(n)))
     return FusedHybrid::apply(g.u, g.v, g.k, g.beta, g.gamma);
   return hybrid(cayley_rotation(g.u, g.v, g.beta), householder(g.k), g.gamma);
 }

@@ -40,8 +40,8 @@ class FusedRunningMean : public torch::autograd::Function<FusedRunningMean> {
   static Tensor forward(AutogradContext*, const Tensor& input) {
     const auto x = input.contiguous();
     auto means = torch::empty_like(x);
-    for_type_of(x, [&]<class T>(T) {
-      kernels::running_mean_forward(values<T>(x), values<T>(means), pool_shape(x));
+    on(x, [&]<class T>(T, auto... place) {
+      kernels::running_mean_forward(place..., values<T>(x), values<T>(means), pool_shape(x));
     });
     return means;
   }
@@ -49,8 +49,8 @@ class FusedRunningMean : public torch::autograd::Function<FusedRunningMean> {
   static tensor_list backward(AutogradContext*, tensor_list gradients) {
     const auto dy = gradients[0].contiguous();
     auto dx = torch::empty_like(dy);
-    for_type_of(dy, [&]<class T>(T) {
-      kernels::running_mean_backward(values<T>(dy), values<T>(dx), pool_shape(dy));
+    on(dy, [&]<class T>(T, auto... place) {
+      kernels::running_mean_backward(place..., values<T>(dy), values<T>(dx), pool_shape(dy));
     });
     return {dx};
   }
@@ -89,7 +89,7 @@ Tensor pooled(const Tensor& x, Pool pool, StreamMemory* memory) {
       return x.mean(1, /*keepdim=*/true);
     case Pool::causal:
       if (memory != nullptr) return memory->running_mean(x);
-      if (runs_fused(x)) return FusedRunningMean::apply(x);
+      if (runs_fused(x) || runs_on_gpu(x)) return FusedRunningMean::apply(x);
       return x.cumsum(1) / torch::arange(1, x.size(1) + 1, x.options()).view({-1, 1});
     case Pool::token:
       return x;

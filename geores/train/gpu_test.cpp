@@ -58,9 +58,9 @@ void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType
   for (const auto& connection : connections())
     for (const auto& options : connection.variants) {
       auto used = options.is_null() ? nlohmann::json::object() : options;
-      // The implicit gradient is that of the limit: its two forms agree there.
+      // The implicit gradient is that of the limit: its two forms differ until it is reached.
       if (connection.name == "mhc" || used.value("mixer", "") == "sinkhorn")
-        used["sinkhorn_iterations"] = 500;
+        used["sinkhorn_gradient"] = "unrolled";
       const auto residual = connection.make({.width = width, .streams = 4, .options = used});
       const auto& traits = residual->traits();
       {
@@ -77,20 +77,25 @@ void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType
       const auto x = torch::randn(shape, typed), cotangent = torch::randn(shape, typed);
       const auto middle = torch::randn({traits.sublayer_width, traits.sublayer_width}, typed) /
                           std::sqrt(static_cast<double>(traits.sublayer_width));
-      const PrecisionScope scope(precision);
-      Pass fused, composed;
-      fused = pass_of(*residual, x, middle, cotangent);
-      {
-        const ImplementationScope form(Implementation::composed);
-        composed = pass_of(*residual, x, middle, cotangent);
-      }
+      const auto run = [&](Implementation implementation, const std::string& of_products) {
+        const ImplementationScope form(implementation);
+        const PrecisionScope scope(of_products);
+        return pass_of(*residual, x, middle, cotangent);
+      };
+      const auto fused = run(Implementation::fused, precision);
+      const auto composed = run(Implementation::composed, "fp32");
+      // In bfloat16 the two forms round at different places: each is as far from full precision as
+      // such products are, and the composed form says how far that is.
+      const auto rounded = run(Implementation::composed, precision);
       ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
       for (size_t i = 0; i < fused.tensors.size(); ++i) {
         // Parameters that hardly matter: their gradients are all rounding.
         const auto scale = composed.tensors[i].second.to(torch::kFloat64).norm().item<double>();
         if (scale < 1e-6 * std::sqrt(static_cast<double>(composed.tensors[i].second.numel())))
           continue;
-        EXPECT_LT(relative_error(fused.tensors[i].second, composed.tensors[i].second), tolerance)
+        const auto& wanted = composed.tensors[i].second;
+        const auto rounding = relative_error(rounded.tensors[i].second, wanted);
+        EXPECT_LT(relative_error(fused.tensors[i].second, wanted), tolerance + 2 * rounding)
             << connection.name << " " << options.dump() << " " << precision << " "
             << fused.tensors[i].first << " width " << width;
       }
@@ -108,7 +113,7 @@ TEST_F(Gpu, EveryConnectionFusedEqualsComposedInFloat) {
 }
 
 TEST_F(Gpu, EveryConnectionFusedEqualsComposedWithProductsInBfloat16) {
-  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 5e-2, 128, 65);
+  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 1e-2, 128, 65);
 }
 
 TEST_F(Gpu, AttentionInBfloat16EqualsItsDefinition) {
