@@ -125,7 +125,7 @@ void erase_norm_backward(Stream stream, const EraseArrays<const T>& erase, const
   with_row<T>(width, [&]<class L>(L) {
     const auto length = tokens / sequences;
     const int parts =
-        static_cast<int>(std::clamp<int64_t>(length / (8 * kThreads / L::kGroup), 1, 16));
+        static_cast<int>(std::clamp<int64_t>(length / (4 * kThreads / L::kGroup), 1, 16));
     backward<L><<<static_cast<unsigned>(sequences * parts), kThreads,
                   static_cast<size_t>(width) * sizeof(T), stream>>>(
         erase, x, norm, statistics, dg, dh, dx, gradients, dweight, length, static_cast<int>(width),
