@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "geores/ops/seeding.h"
+#include "geores/train/recorded_work.h"
 
 namespace geores {
 namespace {
@@ -26,11 +27,14 @@ bool is_recorded(int64_t step) {
 
 nlohmann::json roll_out(Transformer& model, const Tensor& start, int64_t steps) {
   const auto key = start.mean(1);
-  auto window = start;
+  const auto window = start.clone(), next = torch::empty_like(key);
+  RecordedWork work(start.device(), [&] {
+    next.copy_(predict(model, window).select(1, -1));
+    window.copy_(torch::cat({window.slice(1, 1), next.unsqueeze(1)}, 1));
+  });
   auto lines = nlohmann::json::array();
   for (int64_t step = 1; step <= steps; ++step) {
-    const auto next = predict(model, window).select(1, -1);
-    window = torch::cat({window.slice(1, 1), next.unsqueeze(1)}, 1);
+    work.run();
     if (!is_recorded(step) && step != steps) continue;
     lines.push_back({{"step", step},
                      {"norm", next.norm(2, -1).mean().item<double>()},
@@ -44,6 +48,7 @@ nlohmann::json roll_out(Transformer& model, const Tensor& start, int64_t steps) 
 nlohmann::json measure_norms(Transformer& model, const Dataset& data, const NormConfig& config) {
   torch::NoGradGuard no_grad;
   const auto device = model.parameters().front().device();
+  const DeviceStream stream(device);
   const auto length = std::min(config.random_length, model.config().context - 1);
   auto random = with_seed(0, [&] {
     return torch::randn({config.random_sequences, length, data.input_width()});

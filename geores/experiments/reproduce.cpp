@@ -100,6 +100,19 @@ std::vector<Measurement> reflection_measurements(const ReproduceOptions& options
   return all;
 }
 
+// Both in their order, the shorter list spread over the longer one: the probes need no GPU and run
+// beside what does.
+std::vector<Job> mixed(const std::vector<Job>& a, const std::vector<Job>& b) {
+  std::vector<Job> all;
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    all.push_back(a[i]);
+    for (; taken < b.size() * (i + 1) / a.size(); ++taken) all.push_back(b[taken]);
+  }
+  all.insert(all.end(), b.begin() + static_cast<std::ptrdiff_t>(taken), b.end());
+  return all;
+}
+
 // ---- Table 18
 
 std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
@@ -171,7 +184,11 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   DatasetShelf shelf(options.cache);
   auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs, shelf,
                             listener.notice);
-  if (wanted(options, "reflection")) add_missing(jobs, reflection_measurements(options));
+  if (wanted(options, "reflection")) {
+    std::vector<Job> probes;
+    add_missing(probes, reflection_measurements(options));
+    jobs = mixed(jobs, probes);
+  }
   run_jobs(jobs, options.jobs, watch("training"));
 
   Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
