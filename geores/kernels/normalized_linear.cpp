@@ -9,7 +9,7 @@ namespace geores::kernels {
 namespace {
 
 constexpr auto kNo = Transposed::no, kYes = Transposed::yes;
-constexpr int64_t kBlock = 60;  // rows normalized at a time
+constexpr int64_t kBlock = 120;  // rows normalized at a time
 
 struct WeightSpace;
 
