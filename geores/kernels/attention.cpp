@@ -1,5 +1,6 @@
 #include "geores/kernels/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -10,7 +11,8 @@
 namespace geores::kernels {
 namespace {
 
-constexpr int64_t kQueries = 32;  // of a block
+// Queries whose weights the backward pass holds at once, a multiple of a tile's rows.
+constexpr int64_t kQueries = 8 * kTileRows;
 
 // One head of one sequence, its rows padded to whole tiles. Values beyond the head's width are 0.
 template <class T>
@@ -20,25 +22,50 @@ class Head {
       : rows_(buffer), width_(padded<T>(shape.head_width, kTileColumns<T>)) {
     for (int64_t t = 0; t < shape.length; ++t) {
       T* row = rows_ + t * width_;
-      std::copy_n(values + t * stride, shape.head_width, row);
-      std::fill(row + shape.head_width, row + width_, T(0));
+      for_each_vector<T>(width_, [&](int64_t k, int64_t) {
+        const auto count = std::clamp<int64_t>(shape.head_width - k, 0, kLanes<T>);
+        store(row + k, load_up_to(values + t * stride + k, count));
+      });
     }
   }
 
   const T* row(int64_t t) const { return rows_ + t * width_; }
-  int64_t width() const { return width_; }
-
-  // (head_width, padded length), so that scores are products of rows with it.
-  void transpose_to(T* columns, const AttentionShape& shape, int64_t length) const {
-    for (int64_t k = 0; k < shape.head_width; ++k) {
-      for (int64_t t = 0; t < shape.length; ++t) columns[k * length + t] = rows_[t * width_ + k];
-      std::fill(columns + k * length + shape.length, columns + (k + 1) * length, T(0));
-    }
-  }
 
  private:
   T* rows_;
   int64_t width_;
+};
+
+// The transpose of a head in tiles of kTileColumns positions, (head_width, kTileColumns) each, so
+// that scores are products of rows with it. Positions beyond the last are 0.
+template <class T>
+class HeadColumns {
+ public:
+  static int64_t size(const AttentionShape& shape) {
+    return shape.head_width * padded<T>(shape.length, kTileColumns<T>);
+  }
+
+  HeadColumns(const T* values, const AttentionShape& shape, int64_t stride, T* buffer)
+      : tiles_(buffer), depth_(shape.head_width) {
+    std::fill_n(buffer, size(shape), T(0));
+    for (int64_t t = 0; t < shape.length; ++t) {
+      const T* row = values + t * stride;
+      T* column = buffer + t / kTileColumns<T> * kTileColumns<T> * depth_ + t % kTileColumns<T>;
+      for (int64_t k = 0; k < depth_; ++k) column[k * kTileColumns<T>] = row[k];
+    }
+  }
+
+  // scores (rows, columns) = queries · this; no more rows than a tile has.
+  void multiply(const LeftRows<T>& queries, T* scores, int64_t lds, int64_t rows,
+                int64_t columns) const {
+    for (int64_t j = 0; j < columns; j += kTileColumns<T>)
+      multiply_columns<false>(queries, tiles_ + j * depth_, kTileColumns<T>, scores + j, lds, rows,
+                              depth_);
+  }
+
+ private:
+  T* tiles_;
+  int64_t depth_;
 };
 
 // Working space of one thread, cut into pieces.
@@ -62,7 +89,8 @@ struct RowSum {
   T largest, sum;  // of the scores times scale; of the exponentials
 };
 
-// Turns the first `count` scores of a row into exp(scale · (score − largest)); the rest becomes 0.
+// Turns the first `count` scores of a row into exp(scale · (score − largest)); the rest up to `end`
+// becomes 0.
 template <class T>
 RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
   std::fill(row + count, row + padded<T>(count), -std::numeric_limits<T>::infinity());
@@ -74,34 +102,30 @@ RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
   T largest = most[0];
   for (int lane = 1; lane < kLanes<T>; ++lane) largest = std::max<T>(largest, most[lane]);
 
+  const T factor = scale * T(M_LOG2E);
   Vec<T> sums{};
-  const auto whole = count / kLanes<T> * kLanes<T>;
-  for (int64_t i = 0; i < whole; i += kLanes<T>) {
-    const auto weight = exponential((load(row + i) - largest) * scale);
+  for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>) {
+    const auto weight = power_of_two(Vec<T>((load(row + i) - largest) * factor));
     sums += weight;
     store(row + i, weight);
   }
-  if (whole < count) {
-    auto weight = exponential((load(row + whole) - largest) * scale);
-    for (auto lane = count - whole; lane < kLanes<T>; ++lane) weight[lane] = 0;
-    sums += weight;
-    store(row + whole, weight);
-  }
-  std::fill(row + padded<T>(count), row + end, T(0));
+  std::fill(row + count, row + end, T(0));
   return {largest * scale, sum_of_lanes<T>(sums)};
 }
 
 // The same weights from the saved logarithm.
 template <class T>
 void weights_row(T* row, int64_t count, int64_t end, T scale, T log_sum) {
+  const T factor = scale * T(M_LOG2E), offset = log_sum * T(M_LOG2E);
   for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>)
-    store(row + i, exponential(load(row + i) * scale - log_sum));
+    store(row + i, power_of_two(Vec<T>(load(row + i) * factor - offset)));
   std::fill(row + count, row + end, T(0));
 }
 
 // f(sequence, head, first value of its queries in qkv) for every head of the batch.
 template <class F>
 void for_each_head(const AttentionShape& s, F&& f) {
+  if (s.head_width == 0) return;
   parallel_items(s.batch * s.heads, [&](int64_t item) {
     const auto b = item / s.heads, h = item % s.heads;
     f(b, h, b * s.length * 3 * s.heads * s.head_width + h * s.head_width);
@@ -110,6 +134,7 @@ void for_each_head(const AttentionShape& s, F&& f) {
 
 }  // namespace
 
+// A tile of queries at a time: what it sees of the keys ends with its own last position.
 template <class T>
 void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& s) {
   const auto model = s.heads * s.head_width, stride = 3 * model;
@@ -117,28 +142,25 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
   const auto length = padded<T>(s.length, kTileColumns<T>);
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
-    Space<T> space(2 * s.length * width + (s.head_width + kQueries) * length + kQueries * width);
-    const Head<T> keys(qkv + first + model, s, stride, space.take(s.length * width));
+    Space<T> space(s.length * width + HeadColumns<T>::size(s) + kTileRows * (length + width));
     const Head<T> values(qkv + first + 2 * model, s, stride, space.take(s.length * width));
-    T* key_columns = space.take(s.head_width * length);
-    keys.transpose_to(key_columns, s, length);
-    T* weights = space.take(kQueries * length);
-    T* result = space.take(kQueries * width);
-    T inverse[kQueries];  // of the sums of weights
+    const HeadColumns<T> keys(qkv + first + model, s, stride, space.take(HeadColumns<T>::size(s)));
+    T* weights = space.take(kTileRows * length);
+    T* result = space.take(kTileRows * width);
+    T inverse[kTileRows];  // of the sums of weights
 
-    for (int64_t begin = 0; begin < s.length; begin += kQueries) {
-      const auto rows = std::min(kQueries, s.length - begin);
-      const auto seen = begin + rows, columns = padded<T>(seen, kTileColumns<T>);
-      multiply_small<T>({qkv + first + begin * stride, stride, 1}, key_columns, length, false,
-                        weights, length, rows, columns, s.head_width);
+    for (int64_t begin = 0; begin < s.length; begin += kTileRows) {
+      const auto rows = std::min<int64_t>(kTileRows, s.length - begin), seen = begin + rows;
+      const auto columns = padded<T>(seen, kTileColumns<T>);
+      keys.multiply({qkv + first + begin * stride, stride}, weights, length, rows, columns);
       for (int64_t i = 0; i < rows; ++i) {
         const auto row = exponential_row(weights + i * length, begin + i + 1, columns, scale);
         inverse[i] = T(1) / row.sum;
         if (log_sum)
           log_sum[(b * s.heads + h) * s.length + begin + i] = row.largest + std::log(row.sum);
       }
-      multiply_small<T>({weights, length, 1}, values.row(0), width, false, result, width, rows,
-                        width, seen);
+      multiply_small<false>(LeftRows<T>{weights, length}, values.row(0), width, result, width, rows,
+                            width, seen);
       for (int64_t i = 0; i < rows; ++i) {
         T* to = out + (b * s.length + begin + i) * model + h * s.head_width;
         for (int64_t k = 0; k < s.head_width; ++k) to[k] = result[i * width + k] * inverse[i];
@@ -148,7 +170,8 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
 }
 
 // With P the weights and dP = dO Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS K/√d, dK = dSᵀQ/√d,
-// dV = PᵀdO.
+// dV = PᵀdO. A block of queries at a time: tile by tile its P, dS and dQ, then what all of it adds
+// to dK and dV.
 template <class T>
 void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
                                const AttentionShape& s) {
@@ -157,51 +180,56 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
   const auto length = padded<T>(s.length, kTileColumns<T>);
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
-    const auto head = s.length * width;
-    Space<T> space(6 * head + 2 * s.head_width * length + 2 * kQueries * length + kQueries * width);
+    const auto head = s.length * width, tiles = HeadColumns<T>::size(s);
+    Space<T> space(5 * head + 2 * tiles + 2 * kQueries * length + kTileRows * width);
     const Head<T> queries(qkv + first, s, stride, space.take(head));
     const Head<T> keys(qkv + first + model, s, stride, space.take(head));
     const auto first_out = b * s.length * model + h * s.head_width;
     const Head<T> douts(dout + first_out, s, model, space.take(head));
-    T* key_columns = space.take(s.head_width * length);
-    keys.transpose_to(key_columns, s, length);
-    T* value_columns = space.take(s.head_width * length);
-    Head<T>(qkv + first + 2 * model, s, stride, space.take(head))
-        .transpose_to(value_columns, s, length);
+    const HeadColumns<T> key_columns(qkv + first + model, s, stride, space.take(tiles));
+    const HeadColumns<T> value_columns(qkv + first + 2 * model, s, stride, space.take(tiles));
     T* dkeys = space.take(head);
     T* dvalues = space.take(head);
     std::fill_n(dkeys, head, T(0));
     std::fill_n(dvalues, head, T(0));
     T* weights = space.take(kQueries * length);
     T* dscores = space.take(kQueries * length);
-    T* dqueries = space.take(kQueries * width);
+    T* dqueries = space.take(kTileRows * width);
 
     for (int64_t begin = 0; begin < s.length; begin += kQueries) {
-      const auto rows = std::min(kQueries, s.length - begin);
-      const auto seen = begin + rows, columns = padded<T>(seen, kTileColumns<T>);
-      multiply_small<T>({queries.row(begin), width, 1}, key_columns, length, false, weights, length,
-                        rows, columns, s.head_width);
-      multiply_small<T>({douts.row(begin), width, 1}, value_columns, length, false, dscores, length,
-                        rows, columns, s.head_width);
-      for (int64_t i = 0; i < rows; ++i) {
-        const auto t = begin + i;
-        T* weight = weights + i * length;
-        T* dscore = dscores + i * length;
-        weights_row(weight, t + 1, columns, scale, log_sum[(b * s.heads + h) * s.length + t]);
-        T along = 0;
-        for (int64_t k = 0; k < s.head_width; ++k)
-          along += dout[first_out + t * model + k] * out[first_out + t * model + k];
-        for (int64_t j = 0; j < columns; j += kLanes<T>)
-          store(dscore + j, load(weight + j) * (load(dscore + j) - along) * scale);
+      const auto end = std::min(begin + kQueries, s.length);
+      for (int64_t tile = begin; tile < end; tile += kTileRows) {
+        const auto rows = std::min<int64_t>(kTileRows, end - tile), seen = tile + rows;
+        const auto columns = padded<T>(seen, kTileColumns<T>);
+        T* weight = weights + (tile - begin) * length;
+        T* dscore = dscores + (tile - begin) * length;
+        key_columns.multiply({queries.row(tile), width}, weight, length, rows, columns);
+        value_columns.multiply({douts.row(tile), width}, dscore, length, rows, columns);
+        for (int64_t i = 0; i < rows; ++i) {
+          const auto t = tile + i;
+          T* p = weight + i * length;
+          T* ds = dscore + i * length;
+          weights_row(p, t + 1, columns, scale, log_sum[(b * s.heads + h) * s.length + t]);
+          T along = 0;
+          for (int64_t k = 0; k < s.head_width; ++k)
+            along += dout[first_out + t * model + k] * out[first_out + t * model + k];
+          for (int64_t j = 0; j < columns; j += kLanes<T>)
+            store(ds + j, load(p + j) * (load(ds + j) - along) * scale);
+        }
+        multiply_small<false>(LeftRows<T>{dscore, length}, keys.row(0), width, dqueries, width,
+                              rows, width, seen);
+        for (int64_t i = 0; i < rows; ++i)
+          std::copy_n(dqueries + i * width, s.head_width, dqkv + first + (tile + i) * stride);
       }
-      multiply_small<T>({weights, 1, length}, douts.row(begin), width, true, dvalues, width, seen,
-                        width, rows);
-      multiply_small<T>({dscores, 1, length}, queries.row(begin), width, true, dkeys, width, seen,
-                        width, rows);
-      multiply_small<T>({dscores, length, 1}, keys.row(0), width, false, dqueries, width, rows,
-                        width, seen);
-      for (int64_t i = 0; i < rows; ++i)
-        std::copy_n(dqueries + i * width, s.head_width, dqkv + first + (begin + i) * stride);
+      // The keys of a tile are seen from its first position on, and by whole tiles of queries.
+      for (int64_t tile = 0; tile < end; tile += kTileRows) {
+        const auto rows = std::min<int64_t>(kTileRows, end - tile), from = std::max(begin, tile);
+        const auto at = (from - begin) * length + tile;
+        multiply_small<true>(LeftColumns<T>{weights + at, length}, douts.row(from), width,
+                             dvalues + tile * width, width, rows, width, end - from);
+        multiply_small<true>(LeftColumns<T>{dscores + at, length}, queries.row(from), width,
+                             dkeys + tile * width, width, rows, width, end - from);
+      }
     }
     for (int64_t t = 0; t < s.length; ++t) {
       std::copy_n(dkeys + t * width, s.head_width, dqkv + first + model + t * stride);

@@ -1,6 +1,6 @@
 // Causal attention of all heads of a batch, softmax(q kᵀ/√d + causal mask) v.
 //   qkv (B, T, 3, h, d) as a projection leaves it; out (B, T, h, d)
-// A block of queries at a time against the keys up to its last position: nothing of size T × T
+// A tile of queries at a time against the keys up to its last position: nothing of size T × T
 // exists, and what lies above the diagonal is not computed. The backward pass recomputes the
 // weights from log_sum (B, h, T), the logarithm of each row's sum of exponentials. Working space
 // per thread: O(T · (d + block)).

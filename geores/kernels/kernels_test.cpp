@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "geores/kernels/linear.h"
 #include "geores/kernels/norm.h"
 #include "geores/kernels/optimizer.h"
+#include "geores/kernels/product.h"
 #include "geores/kernels/streams.h"
 #include "geores/kernels/vector_math.h"
 
@@ -35,6 +37,16 @@ TEST(VectorMath, ExponentialIsExactToAFewUnitsInTheLastPlace) {
   EXPECT_TRUE(std::isnan(exponential(broadcast(std::nanf("")))[0]));
 }
 
+TEST(VectorMath, PowerOfTwoIsExactToAFewUnitsInTheLastPlace) {
+  for (float x = -125.9f; x <= 0.0f; x += 0.0137f) {
+    const auto expected = std::exp2(static_cast<double>(x));
+    EXPECT_NEAR(power_of_two(broadcast(x))[0] / expected, 1.0, 3e-7) << x;
+  }
+  EXPECT_EQ(power_of_two(broadcast(0.0f))[0], 1.0f);
+  EXPECT_LT(power_of_two(broadcast(-1e30f))[0], 2e-38f);
+  EXPECT_TRUE(std::isnan(power_of_two(broadcast(std::nanf("")))[0]));
+}
+
 TEST(VectorMath, GeluAndItsSlopeFollowErf) {
   for (float x = -12.0f; x < 12.0f; x += 0.0031f) {
     const double phi = 0.5 * std::erfc(-x * M_SQRT1_2);
@@ -43,7 +55,72 @@ TEST(VectorMath, GeluAndItsSlopeFollowErf) {
     EXPECT_NEAR(g.value[0], x * phi, 2e-7 * std::max(1.0f, std::abs(x))) << x;
     EXPECT_NEAR(g.slope[0], slope, 5e-7) << x;
   }
+  for (const float x : {1e3f, 1e10f, 1e30f, std::numeric_limits<float>::infinity()}) {
+    const auto right = gelu(broadcast(x)), left = gelu(broadcast(-x));
+    EXPECT_EQ(right.value[0], x);
+    EXPECT_EQ(right.slope[0], 1.0f);
+    EXPECT_NEAR(left.value[0], 0.0f, 1e-12);
+    EXPECT_NEAR(left.slope[0], 0.0f, 1e-12);
+  }
   EXPECT_TRUE(std::isnan(gelu(broadcast(std::nanf(""))).value[0]));
+}
+
+// Odd sizes, leading dimensions beyond the width, more depth than is multiplied at once, few rows.
+template <class T>
+void expect_products_follow_their_definition(T tolerance) {
+  struct Size {
+    int64_t rows, depth, columns;
+  };
+  for (const auto [rows, depth, columns] : {Size{1, 3, 2},
+                                            {23, 40, 17},
+                                            {24, 1, 1},
+                                            {37, 33, 16},
+                                            {61, 0, 5},
+                                            {131, 129, 50},
+                                            {67, 1031, 35},
+                                            {700, 7, 48},
+                                            {5, 5, 0}}) {
+    const auto lda = depth + 3, ldb = std::max(depth, columns) + 2, ldc = columns + 5;
+    const auto a = random_values<T>(rows * lda), b = random_values<T>(ldb * ldb, 2),
+               before = random_values<T>(rows * ldc, 3);
+    std::vector<T> room(static_cast<size_t>(RightHandSide<T>::packed_size(depth, columns)));
+    for (const auto transposed : {Transposed::no, Transposed::yes})
+      for (const bool add : {false, true}) {
+        auto c = before;
+        RightHandSide<T>(transposed, b.data(), ldb, depth, columns, rows, room.data())
+            .multiply(a.data(), lda, add, c.data(), ldc, rows);
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = 0; j < ldc; ++j) {
+            const auto at = static_cast<size_t>(i * ldc + j);
+            double sum = add || j >= columns ? before[at] : 0;
+            for (int64_t k = 0; j < columns && k < depth; ++k)
+              sum +=
+                  static_cast<double>(a[static_cast<size_t>(i * lda + k)]) *
+                  b[static_cast<size_t>(transposed == Transposed::yes ? j * ldb + k : k * ldb + j)];
+            ASSERT_NEAR(c[at], sum, tolerance * std::sqrt(static_cast<double>(depth + 1)))
+                << rows << ' ' << depth << ' ' << columns << " at " << i << ' ' << j;
+          }
+      }
+    // The same matrices as a gradient of weights: (depth, columns) += aᵀ y.
+    const auto y = random_values<T>(rows * ldc, 4), start = random_values<T>(depth * ldc, 5);
+    auto c = start;
+    add_transposed_product(a.data(), lda, y.data(), ldc, c.data(), ldc, depth, columns, rows);
+    for (int64_t i = 0; i < depth; ++i)
+      for (int64_t j = 0; j < ldc; ++j) {
+        const auto at = static_cast<size_t>(i * ldc + j);
+        double sum = start[at];
+        for (int64_t k = 0; j < columns && k < rows; ++k)
+          sum += static_cast<double>(a[static_cast<size_t>(k * lda + i)]) *
+                 y[static_cast<size_t>(k * ldc + j)];
+        ASSERT_NEAR(c[at], sum, tolerance * std::sqrt(static_cast<double>(rows + 1)))
+            << rows << ' ' << depth << ' ' << columns << " at " << i << ' ' << j;
+      }
+  }
+}
+
+TEST(Product, FollowsItsDefinition) {
+  expect_products_follow_their_definition<float>(1e-5f);
+  expect_products_follow_their_definition<double>(1e-13);
 }
 
 TEST(Optimizer, NormDoesNotDependOnTheNumberOfThreads) {

@@ -1,7 +1,7 @@
 #include "geores/kernels/linear.h"
 
-#include "geores/kernels/blas.h"
 #include "geores/kernels/parallel.h"
+#include "geores/kernels/product.h"
 #include "geores/kernels/vector_math.h"
 
 namespace geores::kernels {
@@ -9,7 +9,9 @@ namespace {
 
 constexpr auto kNo = Transposed::no, kYes = Transposed::yes;
 // Rows of a block: a hundred or so rows of a few hundred values fill half of a core's second cache.
-constexpr int64_t kBlock = 128;
+constexpr int64_t kBlock = 120;
+
+struct WeightSpace;
 
 // f(first row, rows) for the blocks of begin..end.
 template <class F>
@@ -31,11 +33,13 @@ void linear_forward(const T* x, const T* w, const T* bias, T* y, int64_t rows, i
                     int64_t out) {
   const SerialBlas serial;
   parallel_ranges(rows, threads_for(rows, 16), [&](int64_t begin, int64_t end, int) {
+    const auto size = RightHandSide<T>::packed_size(in, out);
+    const RightHandSide<T> weights(kYes, w, in, in, out, end - begin,
+                                   scratch<WeightSpace, T>(size));
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       if (bias)
         for (int64_t i = row; i < row + count; ++i) std::copy_n(bias, out, y + i * out);
-      multiply(kNo, kYes, count, out, in, x + row * in, in, w, in, T(bias ? 1 : 0), y + row * out,
-               out);
+      weights.multiply(x + row * in, in, bias != nullptr, y + row * out, out, count);
     });
   });
 }
@@ -49,11 +53,12 @@ void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias
   parallel_ranges(rows, threads, [&](int64_t begin, int64_t end, int thread) {
     T* dw_here = partial.of(thread);
     T* dbias_here = dw_here + out * in;
+    const auto size = RightHandSide<T>::packed_size(out, in);
+    const RightHandSide<T> weights(kNo, w, in, out, in, end - begin, scratch<WeightSpace, T>(size));
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       const T* dy_block = dy + row * out;
-      if (dx) multiply(kNo, kNo, count, in, out, dy_block, out, w, in, T(0), dx + row * in, in);
-      if (dw)
-        multiply(kYes, kNo, out, in, count, dy_block, out, x + row * in, in, T(1), dw_here, in);
+      if (dx) weights.multiply(dy_block, out, false, dx + row * in, in, count);
+      if (dw) add_transposed_product(dy_block, out, x + row * in, in, dw_here, in, out, in, count);
       if (dbias)
         for (int64_t i = 0; i < count; ++i)
           for (int64_t j = 0; j < out; ++j) dbias_here[j] += dy_block[i * out + j];
@@ -69,13 +74,17 @@ void perceptron_forward(const T* x, const T* w1, const T* w2, T* hidden, T* y,
   const SerialBlas serial;
   parallel_ranges(s.rows, threads_for(s.rows, 16), [&](int64_t begin, int64_t end, int) {
     T* active = scratch<PerceptronShape, T>(kBlock * s.hidden);
+    const auto size1 = RightHandSide<T>::packed_size(s.in, s.hidden);
+    const auto size2 = RightHandSide<T>::packed_size(s.hidden, s.out);
+    T* room = scratch<WeightSpace, T>(size1 + size2);
+    const auto count_here = end - begin;
+    const RightHandSide<T> up(kYes, w1, s.in, s.in, s.hidden, count_here, room);
+    const RightHandSide<T> down(kYes, w2, s.hidden, s.hidden, s.out, count_here, room + size1);
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       T* before = hidden ? hidden + row * s.hidden : active;
-      multiply(kNo, kYes, count, s.hidden, s.in, x + row * s.in, s.in, w1, s.in, T(0), before,
-               s.hidden);
+      up.multiply(x + row * s.in, s.in, false, before, s.hidden, count);
       gelu_of(before, active, count * s.hidden);
-      multiply(kNo, kYes, count, s.out, s.hidden, active, s.hidden, w2, s.hidden, T(0),
-               y + row * s.out, s.out);
+      down.multiply(active, s.hidden, false, y + row * s.out, s.out, count);
     });
   });
 }
@@ -92,10 +101,15 @@ void perceptron_backward(const T* x, const T* w1, const T* w2, const T* hidden, 
     T* dw2_here = dw1_here + size1;
     T* active = scratch<PerceptronShape, T>(2 * kBlock * s.hidden);
     T* dhidden = active + kBlock * s.hidden;
+    const auto room_up = RightHandSide<T>::packed_size(s.hidden, s.in);
+    const auto room_down = RightHandSide<T>::packed_size(s.out, s.hidden);
+    T* room = scratch<WeightSpace, T>(room_up + room_down);
+    const auto count_here = end - begin;
+    const RightHandSide<T> up(kNo, w1, s.in, s.hidden, s.in, count_here, room);
+    const RightHandSide<T> down(kNo, w2, s.hidden, s.out, s.hidden, count_here, room + room_up);
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       const T* dy_block = dy + row * s.out;
-      multiply(kNo, kNo, count, s.hidden, s.out, dy_block, s.out, w2, s.hidden, T(0), dhidden,
-               s.hidden);
+      down.multiply(dy_block, s.out, false, dhidden, s.hidden, count);
       const T* before = hidden + row * s.hidden;
       for_each_vector<T>(count * s.hidden, [&](int64_t i, int64_t lanes) {
         const auto g = gelu(load_up_to(before + i, lanes));
@@ -103,14 +117,12 @@ void perceptron_backward(const T* x, const T* w1, const T* w2, const T* hidden, 
         store_up_to(dhidden + i, g.slope * load_up_to(dhidden + i, lanes), lanes);
       });
       if (dw2)
-        multiply(kYes, kNo, s.out, s.hidden, count, dy_block, s.out, active, s.hidden, T(1),
-                 dw2_here, s.hidden);
+        add_transposed_product(dy_block, s.out, active, s.hidden, dw2_here, s.hidden, s.out,
+                               s.hidden, count);
       if (dw1)
-        multiply(kYes, kNo, s.hidden, s.in, count, dhidden, s.hidden, x + row * s.in, s.in, T(1),
-                 dw1_here, s.in);
-      if (dx)
-        multiply(kNo, kNo, count, s.in, s.hidden, dhidden, s.hidden, w1, s.in, T(0),
-                 dx + row * s.in, s.in);
+        add_transposed_product(dhidden, s.hidden, x + row * s.in, s.in, dw1_here, s.in, s.hidden,
+                               s.in, count);
+      if (dx) up.multiply(dhidden, s.hidden, false, dx + row * s.in, s.in, count);
     });
   });
   if (dw1) partial.add_to(dw1, 0, size1);

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
-#include "geores/kernels/blas.h"
 #include "geores/kernels/parallel.h"
+#include "geores/kernels/product.h"
 
 namespace geores::kernels {
 namespace {
 
 constexpr auto kNo = Transposed::no, kYes = Transposed::yes;
-constexpr int64_t kBlock = 64;  // rows normalized at a time
+constexpr int64_t kBlock = 120;  // rows normalized at a time
+
+struct WeightSpace;
 
 }  // namespace
 
@@ -19,6 +21,9 @@ void normalized_linear_forward(const T* x, const Norm<T>& norm, const T* w, cons
   const SerialBlas serial;
   parallel_ranges(s.rows, threads_for(s.rows, 16), [&](int64_t begin, int64_t end, int) {
     T* z = scratch<LinearShape, T>(kBlock * s.in);
+    const auto size = RightHandSide<T>::packed_size(s.in, s.out);
+    const RightHandSide<T> weights(kYes, w, s.in, s.in, s.out, end - begin,
+                                   scratch<WeightSpace, T>(size));
     for (auto row = begin; row < end; row += kBlock) {
       const auto count = std::min(kBlock, end - row);
       for (int64_t i = 0; i < count; ++i) {
@@ -28,8 +33,7 @@ void normalized_linear_forward(const T* x, const Norm<T>& norm, const T* w, cons
         if (statistics) statistics[row + i] = statistic;
         if (bias) std::copy_n(bias, s.out, y + (row + i) * s.out);
       }
-      multiply(kNo, kYes, count, s.out, s.in, z, s.in, w, s.in, T(bias ? 1 : 0), y + row * s.out,
-               s.out);
+      weights.multiply(z, s.in, bias != nullptr, y + row * s.out, s.out, count);
     }
   });
 }
@@ -46,6 +50,9 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
   parallel_ranges(s.rows, threads, [&](int64_t begin, int64_t end, int thread) {
     T* z = scratch<LinearShape, T>(2 * kBlock * s.in);
     T* dz = z + kBlock * s.in;
+    const auto room = RightHandSide<T>::packed_size(s.out, s.in);
+    const RightHandSide<T> weights(kNo, w, s.in, s.out, s.in, end - begin,
+                                   scratch<WeightSpace, T>(room));
     T* dw = partial.of(thread);
     T* dbias = dw + size;
     T* dnorm_weight = gradients.norm_weight ? dbias + s.out : nullptr;
@@ -53,7 +60,7 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
     for (auto row = begin; row < end; row += kBlock) {
       const auto count = std::min(kBlock, end - row);
       const T* dy_block = dy + row * s.out;
-      multiply(kNo, kNo, count, s.in, s.out, dy_block, s.out, w, s.in, T(0), dz, s.in);
+      weights.multiply(dy_block, s.out, false, dz, s.in, count);
       for (int64_t i = 0; i < count; ++i) {
         const auto at = (row + i) * s.in;
         normalize_row(x + at, statistics[row + i], norm, z + i * s.in, s.in);
@@ -62,7 +69,7 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
                                gradients.x + at, dnorm_weight, dnorm_bias, s.in);
         for (int64_t j = 0; j < s.out; ++j) dbias[j] += dy_block[i * s.out + j];
       }
-      multiply(kYes, kNo, s.out, s.in, count, dy_block, s.out, z, s.in, T(1), dw, s.in);
+      add_transposed_product(dy_block, s.out, z, s.in, dw, s.in, s.out, s.in, count);
     }
   });
   if (gradients.w) partial.add_to(gradients.w, 0, size);

@@ -21,11 +21,13 @@ template <>
 struct VectorOf<float> {
   typedef float Type __attribute__((vector_size(kVectorBytes)));
   typedef int32_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef float InMemory __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 };
 template <>
 struct VectorOf<double> {
   typedef double Type __attribute__((vector_size(kVectorBytes)));
   typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef double InMemory __attribute__((vector_size(kVectorBytes), aligned(8), may_alias));
 };
 
 template <class T>
@@ -40,16 +42,15 @@ constexpr int64_t padded(int64_t count, int64_t to = kLanes<T>) {
   return (count + to - 1) / to * to;
 }
 
+// Through a vector type that may lie anywhere: GCC would send a memcpy through integer registers.
 template <class T>
 inline Vec<T> load(const T* from) {
-  Vec<T> v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
+  return *reinterpret_cast<const typename VectorOf<T>::InMemory*>(from);
 }
 
 template <class T>
 inline void store(T* to, const Vec<T>& v) {
-  std::memcpy(to, &v, sizeof v);
+  *reinterpret_cast<typename VectorOf<T>::InMemory*>(to) = v;
 }
 
 template <class T>

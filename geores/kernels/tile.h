@@ -1,63 +1,121 @@
-// Small matrix products in registers, for matrices that already lie in a core's first cache, where
-// a BLAS call would spend its time packing.
+// Products on register tiles, for matrices that already lie in a core's caches. A tile of the
+// result stays in registers while its row of the left and its columns of the right matrix pass by.
 #pragma once
+
+#include <type_traits>
+#include <utility>
 
 #include "geores/kernels/simd.h"
 
 namespace geores::kernels {
 
-// Columns of a tile: four vectors. Right-hand sides and results are padded to whole tiles.
-template <class T>
-inline constexpr int kTileColumns = 4 * kLanes<T>;
+// As large a tile as the registers hold (32 of them, or 16 before AVX-512 on x86_64), so that
+// sums do not wait for each other.
+#if defined(__aarch64__) || defined(__AVX512F__)
+inline constexpr int kTileVectors = 4;
+#else
+inline constexpr int kTileVectors = 2;
+#endif
+inline constexpr int kTileRows = 5;
 
-// A matrix that is read one value at a time: entry (i, k) at values[i · row + k · column].
+// Right-hand sides and results are padded to whole tiles.
 template <class T>
-struct Strided {
+inline constexpr int kTileColumns = kTileVectors* kLanes<T>;
+
+// How the left matrix lies: entry (i, k) at values[i · stride + k], or at values[k · stride + i].
+enum class Left { rows, columns };
+
+template <class T, Left L>
+struct LeftMatrix {
   const T* values;
-  int64_t row, column;
+  int64_t stride;
+
+  LeftMatrix from_row(int64_t i) const {
+    return {values + (L == Left::rows ? i * stride : i), stride};
+  }
+  LeftMatrix from_depth(int64_t k) const {
+    return {values + (L == Left::rows ? k : k * stride), stride};
+  }
 };
+template <class T>
+using LeftRows = LeftMatrix<T, Left::rows>;
+template <class T>
+using LeftColumns = LeftMatrix<T, Left::columns>;
 
 namespace detail {
 
-template <int Rows, bool Accumulate, class T>
-inline void multiply_tile(const Strided<T>& a, const T* b, int64_t ldb, T* c, int64_t ldc,
-                          int64_t depth) {
-  Vec<T> sum[Rows][4];
-  for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < 4; ++j)
-      sum[i][j] = Accumulate ? load(c + i * ldc + j * kLanes<T>) : Vec<T>{};
-  for (int64_t k = 0; k < depth; ++k) {
-    Vec<T> right[4];
-    for (int j = 0; j < 4; ++j) right[j] = load(b + k * ldb + j * kLanes<T>);
-    for (int i = 0; i < Rows; ++i) {
-      const T left = a.values[i * a.row + k * a.column];
-      for (int j = 0; j < 4; ++j) sum[i][j] += left * right[j];
-    }
+// f(0), …, f(N − 1) with constants: a loop, unrolled late by the compiler, would leave the arrays
+// it goes through in memory instead of registers.
+template <int N, class F>
+[[gnu::always_inline]] inline void unrolled(F&& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    (f(std::integral_constant<int, I>()), ...);
   }
-  for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < 4; ++j) store(c + i * ldc + j * kLanes<T>, sum[i][j]);
+  (std::make_integer_sequence<int, N>());
 }
 
-template <int Rows, class T>
-inline void multiply_rows(const Strided<T>& a, const T* b, int64_t ldb, bool accumulate, T* c,
-                          int64_t ldc, int64_t columns, int64_t depth) {
-  for (int64_t j = 0; j < columns; j += kTileColumns<T>)
-    accumulate ? multiply_tile<Rows, true>(a, b + j, ldb, c + j, ldc, depth)
-               : multiply_tile<Rows, false>(a, b + j, ldb, c + j, ldc, depth);
+template <int Rows, bool Add, class T, Left L>
+inline void multiply_tile(const LeftMatrix<T, L>& a, const T* b, int64_t ldb, T* c, int64_t ldc,
+                          int64_t depth) {
+  const T* rows[Rows];
+  unrolled<Rows>([&](auto i) __attribute__((always_inline)) {
+    rows[i] = a.from_row(i).values;
+    if (Add) __builtin_prefetch(c + i * ldc, 1);  // it comes while the sums are taken
+  });
+  Vec<T> sum[Rows * kTileVectors];
+  const auto add_product = [&](int64_t k, auto first) __attribute__((always_inline)) {
+    Vec<T> right[kTileVectors];
+    unrolled<kTileVectors>([&](auto j) __attribute__((always_inline)) {
+      right[j] = load(b + k * ldb + j * kLanes<T>);
+    });
+    unrolled<Rows>([&](auto i) __attribute__((always_inline)) {
+      const T left = L == Left::rows ? rows[i][k] : a.values[k * a.stride + i];
+      unrolled<kTileVectors>([&](auto j) __attribute__((always_inline)) {
+        constexpr int at = i * kTileVectors + j;
+        sum[at] = first ? left * right[j] : sum[at] + left * right[j];
+      });
+    });
+  };
+  add_product(0, std::true_type());  // cheaper than to start from zeros
+#pragma GCC unroll 2
+  for (int64_t k = 1; k < depth; ++k) add_product(k, std::false_type());
+  unrolled<Rows * kTileVectors>([&](auto at) __attribute__((always_inline)) {
+    T* to = c + at / kTileVectors * ldc + at % kTileVectors * kLanes<T>;
+    store(to, Add ? load(to) + sum[at] : sum[at]);
+  });
+}
+
+// The last rows of a matrix, fewer than a tile's.
+template <int Rows, bool Add, class T, Left L>
+inline void multiply_last_rows(int64_t rows, const LeftMatrix<T, L>& a, const T* b, int64_t ldb,
+                               T* c, int64_t ldc, int64_t depth) {
+  if constexpr (Rows > 0) {
+    if (rows == Rows)
+      multiply_tile<Rows, Add>(a, b, ldb, c, ldc, depth);
+    else
+      multiply_last_rows<Rows - 1, Add>(rows, a, b, ldb, c, ldc, depth);
+  }
 }
 
 }  // namespace detail
 
-// c (rows, columns) = a (rows, depth) · b (depth, columns), or added to c. `columns` is a multiple
-// of kTileColumns.
-template <class T>
-inline void multiply_small(Strided<T> a, const T* b, int64_t ldb, bool accumulate, T* c,
-                           int64_t ldc, int64_t rows, int64_t columns, int64_t depth) {
+// c (rows, kTileColumns) = a (rows, depth) · b (depth, kTileColumns), or added to c; depth >= 1.
+template <bool Add, class T, Left L>
+inline void multiply_columns(const LeftMatrix<T, L>& a, const T* b, int64_t ldb, T* c, int64_t ldc,
+                             int64_t rows, int64_t depth) {
   int64_t i = 0;
-  for (; i + 4 <= rows; i += 4, a.values += 4 * a.row)
-    detail::multiply_rows<4>(a, b, ldb, accumulate, c + i * ldc, ldc, columns, depth);
-  for (; i < rows; ++i, a.values += a.row)
-    detail::multiply_rows<1>(a, b, ldb, accumulate, c + i * ldc, ldc, columns, depth);
+  for (; i + kTileRows <= rows; i += kTileRows)
+    detail::multiply_tile<kTileRows, Add>(a.from_row(i), b, ldb, c + i * ldc, ldc, depth);
+  detail::multiply_last_rows<kTileRows - 1, Add>(rows - i, a.from_row(i), b, ldb, c + i * ldc, ldc,
+                                                 depth);
+}
+
+// The same for `columns`, a multiple of kTileColumns.
+template <bool Add, class T, Left L>
+inline void multiply_small(const LeftMatrix<T, L>& a, const T* b, int64_t ldb, T* c, int64_t ldc,
+                           int64_t rows, int64_t columns, int64_t depth) {
+  for (int64_t j = 0; j < columns; j += kTileColumns<T>)
+    multiply_columns<Add>(a, b + j, ldb, c + j, ldc, rows, depth);
 }
 
 }  // namespace geores::kernels
