@@ -117,7 +117,8 @@ TEST(Layers, EveryIncludeIsAllowedByTheTable) {
   for (const auto* top : {"geores", "cli", "tests"})
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
       const auto extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".inc")
+      if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".cuh" &&
+          extension != ".inc")
         continue;
       ++files;
       std::ifstream in(entry.path());

@@ -86,10 +86,13 @@ Experiment controls() {
       .text =
           "pool = sequence averages over all positions, so an operator at position t has seen what "
           "is to be predicted; pool = causal averages over the past only. init = identity is what "
-          "the paper states, init = reference what its code ran.",
+          "the paper states, init = reference what its code ran. JPmHC stands here for comparison.",
       .columns = {gyroscope, stability},
       .arms = {{"edelta", "EΔ as run", edelta()},
                {"edelta_causal", "EΔ, causal pool", edelta({{"pool", "causal"}})},
+               {"edelta_free", "EΔ, no gate loss (λ = 0)", edelta({{"gate_weight", 0.0}})},
+               {"edelta_free_causal", "EΔ, no gate loss, causal pool",
+                edelta({{"gate_weight", 0.0}, {"pool", "causal"}})},
                {"edelta_identity", "EΔ, identity init", edelta({{"init", "identity"}})},
                {"edelta_plain", "EΔ, plain gate", edelta({{"gate", "plain"}})},
                {"edelta_described", "EΔ as described (plain, identity)",
@@ -99,7 +102,8 @@ Experiment controls() {
                {"ddl", "DDL as run", ddl()},
                {"ddl_causal",
                 "DDL, causal pool",
-                {{"model", "ddl_pooled"}, {"layers", 8}, {"pool", "causal"}}}}};
+                {{"model", "ddl_pooled"}, {"layers", 8}, {"pool", "causal"}}},
+               {"jpmhc", "JPmHC (Cayley)", jpmhc()}}};
 }
 
 Experiment gate_start() {
@@ -206,7 +210,11 @@ const std::vector<Claim>& paper_claims() {
       {"seeing the future helps EΔ on gyroscope", "controls", "gyroscope", "edelta",
        "edelta_causal"},
       {"seeing the future helps EΔ on stability", "controls", "stability", "edelta",
-       "edelta_causal"}};
+       "edelta_causal"},
+      {"EΔ is better without its gate loss on gyroscope", "controls", "gyroscope", "edelta_free",
+       "edelta"},
+      {"EΔ without its gate loss beats JPmHC on gyroscope", "controls", "gyroscope", "edelta_free",
+       "jpmhc"}};
   return all;
 }
 
