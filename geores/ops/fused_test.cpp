@@ -135,6 +135,32 @@ TEST_F(Fused, AttentionStandsLargeScores) {
       2e-4);
 }
 
+// LibTorch's attention in bfloat16 would round elsewhere: this one is compared with float64.
+TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  const auto relative_error = [](const Tensor& a, const Tensor& b) {
+    return ((a.to(torch::kFloat64) - b).norm() / b.norm()).item<double>();
+  };
+  for (const int64_t width : {32, 64})
+    for (const int64_t length : {1, 2, 15, 16, 17, 33, 127, 255, 256}) {
+      constexpr int64_t batch = 3, heads = 2;
+      const auto qkv = torch::randn({batch, length, 3 * heads * width}, torch::kCUDA);
+      const auto cotangent = torch::randn({batch, length, heads * width}, torch::kCUDA);
+      const auto run = [&](const Tensor& x) {
+        const auto leaf = x.detach().requires_grad_(true);
+        const auto out = causal_attention(leaf, heads);
+        out.backward(cotangent.to(out.scalar_type()));
+        return std::pair(out.detach(), leaf.grad());
+      };
+      const auto rounded = qkv.to(torch::kBFloat16);
+      const auto [half, dhalf] = run(rounded);
+      const ImplementationScope form(Implementation::composed);
+      const auto [full, dfull] = run(rounded.to(torch::kFloat64));
+      EXPECT_LT(relative_error(half, full), 5e-3) << width << " " << length;
+      EXPECT_LT(relative_error(dhalf, dfull), 1e-2) << width << " " << length;
+    }
+}
+
 TEST_F(Fused, NormsEqualComposed) {
   for (const int64_t width : {3, 7, 8, 9, 257}) {  // over one or two values it is all rounding
     const auto what = "width " + std::to_string(width);

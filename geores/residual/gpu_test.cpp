@@ -1,0 +1,118 @@
+// Every connection on a GPU, fused against composed; skipped where there is none.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "geores/ops/implementation.h"
+#include "geores/ops/precision.h"
+#include "geores/residual/registry.h"
+
+namespace geores {
+namespace {
+
+class Gpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+    torch::manual_seed(5);
+  }
+  const torch::Device device_{torch::kCUDA};
+};
+
+double relative_error(const Tensor& a, const Tensor& b) {
+  const auto left = a.to(torch::kFloat64), right = b.to(torch::kFloat64);
+  return (left - right).norm().item<double>() / (right.norm().item<double>() + 1e-30);
+}
+
+struct Pass {
+  std::vector<std::pair<std::string, Tensor>> tensors;  // output, auxiliary loss, all gradients
+};
+
+// A connection around a small sublayer, forward and backward.
+Pass pass_of(Residual& residual, const Tensor& input, const Tensor& middle,
+             const Tensor& cotangent) {
+  for (const auto& parameter : residual.parameters()) parameter.mutable_grad() = Tensor();
+  const auto x = input.detach().clone().requires_grad_(true);
+  Trace trace;
+  const Sublayer f(
+      [&](const Tensor& h) { return torch::tanh(h.matmul(middle.to(h.scalar_type()))); });
+  const auto out = residual.forward(x, f, trace);
+  auto loss = (out * cotangent).sum();
+  if (trace.loss().defined()) loss = loss + 3 * trace.loss();
+  loss.backward();
+  Pass pass{{{"output", out.detach()}, {"dx", x.grad()}}};
+  if (trace.loss().defined()) pass.tensors.emplace_back("auxiliary", trace.loss().detach());
+  for (const auto& item : residual.named_parameters())
+    if (item.value().grad().defined()) pass.tensors.emplace_back(item.key(), item.value().grad());
+  return pass;
+}
+
+void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType dtype,
+                                  const std::string& precision, double tolerance, int64_t width,
+                                  int64_t length) {
+  for (const auto& connection : connections())
+    for (const auto& options : connection.variants) {
+      auto used = options.is_null() ? nlohmann::json::object() : options;
+      // The implicit gradient is that of the limit: its two forms differ until it is reached.
+      if (connection.name == "mhc" || used.value("mixer", "") == "sinkhorn")
+        used["sinkhorn_gradient"] = "unrolled";
+      const auto residual = connection.make({.width = width, .streams = 4, .options = used});
+      const auto& traits = residual->traits();
+      {
+        torch::NoGradGuard no_grad;  // away from starts at which gradients vanish
+        for (const auto& parameter : residual->parameters())
+          if (residual->manifold_parameters().empty())
+            parameter.add_(0.1 * torch::randn_like(parameter));
+      }
+      residual->to(device, dtype);
+      auto shape = std::vector<int64_t>{3, length, traits.state_width};
+      if (traits.layout == StreamLayout::expand)
+        shape = {3, length, traits.streams, traits.state_width / traits.streams};
+      const auto typed = torch::TensorOptions(dtype).device(device);
+      const auto x = torch::randn(shape, typed), cotangent = torch::randn(shape, typed);
+      const auto middle = torch::randn({traits.sublayer_width, traits.sublayer_width}, typed) /
+                          std::sqrt(static_cast<double>(traits.sublayer_width));
+      const auto run = [&](Implementation implementation, const std::string& of_products) {
+        const ImplementationScope form(implementation);
+        const PrecisionScope scope(of_products);
+        return pass_of(*residual, x, middle, cotangent);
+      };
+      const auto fused = run(Implementation::fused, precision);
+      const auto composed = run(Implementation::composed, "fp32");
+      // In bfloat16 the two forms round at different places: each is as far from full precision as
+      // such products are, and the composed form says how far that is.
+      const auto rounded = run(Implementation::composed, precision);
+      ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
+      for (size_t i = 0; i < fused.tensors.size(); ++i) {
+        // Parameters that hardly matter: their gradients are all rounding.
+        const auto scale = composed.tensors[i].second.to(torch::kFloat64).norm().item<double>();
+        if (scale < 1e-6 * std::sqrt(static_cast<double>(composed.tensors[i].second.numel())))
+          continue;
+        const auto& wanted = composed.tensors[i].second;
+        // A scale's or a bias's one number is a sum over all tokens that nearly cancels: what is
+        // left is the rounding of the products.
+        if (precision == "bf16" && wanted.numel() == 1) continue;
+        const auto rounding = relative_error(rounded.tensors[i].second, wanted);
+        EXPECT_LT(relative_error(fused.tensors[i].second, wanted), tolerance + 2 * rounding)
+            << connection.name << " " << options.dump() << " " << precision << " "
+            << fused.tensors[i].first << " width " << width;
+      }
+    }
+}
+
+TEST_F(Gpu, EveryConnectionFusedEqualsComposedInDouble) {
+  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 128, 9);
+  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 20, 7);
+}
+
+TEST_F(Gpu, EveryConnectionFusedEqualsComposedInFloat) {
+  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 128, 65);
+  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 20, 7);
+}
+
+TEST_F(Gpu, EveryConnectionFusedEqualsComposedWithProductsInBfloat16) {
+  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 1e-2, 128, 65);
+}
+
+}  // namespace
+}  // namespace geores
