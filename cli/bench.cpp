@@ -40,6 +40,8 @@ std::vector<Size> paper_sizes(const std::string& connection) {
     if (config.model == connection)
       sizes.push_back({connection, config.layers, config.width, preset.name, config.options});
   }
+  if (sizes.size() == 1)
+    sizes[0].label = connection;  // a preset may have another connection's name
   if (!sizes.empty()) return sizes;
   constexpr int64_t edelta_parameters = 1787688;
   const int64_t width = connection == "edelta_stream" ? 512 : 128;  // its sublayers see a stream
