@@ -21,6 +21,7 @@ template <>
 struct VectorOf<float> {
   typedef float Type __attribute__((vector_size(kVectorBytes)));
   typedef int32_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
   typedef float InMemory __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 };
 template <>

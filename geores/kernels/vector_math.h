@@ -10,6 +10,13 @@
 
 namespace geores::kernels {
 
+// p · 2ⁿ where n is the integer that adding 1.5·2²³ has left in the low bits of `shifted`.
+// Unsigned, because lanes that nobody will look at may hold anything.
+inline Vec<float> times_power_of_two(const Vec<float>& p, const Vec<float>& shifted) {
+  using Words = VectorOf<float>::Words;
+  return std::bit_cast<Vec<float>>(std::bit_cast<Words>(p) + (std::bit_cast<Words>(shifted) << 23));
+}
+
 // exp(x), |relative error| < 2e-7; below −87 it stays at exp(−87) ≈ 1.6e-38.
 inline Vec<float> exponential(Vec<float> x) {
   x = x < -87.0f ? Vec<float>{} - 87.0f : x;
@@ -24,8 +31,7 @@ inline Vec<float> exponential(Vec<float> x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  using Bits = VectorOf<float>::Bits;
-  return std::bit_cast<Vec<float>>(std::bit_cast<Bits>(p) + (std::bit_cast<Bits>(shifted) << 23));
+  return times_power_of_two(p, shifted);
 }
 
 // 2ˣ for −126 <= x <= 0, the cheaper exponential for softmax and GELU, |relative error| < 2e-7.
@@ -37,8 +43,7 @@ inline Vec<float> power_of_two_within_range(const Vec<float>& x) {
   const Vec<float> middle = r * 5.550733747e-2f + 2.402224208e-1f;
   const Vec<float> high = r * 1.326472689e-3f + 9.671512910e-3f;
   const Vec<float> p = (high * r2 + middle) * r2 + low;
-  using Bits = VectorOf<float>::Bits;
-  return std::bit_cast<Vec<float>>(std::bit_cast<Bits>(p) + (std::bit_cast<Bits>(shifted) << 23));
+  return times_power_of_two(p, shifted);
 }
 
 // The same for all x <= 0; below −126 it stays at 2⁻¹²⁶ ≈ 1.2e-38.
