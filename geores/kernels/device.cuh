@@ -193,12 +193,15 @@ __device__ inline void add_columns(const T (*held)[L::kHeld], int rows, T* share
 // f(columns) with the narrowest way to hold a row of `width`.
 template <class T, class F>
 void with_row(int64_t width, F&& f) {
-  if (sizeof(T) == 4 && width % 4 == 0 && width <= 128)
-    f(Columns<4, 32, 1>());
-  else if (sizeof(T) == 4 && width % 4 == 0)
-    f(Columns<4, 32, kDeviceRow / 128>());
-  else
-    f(Columns<1, 32, kDeviceRow / 32>());
+  if constexpr (sizeof(T) == 4)  // double serves verification: one form is enough
+    if (width % 4 == 0) {
+      if (width <= 128)
+        f(Columns<4, 32, 1>());
+      else
+        f(Columns<4, 32, kDeviceRow / 128>());
+      return;
+    }
+  f(Columns<1, 32, kDeviceRow / 32>());
 }
 
 }  // namespace geores::kernels::device
