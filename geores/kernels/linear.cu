@@ -1,4 +1,4 @@
-// GELU alone: on a GPU the products are the BLAS library's.
+// What goes with the products: they are the BLAS library's on a GPU.
 #include "geores/kernels/device.cuh"
 #include "geores/kernels/gelu.cuh"
 #include "geores/kernels/linear.h"
@@ -43,6 +43,18 @@ __global__ void backward(const A* x, const A* dy, A* dx, int64_t size) {
   store_values<V>(dx + at, v);
 }
 
+template <int V, class T, class A>
+__global__ void add(const T* x, const A* branch, T* out, int64_t size) {
+  const auto at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
+  if (at >= size) return;
+  T left[V], right[V];
+  load_values<V>(x + at, left);
+  load_values<V>(branch + at, right);
+#pragma unroll
+  for (int i = 0; i < V; ++i) left[i] += right[i];
+  store_values<V>(out + at, left);
+}
+
 template <class A, class F>
 void with_vector(int64_t size, F&& f) {
   if (sizeof(A) == 2 && size % 8 == 0)
@@ -78,6 +90,15 @@ void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size) 
   check_launch("gelu_backward");
 }
 
+template <class T, class A>
+void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size) {
+  if (size == 0) return;
+  with_vector<T>(size, [&](auto v) {
+    add<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, branch, out, size);
+  });
+  check_launch("add_branch");
+}
+
 #define GEORES_INSTANTIATE(A)                                \
   template void gelu_forward(Stream, const A*, A*, int64_t); \
   template void gelu_backward(Stream, const A*, const A*, A*, int64_t);
@@ -85,5 +106,9 @@ GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 GEORES_INSTANTIATE(BFloat16)
 #undef GEORES_INSTANTIATE
+
+template void add_branch(Stream, const float*, const float*, float*, int64_t);
+template void add_branch(Stream, const float*, const BFloat16*, float*, int64_t);
+template void add_branch(Stream, const double*, const double*, double*, int64_t);
 
 }  // namespace geores::kernels

@@ -317,18 +317,6 @@ __global__ void entropy_of_tokens_back(const T* x, const T* dentropy, T* dx, int
   });
 }
 
-template <int V, class T, class A>
-__global__ void add(const T* x, const A* branch, T* out, int64_t size) {
-  const auto at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
-  if (at >= size) return;
-  T left[V], right[V];
-  load_values<V>(x + at, left);
-  load_values<V>(branch + at, right);
-#pragma unroll
-  for (int i = 0; i < V; ++i) left[i] += right[i];
-  store_values<V>(out + at, left);
-}
-
 }  // namespace
 
 template <class T, class A>
@@ -456,22 +444,6 @@ void stream_entropy_backward(Stream stream, const T* x, const T* dentropy, T* dx
   check_launch("stream_entropy_backward");
 }
 
-template <class T, class A>
-void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size) {
-  if (size == 0) return;
-  const auto launch = [&](auto v) {
-    const int64_t per_block = static_cast<int64_t>(kThreads) * v;
-    add<v.value>
-        <<<static_cast<unsigned>((size + per_block - 1) / per_block), kThreads, 0, stream>>>(
-            x, branch, out, size);
-  };
-  if (size % 4 == 0)
-    launch(std::integral_constant<int, 4>());
-  else
-    launch(std::integral_constant<int, 1>());
-  check_launch("add_branch");
-}
-
 #define GEORES_INSTANTIATE(T, A)                                                               \
   template void mix_norm_forward(Stream, const T*, const T*, const Norm<T>&, T*, A*,           \
                                  RowStatistics<T>*, int64_t, const StreamShape&);              \
@@ -486,8 +458,7 @@ void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size
   template void mix_write_forward(Stream, const T*, const T*, const T*, const A*, Branch, T*,  \
                                   const StreamShape&);                                         \
   template void mix_write_backward(Stream, const T*, const T*, const T*, const A*, Branch,     \
-                                   const T*, T*, T*, T*, A*, const StreamShape&);              \
-  template void add_branch(Stream, const T*, const A*, T*, int64_t);
+                                   const T*, T*, T*, T*, A*, const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

@@ -93,8 +93,4 @@ template <class T>
 void stream_entropy_backward(Stream stream, const T* x, const T* dentropy, T* dx,
                              const StreamShape& shape);
 
-// out = x + branch, on a GPU.
-template <class T, class A>
-void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size);
-
 }  // namespace geores::kernels

@@ -120,8 +120,8 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
-  const auto on_gpu = runs_on_gpu(logits) && kernels::is_device_mixer_size(logits.size(-1));
-  if (gradient == SinkhornGradient::implicit && (on_gpu || mixer_runs_fused(logits)))
+  const auto fits_gpu = runs_on_gpu(logits) && kernels::is_device_mixer_size(logits.size(-1));
+  if (gradient == SinkhornGradient::implicit && (fits_gpu || mixer_runs_fused(logits)))
     return FusedSinkhorn::apply(logits, iterations);
   const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
   if (gradient == SinkhornGradient::unrolled || implementation() == Implementation::stock)

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "geores/base/error.h"
+#include "geores/kernels/linear.h"
 #include "geores/kernels/streams.h"
 #include "geores/ops/fused.h"
 
