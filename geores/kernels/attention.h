@@ -33,9 +33,13 @@ void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T*
 
 // On a GPU in bfloat16; log_sum (B, h, T) in units of log 2. Keys, values and, backward, queries
 // and gradients of a head must fit a block's shared memory.
+inline constexpr int64_t kAttentionStep = 32;
+constexpr int64_t padded_attention_length(int64_t length) {
+  return (length + kAttentionStep - 1) / kAttentionStep * kAttentionStep;
+}
 constexpr bool attention_fits_device(int64_t length, int64_t head_width) {
   return (head_width == 32 || head_width == 64) &&
-         (length + 15) / 16 * 16 * (4 * (head_width + 8) * 2 + 8) <= 200 * 1024;
+         padded_attention_length(length) * (4 * (head_width + 8) * 2 + 8) <= 200 * 1024;
 }
 void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
                               const AttentionShape& shape);

@@ -135,13 +135,52 @@ __device__ inline T group_sum(T x) {
   return x;
 }
 
+// Sums of Count values over a group, each of them in some lane only: by halves, so that it takes
+// hardly more exchanges than values. Count and Group are powers of two.
+template <int Group, int Count, class T>
+struct SharedSums {
+  static constexpr int kHeld = Count > Group ? Count / Group : 1;
+  T at[Count];  // the first kHeld are this lane's
+
+  __device__ explicit SharedSums(const T (&values)[Count]) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) at[i] = values[i];
+    int count = Count;
+#pragma unroll
+    for (int distance = Group / 2; distance > 0; distance /= 2) {
+      if (count == 1) {
+        at[0] += __shfl_xor_sync(kAllLanes, at[0], distance, Group);
+        continue;
+      }
+      count /= 2;
+      const bool upper = (threadIdx.x & distance) != 0;
+#pragma unroll
+      for (int i = 0; i < Count / 2; ++i) {
+        if (i >= count) break;
+        const T mine = upper ? at[i + count] : at[i], theirs = upper ? at[i] : at[i + count];
+        at[i] = mine + __shfl_xor_sync(kAllLanes, theirs, distance, Group);
+      }
+    }
+  }
+
+  __device__ void store(T* all, int lane) const {  // lane of the group
+    if constexpr (Count >= Group) {
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) all[lane * kHeld + i] = at[i];
+    } else {
+      constexpr int lanes = Group / Count;  // that have the same sum
+      if (lane % lanes == 0) all[lane / lanes] = at[0];
+    }
+  }
+};
+
 // f(token, whether there is one) for the tokens of this thread's group; all lanes of a warp make
 // the same number of calls, because sums over a group need all of them.
 template <int Group, class F>
 __device__ inline void for_each_token(int64_t tokens, F&& f) {
   const int64_t groups = static_cast<int64_t>(gridDim.x) * (blockDim.x / Group);
-  const int64_t group = static_cast<int64_t>(blockIdx.x) * (blockDim.x / Group) +
-                        threadIdx.x / Group;
+  const int64_t group =
+      static_cast<int64_t>(blockIdx.x) * (blockDim.x / Group) + threadIdx.x / Group;
   const int64_t rounds = (tokens + groups - 1) / groups;
   for (int64_t round = 0; round < rounds; ++round) {
     const auto token = round * groups + group;
@@ -165,8 +204,8 @@ __device__ inline T sum_over_groups(T x) {
 }
 
 // Adds the columns of `rows` rows that each group holds to `total` (rows, width): over a warp by
-// exchange, over a block in shared memory, so that memory sees one addition for each block. `shared`
-// has room for all of it; all threads call.
+// exchange, over a block in shared memory, so that memory sees one addition for each block.
+// `shared` has room for all of it; all threads call.
 template <class L, class T>
 __device__ inline void add_columns(const T (*held)[L::kHeld], int rows, T* shared, T* total,
                                    int width) {

@@ -58,9 +58,9 @@ size_t workspace_size(const GeneratorShape& s) {
   return static_cast<size_t>(s.in + s.units() + s.all_outputs()) * sizeof(T);
 }
 
-// The first rows of weights that a thread will want, asked for before what they are multiplied with
-// is known: at this size a kernel is nothing but waiting.
-constexpr int kEarly = 32;
+// The first weights that a thread will want of the hidden and of the output layer, asked for before
+// what they are multiplied with is known: at this size a kernel is nothing but waiting.
+constexpr int kEarly = 32, kEarlyOutputs = 16;
 
 // mean and raw outputs of this block's sequence, kept and in the workspace.
 template <class T>
@@ -81,6 +81,18 @@ __device__ inline void run_perceptrons(const Generators<const T>& p, const T* su
       const int unit = warp + r * warps, i = lane + 32 * c;
       early[r][c] = unit < s.units() && i < s.in ? weight_at(unit, i) : T(0);
     }
+  // A warp has every so many outputs, a lane one of their columns.
+  const auto output_at = [&](int output, int i) {
+    int row;
+    const int index = net_of(s, output, row);
+    return p.nets[index].output[row * s.hidden + i];
+  };
+  T early_outputs[kEarlyOutputs];
+#pragma unroll
+  for (int r = 0; r < kEarlyOutputs; ++r) {
+    const int output = warp + r * warps;
+    early_outputs[r] = output < s.all_outputs() && lane < s.hidden ? output_at(output, lane) : T(0);
+  }
   for (int i = threadIdx.x; i < s.in; i += blockDim.x) {
     T sum = 0;
 #pragma unroll
@@ -112,42 +124,81 @@ __device__ inline void run_perceptrons(const Generators<const T>& p, const T* su
     finish_unit(unit, sum);
   }
   __syncthreads();
-  for (int output = warp; output < s.all_outputs(); output += warps) {
+  const auto finish_output = [&](int output, T first) {
     int row;
     const int index = net_of(s, output, row);
-    const auto& net = p.nets[index];
-    const T y = dot(net.output + row * s.hidden, w.hidden + index * s.hidden, s.hidden) +
-                net.output_bias[row];
-    if (lane == 0) w.raw[output] = state.raw[sequence * s.all_outputs() + output] = y;
-  }
+    const T* hidden = w.hidden + index * s.hidden;
+    T sum = lane < s.hidden ? first * hidden[lane] : T(0);
+    for (int i = lane + 32; i < s.hidden; i += 32) sum += output_at(output, i) * hidden[i];
+    sum = group_sum<32>(sum);
+    if (lane == 0)
+      w.raw[output] = state.raw[sequence * s.all_outputs() + output] =
+          sum + p.nets[index].output_bias[row];
+  };
+#pragma unroll
+  for (int r = 0; r < kEarlyOutputs; ++r)
+    if (warp + r * warps < s.all_outputs()) finish_output(warp + r * warps, early_outputs[r]);
+  for (int output = warp + kEarlyOutputs * warps; output < s.all_outputs(); output += warps)
+    finish_output(output, lane < s.hidden ? output_at(output, lane) : T(0));
   __syncthreads();
 }
 
-// How the threads of a block share the sum over hidden units: teams of a thread for each column.
+// How the threads of a block share sums over the rows of a matrix: teams of a thread for each
+// column.
 struct Teams {
   int columns, count, team, first;
 
-  __device__ explicit Teams(const GeneratorShape& s)
-      : columns(min(s.in, static_cast<int>(blockDim.x))),
+  __device__ explicit Teams(int wanted)
+      : columns(min(wanted, static_cast<int>(blockDim.x))),
         count(blockDim.x / columns),
         team(threadIdx.x / columns),
         first(threadIdx.x % columns) {}
+
+  // f(how many before it, row) for the first `Most` rows of this thread, then rest(row) for others.
+  template <int Most, class F, class G>
+  __device__ void for_each_row(int rows, F&& f, G&& rest) const {
+    if (team >= count) return;
+#pragma unroll
+    for (int k = 0; k < Most; ++k)
+      if (team + k * count < rows) f(k, team + k * count);
+    for (int row = team + Most * count; row < rows; row += count) rest(row);
+  }
+};
+
+// A column of the hidden layer's or, for a unit, of the output layer's weights.
+template <class T>
+struct GeneratorColumns {
+  const Generators<const T>& p;
+  const GeneratorShape& s;
+
+  __device__ T hidden(int unit, int column) const {
+    return p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + column];
+  }
+  __device__ T output(int unit, int row) const {
+    return p.nets[unit / s.hidden].output[row * s.hidden + unit % s.hidden];
+  }
+  __device__ int outputs(int unit) const { return s.outputs[unit / s.hidden]; }
+  __device__ int first_output(int unit) const {
+    int first = 0;
+    for (int i = 0; i < unit / s.hidden; ++i) first += s.outputs[i];
+    return first;
+  }
 };
 
 // This thread's first weights of the backward pass.
 template <class T>
 struct EarlyWeights {
-  T at[kEarly];
+  T hidden[kEarly], output[kEarlyOutputs];
 
   __device__ EarlyWeights(const Generators<const T>& p, const GeneratorShape& s) {
-    const Teams teams(s);
-#pragma unroll
-    for (int k = 0; k < kEarly; ++k) {
-      const int unit = teams.team + k * teams.count;
-      at[k] = teams.team < teams.count && unit < s.units()
-                  ? p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + teams.first]
-                  : T(0);
-    }
+    const GeneratorColumns<T> weights{p, s};
+    const Teams by_unit(s.units()), by_input(s.in);
+    by_unit.for_each_row<kEarlyOutputs>(
+        weights.outputs(by_unit.first),
+        [&](int k, int row) { output[k] = weights.output(by_unit.first, row); }, [](int) {});
+    by_input.for_each_row<kEarly>(
+        s.units(), [&](int k, int unit) { hidden[k] = weights.hidden(unit, by_input.first); },
+        [](int) {});
   }
 };
 
@@ -160,39 +211,42 @@ __device__ inline void run_perceptrons_back(const Generators<const T>& p,
                                             T dlogit, T* dmean, const GeneratorShape& s,
                                             const EarlyWeights<T>& early) {
   const int64_t sequence = blockIdx.x;
+  const GeneratorColumns<T> weights{p, s};
+  const Teams by_unit(s.units()), by_input(s.in);
   for (int i = threadIdx.x; i < s.all_outputs(); i += blockDim.x)
     room.raw[sequence * s.all_outputs() + i] = w.raw[i];
-  for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) {
-    const int index = unit / s.hidden, column = unit % s.hidden;
-    int first = 0;
-    for (int i = 0; i < index; ++i) first += s.outputs[i];
-    T sum = 0;
-#pragma unroll 8
-    for (int row = 0; row < s.outputs[index]; ++row)
-      sum += w.raw[first + row] * p.nets[index].output[row * s.hidden + column];
-    const auto at = sequence * s.units() + unit;
-    w.hidden[unit] = room.hidden[at] = sum * gelu_slope(state.hidden[at]);
-  }
+  for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) w.hidden[unit] = T(0);
   for (int i = threadIdx.x; i < s.in; i += blockDim.x)
     w.mean[i] = p.gate ? dlogit * p.gate[i] : T(0);
   __syncthreads();
-  const Teams teams(s);
-  if (teams.team < teams.count) {
-    const auto rest = [&](int from, int i) {
-      T sum = 0;
-      for (int unit = from; unit < s.units(); unit += teams.count)
-        sum += w.hidden[unit] * p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
-      return sum;
-    };
+  for (int unit = by_unit.first; unit < s.units(); unit += by_unit.columns) {
+    const T* raw = w.raw + weights.first_output(unit);
+    const bool asked = unit == by_unit.first;
     T sum = 0;
-#pragma unroll
-    for (int k = 0; k < kEarly; ++k) {
-      const int unit = teams.team + k * teams.count;
-      if (unit < s.units()) sum += w.hidden[unit] * early.at[k];
-    }
-    atomicAdd(w.mean + teams.first, sum + rest(teams.team + kEarly * teams.count, teams.first));
-    for (int i = teams.first + teams.columns; i < s.in; i += teams.columns)
-      atomicAdd(w.mean + i, rest(teams.team, i));
+    by_unit.for_each_row<kEarlyOutputs>(
+        weights.outputs(unit),
+        [&](int k, int row) {
+          sum += raw[row] * (asked ? early.output[k] : weights.output(unit, row));
+        },
+        [&](int row) { sum += raw[row] * weights.output(unit, row); });
+    atomicAdd(w.hidden + unit, sum);
+  }
+  __syncthreads();
+  for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) {
+    const auto at = sequence * s.units() + unit;
+    w.hidden[unit] = room.hidden[at] = w.hidden[unit] * gelu_slope(state.hidden[at]);
+  }
+  __syncthreads();
+  for (int i = by_input.first; i < s.in; i += by_input.columns) {
+    const bool asked = i == by_input.first;
+    T sum = 0;
+    by_input.for_each_row<kEarly>(
+        s.units(),
+        [&](int k, int unit) {
+          sum += w.hidden[unit] * (asked ? early.hidden[k] : weights.hidden(unit, i));
+        },
+        [&](int unit) { sum += w.hidden[unit] * weights.hidden(unit, i); });
+    atomicAdd(w.mean + i, sum);
   }
   __syncthreads();
   for (int i = threadIdx.x; i < s.in; i += blockDim.x) dmean[sequence * s.in + i] = w.mean[i];

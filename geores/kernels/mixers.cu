@@ -40,24 +40,41 @@ struct Stage {
 
   __device__ T* mine() { return at + threadIdx.x * kStride; }
 
-  __device__ void load(const T* all, int64_t tokens) {
-    for_each(tokens, [&](int64_t from, int to) { at[to] = all[from]; });
+  __device__ void load(const T* all, const T* bias, int64_t tokens) {
+    for_each(tokens, [&](int64_t from, int row, int column) {
+      at[row * kStride + column] = all[from] + (bias ? bias[column] : T(0));
+    });
     __syncthreads();
   }
-  __device__ void store(T* all, int64_t tokens) {
+  template <class A>
+  __device__ void store(A* all, int64_t tokens) {
     __syncthreads();
-    for_each(tokens, [&](int64_t to, int from) { all[to] = at[from]; });
+    for_each(tokens, [&](int64_t to, int row, int column) {
+      all[to] = As<A>::from(at[row * kStride + column]);
+    });
+  }
+  // After store().
+  __device__ void add_sums(T* sums, int64_t tokens) const {
+    const int rows = static_cast<int>(rows_here(tokens));
+    for (int column = threadIdx.x; column < Width; column += kTokensPerBlock) {
+      T sum = 0;
+      for (int row = 0; row < rows; ++row) sum += at[row * kStride + column];
+      atomicAdd(sums + column, sum);
+    }
+  }
+
+ private:
+  __device__ static int64_t rows_here(int64_t tokens) {
+    return min(tokens - static_cast<int64_t>(blockIdx.x) * kTokensPerBlock,
+               static_cast<int64_t>(kTokensPerBlock));
   }
 
   template <class F>
   __device__ static void for_each(int64_t tokens, F&& f) {
     const auto first = static_cast<int64_t>(blockIdx.x) * kTokensPerBlock * Width;
-    const auto left = tokens * Width - first;
-    const int count =
-        left < kTokensPerBlock * Width ? static_cast<int>(left) : kTokensPerBlock * Width;
+    const int count = static_cast<int>(rows_here(tokens)) * Width;
 #pragma unroll 8
-    for (int i = threadIdx.x; i < count; i += kTokensPerBlock)
-      f(first + i, i / Width * kStride + i % Width);
+    for (int i = threadIdx.x; i < count; i += kTokensPerBlock) f(first + i, i / Width, i % Width);
   }
 };
 
@@ -84,10 +101,10 @@ __global__ void sinkhorn_back(const T* logits, const T* p, const T* dp, T* dlogi
 }
 
 template <int N, class T>
-__global__ void cayley_routes(const T* raw, CayleyRoutes<T> routes, T* res, T* read, T* write,
-                              int64_t tokens) {
+__global__ void cayley_routes(const T* raw, const T* bias, CayleyRoutes<T> routes, T* res, T* read,
+                              T* write, int64_t tokens) {
   __shared__ Stage<3 * N * N, T> stage;
-  stage.load(raw, tokens);
+  stage.load(raw, bias, tokens);
   const auto t = token_of_thread();
   if (t >= tokens) return;
   const T* token = stage.mine();
@@ -102,11 +119,12 @@ __global__ void cayley_routes(const T* raw, CayleyRoutes<T> routes, T* res, T* r
       res + t * N * N);
 }
 
-template <int N, class T>
-__global__ void cayley_routes_back(const T* raw, CayleyRoutes<T> routes, const T* dres,
-                                   const T* dread, const T* dwrite, T* draw, int64_t tokens) {
+template <int N, class T, class A>
+__global__ void cayley_routes_back(const T* raw, const T* bias, CayleyRoutes<T> routes,
+                                   const T* dres, const T* dread, const T* dwrite, A* draw,
+                                   T* dbias, int64_t tokens) {
   __shared__ Stage<3 * N * N, T> stage;
-  stage.load(raw, tokens);
+  stage.load(raw, bias, tokens);
   const auto t = min(token_of_thread(), tokens - 1);  // those beyond work on something, unseen
   T* token = stage.mine();
   Matrix<T, N> dpre, dpost;
@@ -125,6 +143,7 @@ __global__ void cayley_routes_back(const T* raw, CayleyRoutes<T> routes, const T
                                           routes.steps, matrix_at<N, N>(dres + t * N * N)),
       token + 2 * N * N);
   stage.store(draw, tokens);
+  if (dbias) stage.add_sums(dbias, tokens);
 }
 
 template <class T>
@@ -133,11 +152,13 @@ __device__ inline T sigmoid(T x) {
 }
 
 template <int N, class T>
-__global__ void guarded_routes(const T* raw, int iterations, T guard, T* res, T* read, T* write,
-                               int64_t tokens) {
+__global__ void guarded_routes(const T* raw, const T* bias, GuardedRoutes<T> routes, T* res,
+                               T* read, T* write, int64_t tokens) {
+  __shared__ Stage<2 * N + N * N, T> stage;
+  stage.load(raw, bias, tokens);
   const auto t = token_of_thread();
   if (t >= tokens) return;
-  const T* token = raw + t * (2 * N + N * N);
+  const T* token = stage.mine();
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     read[t * N + i] = sigmoid(token[i]);
@@ -145,9 +166,9 @@ __global__ void guarded_routes(const T* raw, int iterations, T guard, T* res, T*
   }
   auto p = exponentials(matrix_at<N, N>(token + 2 * N));
   manifold::Vector<T, N> divisors;
-  for (int i = 0; i < iterations; ++i) {
-    normalize_lines<true>(p, guard, divisors);
-    normalize_lines<false>(p, guard, divisors);
+  for (int i = 0; i < routes.iterations; ++i) {
+    normalize_lines<true>(p, routes.guard, divisors);
+    normalize_lines<false>(p, routes.guard, divisors);
   }
   put(p, res + t * N * N);
 }
@@ -162,28 +183,29 @@ __device__ inline void undo_division(Matrix<T, N>& p, const manifold::Vector<T, 
 }
 
 // Only the divisors are kept: p is multiplied back.
-template <int N, class T>
-__global__ void guarded_routes_back(const T* raw, int iterations, T guard, const T* dres,
-                                    const T* dread, const T* dwrite, T* draw, int64_t tokens) {
-  const auto t = token_of_thread();
-  if (t >= tokens) return;
-  const T* token = raw + t * (2 * N + N * N);
-  T* dtoken = draw + t * (2 * N + N * N);
+template <int N, class T, class A>
+__global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T> routes,
+                                    const T* dres, const T* dread, const T* dwrite, A* draw,
+                                    T* dbias, int64_t tokens) {
+  __shared__ Stage<2 * N + N * N, T> stage;
+  stage.load(raw, bias, tokens);
+  const auto t = min(token_of_thread(), tokens - 1);  // those beyond work on something, unseen
+  T* token = stage.mine();
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     const T open = sigmoid(token[i]), half = sigmoid(token[N + i]);
-    dtoken[i] = dread[t * N + i] * open * (T(1) - open);
-    dtoken[N + i] = dwrite[t * N + i] * T(2) * half * (T(1) - half);
+    token[i] = dread[t * N + i] * open * (T(1) - open);
+    token[N + i] = dwrite[t * N + i] * T(2) * half * (T(1) - half);
   }
   manifold::Vector<T, N> rows[kMostGuardedIterations], columns[kMostGuardedIterations];
   const auto start = exponentials(matrix_at<N, N>(token + 2 * N));
   auto p = start;
-  for (int i = 0; i < iterations; ++i) {
-    normalize_lines<true>(p, guard, rows[i]);
-    normalize_lines<false>(p, guard, columns[i]);
+  for (int i = 0; i < routes.iterations; ++i) {
+    normalize_lines<true>(p, routes.guard, rows[i]);
+    normalize_lines<false>(p, routes.guard, columns[i]);
   }
   auto d = matrix_at<N, N>(dres + t * N * N);
-  for (int i = iterations - 1; i >= 0; --i) {
+  for (int i = routes.iterations - 1; i >= 0; --i) {
     normalize_lines_backward<false>(p, columns[i], d);
     undo_division<false>(p, columns[i]);
     normalize_lines_backward<true>(p, rows[i], d);
@@ -191,7 +213,9 @@ __global__ void guarded_routes_back(const T* raw, int iterations, T guard, const
   }
 #pragma unroll
   for (int i = 0; i < N * N; ++i) d.at[i / N][i % N] *= start.at[i / N][i % N];
-  put(d, dtoken + 2 * N);
+  put(d, token + 2 * N);
+  stage.store(draw, tokens);
+  if (dbias) stage.add_sums(dbias, tokens);
 }
 
 // The same for n = 4 with a lane for each row of a token's matrix: a fourth of the work in a row.
@@ -222,49 +246,82 @@ __device__ inline void normalize_quad(QuadRow<T>& p, T guard, T& row, T& column)
   }
 }
 
+// What a lane has of its token's 24 values: one of read, one of write, a row of res.
 template <class T>
-__device__ inline QuadRow<T> exponentials_of_row(const T* logits) {
+struct QuadToken {
+  T read, write;
+  QuadRow<T> res;
+
+  __device__ QuadToken(const T* raw, const T* bias, int64_t token, int i) {
+    const T* from = raw + token * 24;
+    const auto at = [&](int k) { return from[k] + (bias ? bias[k] : T(0)); };
+    read = at(i);
+    write = at(4 + i);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) res.at[j] = at(8 + 4 * i + j);
+  }
+
+  // Adds what all tokens of a block hold to sums (24); all threads call.
+  __device__ void add_sums(T* sums, int i) const {
+    __shared__ T shared[24];
+    if (threadIdx.x < 24) shared[threadIdx.x] = T(0);
+    __syncthreads();
+    const auto add = [&](int k, T value) {
+      value = sum_over_groups<4>(value);
+      if (threadIdx.x % 32 < 4) atomicAdd(shared + k, value);
+    };
+    add(i, read);
+    add(4 + i, write);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) add(8 + 4 * i + j, res.at[j]);
+    __syncthreads();
+    if (threadIdx.x < 24) atomicAdd(sums + threadIdx.x, shared[threadIdx.x]);
+  }
+};
+
+template <class T>
+__device__ inline QuadRow<T> exponentials_of(const QuadRow<T>& logits) {
   QuadRow<T> p;
 #pragma unroll
-  for (int j = 0; j < 4; ++j) p.at[j] = exp(logits[j]);
+  for (int j = 0; j < 4; ++j) p.at[j] = exp(logits.at[j]);
   return p;
 }
 
 template <class T>
-__global__ void guarded_routes_by_quad(const T* raw, int iterations, T guard, T* res, T* read,
-                                       T* write, int64_t tokens) {
+__global__ void guarded_routes_by_quad(const T* raw, const T* bias, GuardedRoutes<T> routes, T* res,
+                                       T* read, T* write, int64_t tokens) {
   const auto thread = token_of_thread();
   const bool there = thread < 4 * tokens;
   const auto t = min(thread / 4, tokens - 1);
   const int i = threadIdx.x % 4;
-  const T* token = raw + t * 24;
-  auto p = exponentials_of_row(token + 8 + 4 * i);
+  const QuadToken<T> token(raw, bias, t, i);
+  auto p = exponentials_of(token.res);
   T row, column;
-  for (int k = 0; k < iterations; ++k) normalize_quad(p, guard, row, column);
+  for (int k = 0; k < routes.iterations; ++k) normalize_quad(p, routes.guard, row, column);
   if (!there) return;
-  read[t * 4 + i] = sigmoid(token[i]);
-  write[t * 4 + i] = T(2) * sigmoid(token[4 + i]);
+  read[t * 4 + i] = sigmoid(token.read);
+  write[t * 4 + i] = T(2) * sigmoid(token.write);
 #pragma unroll
   for (int j = 0; j < 4; ++j) res[(t * 4 + i) * 4 + j] = p.at[j];
 }
 
-template <class T>
-__global__ void guarded_routes_back_by_quad(const T* raw, int iterations, T guard, const T* dres,
-                                            const T* dread, const T* dwrite, T* draw,
-                                            int64_t tokens) {
+template <class T, class A>
+__global__ void guarded_routes_back_by_quad(const T* raw, const T* bias, GuardedRoutes<T> routes,
+                                            const T* dres, const T* dread, const T* dwrite, A* draw,
+                                            T* dbias, int64_t tokens) {
   const auto thread = token_of_thread();
   const bool there = thread < 4 * tokens;
   const auto t = min(thread / 4, tokens - 1);
   const int i = threadIdx.x % 4;
-  const T* token = raw + t * 24;
+  QuadToken<T> token(raw, bias, t, i);
   T rows[kMostGuardedIterations], columns[kMostGuardedIterations];
-  const auto start = exponentials_of_row(token + 8 + 4 * i);
+  const auto start = exponentials_of(token.res);
   auto p = start;
-  for (int k = 0; k < iterations; ++k) normalize_quad(p, guard, rows[k], columns[k]);
+  for (int k = 0; k < routes.iterations; ++k) normalize_quad(p, routes.guard, rows[k], columns[k]);
   QuadRow<T> d;
 #pragma unroll
   for (int j = 0; j < 4; ++j) d.at[j] = dres[(t * 4 + i) * 4 + j];
-  for (int k = iterations - 1; k >= 0; --k) {
+  for (int k = routes.iterations - 1; k >= 0; --k) {
     T along = 0;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -280,13 +337,18 @@ __global__ void guarded_routes_back_by_quad(const T* raw, int iterations, T guar
       p.at[j] *= rows[k];
     }
   }
-  if (!there) return;
-  T* dtoken = draw + t * 24;
-  const T open = sigmoid(token[i]), half = sigmoid(token[4 + i]);
-  dtoken[i] = dread[t * 4 + i] * open * (T(1) - open);
-  dtoken[4 + i] = dwrite[t * 4 + i] * T(2) * half * (T(1) - half);
+  const T open = sigmoid(token.read), half = sigmoid(token.write), counts = there ? T(1) : T(0);
+  token.read = counts * dread[t * 4 + i] * open * (T(1) - open);
+  token.write = counts * dwrite[t * 4 + i] * T(2) * half * (T(1) - half);
 #pragma unroll
-  for (int j = 0; j < 4; ++j) dtoken[8 + 4 * i + j] = d.at[j] * start.at[j];
+  for (int j = 0; j < 4; ++j) token.res.at[j] = counts * d.at[j] * start.at[j];
+  if (there) {
+    A* to = draw + t * 24;
+    to[i] = As<A>::from(token.read);
+    to[4 + i] = As<A>::from(token.write);
+    store_values<4>(to + 8 + 4 * i, token.res.at);
+  }
+  if (dbias) token.add_sums(dbias, i);
 }
 
 unsigned quad_blocks(int64_t tokens) {
@@ -327,66 +389,83 @@ void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, 
 }
 
 template <class T>
-void cayley_routes_forward(Stream stream, const T* raw, const CayleyRoutes<T>& routes, T* res,
-                           T* read, T* write, const MixerShape& s) {
+void cayley_routes_forward(Stream stream, const T* raw, const T* bias,
+                           const CayleyRoutes<T>& routes, T* res, T* read, T* write,
+                           const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
     cayley_routes<n.value>
-        <<<blocks, kTokensPerBlock, 0, stream>>>(raw, routes, res, read, write, s.tokens);
+        <<<blocks, kTokensPerBlock, 0, stream>>>(raw, bias, routes, res, read, write, s.tokens);
   });
   check_launch("cayley_routes_forward");
 }
 
 template <class T>
-void cayley_routes_backward(Stream stream, const T* raw, const CayleyRoutes<T>& routes,
-                            const T* dres, const T* dread, const T* dwrite, T* draw,
-                            const MixerShape& s) {
+void clear_sums(Stream stream, T* sums, int64_t count) {
+  if (sums) cudaMemsetAsync(sums, 0, static_cast<size_t>(count) * sizeof(T), stream);
+}
+
+template <class T, class A>
+void cayley_routes_backward(Stream stream, const T* raw, const T* bias,
+                            const CayleyRoutes<T>& routes, const T* dres, const T* dread,
+                            const T* dwrite, A* draw, T* dbias, const MixerShape& s) {
+  clear_sums(stream, dbias, 3 * s.n * s.n);
   with_mixers(s, [&](auto n, unsigned blocks) {
-    cayley_routes_back<n.value>
-        <<<blocks, kTokensPerBlock, 0, stream>>>(raw, routes, dres, dread, dwrite, draw, s.tokens);
+    cayley_routes_back<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(
+        raw, bias, routes, dres, dread, dwrite, draw, dbias, s.tokens);
   });
   check_launch("cayley_routes_backward");
 }
 
 template <class T>
-void guarded_routes_forward(Stream stream, const T* raw, int iterations, T guard, T* res, T* read,
-                            T* write, const MixerShape& s) {
+void guarded_routes_forward(Stream stream, const T* raw, const T* bias,
+                            const GuardedRoutes<T>& routes, T* res, T* read, T* write,
+                            const MixerShape& s) {
   if (s.n == 4 && s.tokens > 0)
-    guarded_routes_by_quad<<<quad_blocks(s.tokens), kThreads, 0, stream>>>(
-        raw, iterations, guard, res, read, write, s.tokens);
+    guarded_routes_by_quad<<<quad_blocks(s.tokens), kThreads, 0, stream>>>(raw, bias, routes, res,
+                                                                           read, write, s.tokens);
   else
     with_mixers(s, [&](auto n, unsigned blocks) {
-      guarded_routes<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(raw, iterations, guard, res,
-                                                                      read, write, s.tokens);
+      guarded_routes<n.value>
+          <<<blocks, kTokensPerBlock, 0, stream>>>(raw, bias, routes, res, read, write, s.tokens);
     });
   check_launch("guarded_routes_forward");
 }
 
-template <class T>
-void guarded_routes_backward(Stream stream, const T* raw, int iterations, T guard, const T* dres,
-                             const T* dread, const T* dwrite, T* draw, const MixerShape& s) {
+template <class T, class A>
+void guarded_routes_backward(Stream stream, const T* raw, const T* bias,
+                             const GuardedRoutes<T>& routes, const T* dres, const T* dread,
+                             const T* dwrite, A* draw, T* dbias, const MixerShape& s) {
+  clear_sums(stream, dbias, 2 * s.n + s.n * s.n);
   if (s.n == 4 && s.tokens > 0)
     guarded_routes_back_by_quad<<<quad_blocks(s.tokens), kThreads, 0, stream>>>(
-        raw, iterations, guard, dres, dread, dwrite, draw, s.tokens);
+        raw, bias, routes, dres, dread, dwrite, draw, dbias, s.tokens);
   else
     with_mixers(s, [&](auto n, unsigned blocks) {
       guarded_routes_back<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(
-          raw, iterations, guard, dres, dread, dwrite, draw, s.tokens);
+          raw, bias, routes, dres, dread, dwrite, draw, dbias, s.tokens);
     });
   check_launch("guarded_routes_backward");
 }
 
-#define GEORES_INSTANTIATE(T)                                                                    \
-  template void sinkhorn_forward(Stream, const T*, int, T*, const MixerShape&);                  \
-  template void sinkhorn_backward(Stream, const T*, const T*, const T*, T*, const MixerShape&);  \
-  template void cayley_routes_forward(Stream, const T*, const CayleyRoutes<T>&, T*, T*, T*,      \
-                                      const MixerShape&);                                        \
-  template void cayley_routes_backward(Stream, const T*, const CayleyRoutes<T>&, const T*,       \
-                                       const T*, const T*, T*, const MixerShape&);               \
-  template void guarded_routes_forward(Stream, const T*, int, T, T*, T*, T*, const MixerShape&); \
-  template void guarded_routes_backward(Stream, const T*, int, T, const T*, const T*, const T*,  \
-                                        T*, const MixerShape&);
+#define GEORES_INSTANTIATE(T)                                                                     \
+  template void sinkhorn_forward(Stream, const T*, int, T*, const MixerShape&);                   \
+  template void sinkhorn_backward(Stream, const T*, const T*, const T*, T*, const MixerShape&);   \
+  template void cayley_routes_forward(Stream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, \
+                                      T*, const MixerShape&);                                     \
+  template void guarded_routes_forward(Stream, const T*, const T*, const GuardedRoutes<T>&, T*,   \
+                                       T*, T*, const MixerShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
+#undef GEORES_INSTANTIATE
+
+#define GEORES_INSTANTIATE(T, A)                                                                 \
+  template void cayley_routes_backward(Stream, const T*, const T*, const CayleyRoutes<T>&,       \
+                                       const T*, const T*, const T*, A*, T*, const MixerShape&); \
+  template void guarded_routes_backward(Stream, const T*, const T*, const GuardedRoutes<T>&,     \
+                                        const T*, const T*, const T*, A*, T*, const MixerShape&);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

@@ -66,22 +66,33 @@ void sinkhorn_forward(Stream stream, const T* logits, int iterations, T* p,
 template <class T>
 void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, T* dlogits,
                        const MixerShape& shape);
+// Routes on a GPU are made of raw + bias (or raw alone: null), so that a product need not add it.
+// Their backward gives draw as the type of activations, ready for the product's, and the bias's sum
+// over tokens (overwritten; null without bias).
 template <class T>
-void cayley_routes_forward(Stream stream, const T* raw, const CayleyRoutes<T>& routes, T* res,
-                           T* read, T* write, const MixerShape& shape);
-template <class T>
-void cayley_routes_backward(Stream stream, const T* raw, const CayleyRoutes<T>& routes,
-                            const T* dres, const T* dread, const T* dwrite, T* draw,
-                            const MixerShape& shape);
+void cayley_routes_forward(Stream stream, const T* raw, const T* bias,
+                           const CayleyRoutes<T>& routes, T* res, T* read, T* write,
+                           const MixerShape& shape);
+template <class T, class A>
+void cayley_routes_backward(Stream stream, const T* raw, const T* bias,
+                            const CayleyRoutes<T>& routes, const T* dres, const T* dread,
+                            const T* dwrite, A* draw, T* dbias, const MixerShape& shape);
 
-// Sigmoid routes around a guarded Sinkhorn mixer, on a GPU: raw (tokens, 2n + n²) -> read = σ(raw),
-// write = 2σ(raw), res = guarded_sinkhorn(raw). At most kMostGuardedIterations.
+// Sigmoid routes around a guarded Sinkhorn mixer: raw (tokens, 2n + n²) -> read = σ(raw), write =
+// 2σ(raw), res = guarded_sinkhorn(raw). At most kMostGuardedIterations.
 inline constexpr int kMostGuardedIterations = 32;
 template <class T>
-void guarded_routes_forward(Stream stream, const T* raw, int iterations, T guard, T* res, T* read,
-                            T* write, const MixerShape& shape);
+struct GuardedRoutes {
+  int iterations;
+  T guard;
+};
 template <class T>
-void guarded_routes_backward(Stream stream, const T* raw, int iterations, T guard, const T* dres,
-                             const T* dread, const T* dwrite, T* draw, const MixerShape& shape);
+void guarded_routes_forward(Stream stream, const T* raw, const T* bias,
+                            const GuardedRoutes<T>& routes, T* res, T* read, T* write,
+                            const MixerShape& shape);
+template <class T, class A>
+void guarded_routes_backward(Stream stream, const T* raw, const T* bias,
+                             const GuardedRoutes<T>& routes, const T* dres, const T* dread,
+                             const T* dwrite, A* draw, T* dbias, const MixerShape& shape);
 
 }  // namespace geores::kernels

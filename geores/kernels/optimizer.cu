@@ -16,12 +16,42 @@ __device__ T block_sum(T x) {  // in thread 0
   return threadIdx.x < 32 ? group_sum<32>(x) : x;
 }
 
+constexpr int kVector = 4;
+
+// f(first, count) for pieces of up to kVector values, all of them shared among all threads. Flat
+// buffers begin at multiples of a vector.
+template <class F>
+__device__ inline void for_each_piece(int64_t size, F&& f) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x * kVector;
+  for (int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kVector;
+       i < size; i += step)
+    f(i, static_cast<int>(size - i < kVector ? size - i : kVector));
+}
+
+template <class T>
+__device__ inline void load_piece(const T* from, int count, T (&to)[kVector]) {
+  if (count == kVector)
+    load_values<kVector>(from, to);
+  else
+    for (int k = 0; k < kVector; ++k) to[k] = k < count ? from[k] : T(0);
+}
+
+template <class T>
+__device__ inline void store_piece(const T (&from)[kVector], int count, T* to) {
+  if (count == kVector)
+    store_values<kVector>(to, from);
+  else
+    for (int k = 0; k < count; ++k) to[k] = from[k];
+}
+
 template <class T>
 __global__ void sums_of_squares(const T* x, int64_t size, double* partial) {
   double sum = 0;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < size;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x)
-    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for_each_piece(size, [&](int64_t at, int count) {
+    T piece[kVector];
+    load_piece(x + at, count, piece);
+    for (const T value : piece) sum += static_cast<double>(value) * static_cast<double>(value);
+  });
   sum = block_sum(sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -46,17 +76,25 @@ __global__ void update(T* values, T* gradients, T* first_moment, T* second_momen
   const T second_scale = T(1) / sqrt(*step.bias2);
   const T decay = T(1) - rate * T(step.weight_decay);
   const T beta1 = T(step.beta1), beta2 = T(step.beta2);
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < size;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    const T g = gradients[i] * gradient_scale;
-    const T m = beta1 * first_moment[i] + (T(1) - beta1) * g;
-    const T v = beta2 * second_moment[i] + (T(1) - beta2) * g * g;
-    gradients[i] = g;
-    first_moment[i] = m;
-    second_moment[i] = v;
-    values[i] = values[i] * (i < step.decayed ? decay : T(1)) -
-                step_size * m / (sqrt(v) * second_scale + T(step.epsilon));
-  }
+  for_each_piece(size, [&](int64_t at, int count) {
+    T g[kVector], m[kVector], v[kVector], x[kVector];
+    load_piece(gradients + at, count, g);
+    load_piece(first_moment + at, count, m);
+    load_piece(second_moment + at, count, v);
+    load_piece(values + at, count, x);
+#pragma unroll
+    for (int k = 0; k < kVector; ++k) {
+      g[k] *= gradient_scale;
+      m[k] = beta1 * m[k] + (T(1) - beta1) * g[k];
+      v[k] = beta2 * v[k] + (T(1) - beta2) * g[k] * g[k];
+      x[k] = x[k] * (at + k < step.decayed ? decay : T(1)) -
+             step_size * m[k] / (sqrt(v[k]) * second_scale + T(step.epsilon));
+    }
+    store_piece(g, count, gradients + at);
+    store_piece(m, count, first_moment + at);
+    store_piece(v, count, second_moment + at);
+    store_piece(x, count, values + at);
+  });
 }
 
 }  // namespace

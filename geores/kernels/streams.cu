@@ -145,17 +145,6 @@ __global__ void mix_norm_backward_by_run(MixNormBackward<T, A> p, int parts) {
   if (p.dbias) add_parameter_sums(dbias, reinterpret_cast<T*>(memory), p.dbias, p.d);
 }
 
-// Σ_j read_j x_j and what its norm needs.
-template <int N, class L, class T>
-__device__ inline void collect(const T* read, const Token<N, L, T>& x, T (&c)[L::kHeld]) {
-#pragma unroll
-  for (int i = 0; i < L::kHeld; ++i) c[i] = T(0);
-#pragma unroll
-  for (int j = 0; j < N; ++j)
-#pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) c[i] += read[j] * x.at[j][i];
-}
-
 template <int N, int Tiles, class L, class T, class A>
 __global__ void collect_norm(const T* read, const T* x, Norm<T> norm, A* h,
                              RowStatistics<T>* statistics, int64_t tokens, int d) {

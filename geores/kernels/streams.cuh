@@ -56,6 +56,17 @@ __device__ inline Token<N, L, T> apply(const T* m, const Token<N, L, T>& x) {
   return y;
 }
 
+// Σ_j read_j x_j.
+template <int N, class L, class T>
+__device__ inline void collect(const T* read, const Token<N, L, T>& x, T (&c)[L::kHeld]) {
+#pragma unroll
+  for (int i = 0; i < L::kHeld; ++i) c[i] = T(0);
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i) c[i] += read[j] * x.at[j][i];
+}
+
 // What this lane's columns give to ⟨a_i, b_j⟩.
 template <int N, class L, class T>
 __device__ inline void add_inner_products(const Token<N, L, T>& a, const Token<N, L, T>& b,

@@ -73,7 +73,7 @@ Tensor Transformer::embed(const Tensor& x) const {
     require(x.dim() == 3 && x.size(2) == config_.input_width, "transformer",
             "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
             x.dim(), x.dim() > 0 ? x.size(-1) : 0);
-    return linear_map(x, input_->weight, input_->bias);
+    return linear_map(x, input_->weight);
   }
   require(x.dim() == 2 && x.scalar_type() == torch::kInt64, "transformer",
           "expected token ids (B, T) as int64, got {} axes", x.dim());
@@ -85,7 +85,9 @@ Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
   const auto end = position + x.size(1);
   require(end <= config_.context, "transformer",
           "a sequence of {} is longer than the model's context of {}", end, config_.context);
-  return to_state(traits(), add_to_each(embedded, positions_.slice(0, position, end)));
+  auto rows = positions_.slice(0, position, end);
+  if (config_.input == "continuous") rows = rows + input_->bias;  // one pass less over the states
+  return to_state(traits(), add_to_each(embedded, rows));
 }
 
 Transformer::End Transformer::input_end() const {

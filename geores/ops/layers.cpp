@@ -1,7 +1,6 @@
 #include "geores/ops/layers.h"
 
 #include "geores/ops/implementation.h"
-#include "geores/ops/projections.h"
 
 namespace geores {
 
@@ -74,7 +73,7 @@ ScaledProjection::Joined ScaledProjection::forward_joined(
     const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm) {
   if (runs_on_gpu(x)) {
     std::vector<ProjectionWeights> weights;
-    for (const auto* p : projections) weights.push_back({p->weight_, p->bias_, p->scale_});
+    for (const auto* p : projections) weights.push_back(p->weights());
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
                                       : rms_norm_and_skip(x, norm.weight);
     return {projected_together(h, weights), skip};

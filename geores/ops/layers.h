@@ -9,6 +9,7 @@
 #include "geores/ops/linear.h"
 #include "geores/ops/norm.h"
 #include "geores/ops/normalized_linear.h"
+#include "geores/ops/projections.h"
 
 namespace geores {
 
@@ -87,6 +88,7 @@ class ScaledProjection : public torch::nn::Module {
 
   Tensor& bias() { return bias_; }
   const Tensor& bias() const { return bias_; }
+  ProjectionWeights weights() const { return {weight_, bias_, scale_}; }
 
  private:
   Tensor weight_, bias_, scale_;

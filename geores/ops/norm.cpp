@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/kernels/norm.h"
 #include "geores/ops/fused.h"
+#include "geores/ops/sum_room.h"
 
 namespace geores {
 namespace {
@@ -36,7 +37,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     context->saved_data["layer"] = layer;
     context->saved_data["eps"] = eps;
     context->saved_data["bias"] = bias.defined();
-    context->save_for_backward({x, weight, statistics});
+    context->save_for_backward({x, weight, statistics, take_sum_room(weight)});
     if (!with_skip) return {y};
     return {y, input};
   }
@@ -53,7 +54,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     }
     const auto dy = gradients[0].contiguous();
     const auto dx = torch::empty_like(x);
-    const auto dweight = weight.defined() ? torch::zeros_like(weight) : Tensor();
+    const auto dweight = sums_like(weight, saved[3]);
     const auto dbias =
         context->saved_data["bias"].toBool() ? torch::zeros({width}, x.options()) : Tensor();
     on(x, dy, [&]<class T, class A>(T, A, auto... place) {

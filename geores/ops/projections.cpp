@@ -44,6 +44,70 @@ ConvertedAndSummed converted_and_summed(const Tensor& gradient, torch::ScalarTyp
   return result;
 }
 
+PackedProjections::PackedProjections(at::TensorList parameters, std::vector<int64_t> has_scale)
+    : parameters_(parameters.vec()), has_scale_(std::move(has_scale)) {}
+
+std::vector<Tensor> PackedProjections::parameters_of(
+    const std::vector<ProjectionWeights>& projections) {
+  std::vector<Tensor> parameters;
+  for (const auto& p : projections) {
+    parameters.insert(parameters.end(), {p.weight, p.bias});
+    if (p.scale.defined()) parameters.push_back(p.scale);
+  }
+  return parameters;
+}
+
+std::vector<int64_t> PackedProjections::scales_of(
+    const std::vector<ProjectionWeights>& projections) {
+  std::vector<int64_t> has_scale;
+  for (const auto& p : projections) has_scale.push_back(p.scale.defined());
+  return has_scale;
+}
+
+bool PackedProjections::fit(const std::vector<ProjectionWeights>& projections) {
+  if (projections.size() > kernels::kMostProjections) return false;
+  for (const auto& p : projections) {
+    if (!p.bias.defined() || !p.weight.is_contiguous() || !p.bias.is_contiguous()) return false;
+    if (p.scale.defined() && (!p.scale.is_contiguous() || p.bias.numel() % p.scale.numel() != 0))
+      return false;
+  }
+  return runs_on_gpu(projections[0].weight);
+}
+
+PackedProjections::Packed PackedProjections::packed() const {
+  const auto& like = parameters_[0];
+  if (has_scale_ == std::vector<int64_t>{0})  // as it is
+    return {for_product(like), parameters_[1].reshape({-1})};
+  int64_t rows = 0;
+  for (size_t i = 0, next = 0; i < has_scale_.size(); next += has_scale_[i++] ? 3 : 2)
+    rows += parameters_[next].size(0);
+  Packed result{for_product_of(like, {rows, like.size(1)}), torch::empty({rows}, like.options())};
+  on_gpu(like, result.weight, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    kernels::pack_projections(stream, arrays_of<const T>(parameters_, has_scale_, like.size(1)),
+                              values<A>(result.weight), values<T>(result.bias));
+  });
+  return result;
+}
+
+std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias) const {
+  if (has_scale_ == std::vector<int64_t>{0}) return {dweight, dbias.view(parameters_[1].sizes())};
+  std::vector<Tensor> result;
+  int64_t row = 0;
+  for (size_t i = 0, next = 0; i < has_scale_.size(); ++i) {
+    const auto rows = parameters_[next].size(0);
+    result.push_back(torch::empty_like(parameters_[next++]));
+    result.push_back(dbias.slice(0, row, row + rows).view(parameters_[next++].sizes()));
+    if (has_scale_[i]) result.push_back(torch::empty_like(parameters_[next++]));
+    row += rows;
+  }
+  on_gpu(parameters_[0], [&]<class T>(T, kernels::Stream stream) {
+    const auto in = dweight.size(1);
+    kernels::unpack_projection_gradients(stream, arrays_of<const T>(parameters_, has_scale_, in),
+                                         values<T>(dweight), arrays_of<T>(result, has_scale_, in));
+  });
+  return result;
+}
+
 namespace {
 
 // On a GPU.
@@ -52,52 +116,29 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
   static Tensor forward(AutogradContext* context, const Tensor& h, at::TensorList parameters,
                         const std::vector<int64_t>& has_scale) {
     const auto in = h.reshape({-1, h.size(-1)}).contiguous();
-    const auto& like = parameters[0];
-    int64_t rows = 0;
-    for (size_t i = 0, next = 0; i < has_scale.size(); next += has_scale[i++] ? 3 : 2)
-      rows += parameters[next].size(0);
-    const auto packed = torch::empty({rows, in.size(1)}, in.options());
-    const auto bias = torch::empty({rows}, like.options());
-    on_gpu(like, in, [&]<class T, class A>(T, A, kernels::Stream stream) {
-      kernels::pack_projections(stream, arrays_of<const T>(parameters, has_scale, in.size(1)),
-                                values<A>(packed), values<T>(bias));
-    });
-    tensor_list saved = {in, packed};
+    const auto [weight, bias] = PackedProjections(parameters, has_scale).packed();
+    tensor_list saved = {in, weight};
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
     context->saved_data["scales"] = has_scale;
     auto shape = h.sizes().vec();
-    shape.back() = rows;
-    return multiply(in, packed.t(), like.scalar_type()).add_(bias).view(shape);
+    shape.back() = weight.size(0);
+    return multiply(in, weight.t(), bias.scalar_type()).add_(bias).view(shape);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto saved = context->get_saved_variables();
-    const auto &in = saved[0], &packed = saved[1];
-    const at::TensorList parameters(saved.data() + 2, saved.size() - 2);
-    const auto has_scale = context->saved_data["scales"].toIntVector();
-    const auto type = parameters[0].scalar_type();
-    const auto dy = gradients[0].reshape({-1, packed.size(0)});
+    const auto &in = saved[0], &weight = saved[1];
+    const auto parameters = at::TensorList(saved).slice(2);
+    const auto dy = gradients[0].reshape({-1, weight.size(0)});
     const auto [half, dbias] = converted_and_summed(dy, in.scalar_type());
-    const auto dpacked = multiply(half.t(), in, type);
-
-    tensor_list result = {multiply(half, packed, in.scalar_type())};
     auto shape = gradients[0].sizes().vec();
     shape.back() = in.size(1);
-    result[0] = result[0].view(shape);
-    int64_t row = 0;
-    for (size_t i = 0, next = 0; i < has_scale.size(); ++i) {
-      const auto rows = parameters[next].size(0);
-      result.push_back(torch::empty_like(parameters[next++]));
-      result.push_back(dbias.slice(0, row, row + rows).view(parameters[next++].sizes()));
-      if (has_scale[i]) result.push_back(torch::empty_like(parameters[next++]));
-      row += rows;
-    }
-    on_gpu(parameters[0], [&]<class T>(T, kernels::Stream stream) {
-      kernels::unpack_projection_gradients(
-          stream, arrays_of<const T>(parameters, has_scale, in.size(1)), values<T>(dpacked),
-          arrays_of<T>(at::TensorList(result).slice(1), has_scale, in.size(1)));
-    });
+    tensor_list result = {multiply(half, weight, in.scalar_type()).view(shape)};
+    for (const auto& gradient :
+         PackedProjections(parameters, context->saved_data["scales"].toIntVector())
+             .gradients(multiply(half.t(), in, parameters[0].scalar_type()), dbias))
+      result.push_back(gradient);
     result.push_back(Tensor());
     return result;
   }
@@ -117,17 +158,6 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
   }
 };
 
-bool fits_gpu(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
-  if (!runs_on_gpu(projections[0].weight) || h.numel() == 0) return false;
-  if (projections.size() > kernels::kMostProjections) return false;
-  for (const auto& p : projections) {
-    if (!p.weight.is_contiguous() || !p.bias.is_contiguous()) return false;
-    if (p.scale.defined() && (!p.scale.is_contiguous() || p.bias.numel() % p.scale.numel() != 0))
-      return false;
-  }
-  return h.scalar_type() == product_type(projections[0].weight.scalar_type());
-}
-
 }  // namespace
 
 Tensor add_to_each(const Tensor& x, const Tensor& rows) {
@@ -136,21 +166,19 @@ Tensor add_to_each(const Tensor& x, const Tensor& rows) {
 }
 
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
-  std::vector<Tensor> weights, biases, parameters;
-  std::vector<int64_t> has_scale;
-  if (fits_gpu(h, projections)) {
-    for (const auto& p : projections) {
-      parameters.insert(parameters.end(), {p.weight, p.bias});
-      if (p.scale.defined()) parameters.push_back(p.scale);
-      has_scale.push_back(p.scale.defined());
-    }
-    return FusedProjections::apply(h, at::TensorList(parameters), has_scale);
+  const auto type = projections[0].weight.scalar_type();
+  if (PackedProjections::fit(projections) && h.numel() > 0 &&
+      h.scalar_type() == product_type(type)) {
+    const auto parameters = PackedProjections::parameters_of(projections);
+    return FusedProjections::apply(h, at::TensorList(parameters),
+                                   PackedProjections::scales_of(projections));
   }
+  std::vector<Tensor> weights, biases;
   for (const auto& [weight, bias, scale] : projections) {
     weights.push_back(scale.defined() ? scale.expand_as(bias).reshape({-1, 1}) * weight : weight);
     biases.push_back(bias.flatten());
   }
-  return linear_map_to(h, torch::cat(weights), torch::cat(biases), weights[0].scalar_type());
+  return linear_map_to(h, torch::cat(weights), torch::cat(biases), type);
 }
 
 }  // namespace geores

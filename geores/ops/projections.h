@@ -16,6 +16,27 @@ struct ProjectionWeights {
   Tensor weight, bias, scale;
 };
 
+// The same for operations of their own on a GPU: what is multiplied with, and how the gradients of
+// that become those of the parameters, in their order.
+class PackedProjections {
+ public:
+  // Weight, bias and, where it has one, scale of each, one after the other.
+  PackedProjections(at::TensorList parameters, std::vector<int64_t> has_scale);
+  static std::vector<Tensor> parameters_of(const std::vector<ProjectionWeights>& projections);
+  static std::vector<int64_t> scales_of(const std::vector<ProjectionWeights>& projections);
+  static bool fit(const std::vector<ProjectionWeights>& projections);
+
+  struct Packed {
+    Tensor weight, bias;  // (rows, in) in the type of products, (rows)
+  };
+  Packed packed() const;
+  std::vector<Tensor> gradients(const Tensor& dweight, const Tensor& dbias) const;
+
+ private:
+  std::vector<Tensor> parameters_;
+  std::vector<int64_t> has_scale_;
+};
+
 // What all of them make of h (..., in), side by side: (..., Σ bias.numel()), in the parameters'
 // type.
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace fused;
 
-// Outputs: res, read, write.
+// Outputs: res, read, write. On a CPU, or a GPU.
 class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input, int64_t n,
@@ -22,10 +22,15 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
     const auto res = torch::empty({batch, length, n, n}, raw.options());
     const auto read = torch::empty({batch, length, n}, raw.options());
     const auto write = torch::empty_like(read);
+    const kernels::MixerShape shape{.tokens = batch * length, .n = n};
     on(raw, [&]<class T>(T, auto... place) {
-      kernels::cayley_routes_forward<T>(
-          place..., values<T>(raw), {T(temperature), T(alpha), static_cast<int>(steps)},
-          values<T>(res), values<T>(read), values<T>(write), {.tokens = batch * length, .n = n});
+      const kernels::CayleyRoutes<T> routes{T(temperature), T(alpha), static_cast<int>(steps)};
+      if constexpr (sizeof...(place) > 0)
+        kernels::cayley_routes_forward<T>(place..., values<T>(raw), nullptr, routes, values<T>(res),
+                                          values<T>(read), values<T>(write), shape);
+      else
+        kernels::cayley_routes_forward(values<T>(raw), routes, values<T>(res), values<T>(read),
+                                       values<T>(write), shape);
     });
     context->save_for_backward({raw});
     context->saved_data["n"] = n;
@@ -37,57 +42,24 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto raw = context->get_saved_variables()[0];
-    const auto n = context->saved_data["n"].toInt();
     const auto dres = gradients[0].contiguous(), dread = gradients[1].contiguous(),
                dwrite = gradients[2].contiguous();
     auto draw = torch::empty_like(raw);
+    const kernels::MixerShape shape{.tokens = raw.size(0) * raw.size(1),
+                                    .n = context->saved_data["n"].toInt()};
     on(raw, [&]<class T>(T, auto... place) {
-      kernels::cayley_routes_backward<T>(place..., values<T>(raw),
-                                         {T(context->saved_data["temperature"].toDouble()),
-                                          T(context->saved_data["alpha"].toDouble()),
-                                          static_cast<int>(context->saved_data["steps"].toInt())},
-                                         values<T>(dres), values<T>(dread), values<T>(dwrite),
-                                         values<T>(draw),
-                                         {.tokens = raw.size(0) * raw.size(1), .n = n});
+      const kernels::CayleyRoutes<T> routes{T(context->saved_data["temperature"].toDouble()),
+                                            T(context->saved_data["alpha"].toDouble()),
+                                            static_cast<int>(context->saved_data["steps"].toInt())};
+      if constexpr (sizeof...(place) > 0)
+        kernels::cayley_routes_backward<T, T>(place..., values<T>(raw), nullptr, routes,
+                                              values<T>(dres), values<T>(dread), values<T>(dwrite),
+                                              values<T>(draw), nullptr, shape);
+      else
+        kernels::cayley_routes_backward(values<T>(raw), routes, values<T>(dres), values<T>(dread),
+                                        values<T>(dwrite), values<T>(draw), shape);
     });
     return {draw, Tensor(), Tensor(), Tensor(), Tensor()};
-  }
-};
-
-// On a GPU. Outputs: res, read, write.
-class FusedGuardedRoutes : public torch::autograd::Function<FusedGuardedRoutes> {
- public:
-  static tensor_list forward(AutogradContext* context, const Tensor& input, int64_t n,
-                             int64_t iterations) {
-    const auto raw = input.contiguous();
-    const auto batch = raw.size(0), length = raw.size(1);
-    const auto res = torch::empty({batch, length, n, n}, raw.options());
-    const auto read = torch::empty({batch, length, n}, raw.options());
-    const auto write = torch::empty_like(read);
-    on_gpu(raw, [&]<class T>(T, kernels::Stream stream) {
-      kernels::guarded_routes_forward(stream, values<T>(raw), static_cast<int>(iterations),
-                                      T(kSinkhornGuard), values<T>(res), values<T>(read),
-                                      values<T>(write), {.tokens = batch * length, .n = n});
-    });
-    context->save_for_backward({raw});
-    context->saved_data["n"] = n;
-    context->saved_data["iterations"] = iterations;
-    return {res, read, write};
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto raw = context->get_saved_variables()[0];
-    const auto n = context->saved_data["n"].toInt();
-    const auto iterations = static_cast<int>(context->saved_data["iterations"].toInt());
-    const auto dres = gradients[0].contiguous(), dread = gradients[1].contiguous(),
-               dwrite = gradients[2].contiguous();
-    auto draw = torch::empty_like(raw);
-    on_gpu(raw, [&]<class T>(T, kernels::Stream stream) {
-      kernels::guarded_routes_backward(
-          stream, values<T>(raw), iterations, T(kSinkhornGuard), values<T>(dres), values<T>(dread),
-          values<T>(dwrite), values<T>(draw), {.tokens = raw.size(0) * raw.size(1), .n = n});
-    });
-    return {draw, Tensor(), Tensor()};
   }
 };
 
@@ -96,11 +68,6 @@ class FusedGuardedRoutes : public torch::autograd::Function<FusedGuardedRoutes> 
 Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations) {
   require(raw.dim() == 3 && raw.size(-1) == 2 * n + n * n, "guarded_routes",
           "expected 2n + n² = {} values per token, got {}", 2 * n + n * n, raw.size(-1));
-  if (runs_on_gpu(raw) && kernels::is_device_mixer_size(n) &&
-      iterations <= kernels::kMostGuardedIterations) {
-    const auto outputs = FusedGuardedRoutes::apply(raw, n, iterations);
-    return {.res = outputs[0], .read = outputs[1], .write = outputs[2]};
-  }
   const auto parts = raw.split_with_sizes({n, n, n * n}, -1);
   return {.res = guarded_sinkhorn(parts[2].unflatten(-1, std::vector<int64_t>{n, n}), iterations),
           .read = torch::sigmoid(parts[0]),

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "geores/base/error.h"
-#include "geores/kernels/linear.h"
 #include "geores/kernels/streams.h"
 #include "geores/ops/fused.h"
+#include "geores/ops/sum_room.h"
 
 namespace geores {
 namespace {
@@ -34,7 +34,7 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
                                    values<T>(g), values<A>(h), statistics_in<T>(statistics),
                                    m.size(0) * m.size(1), shape(m, x));
     });
-    context->save_for_backward({m, x, weight, statistics});
+    context->save_for_backward({m, x, weight, statistics, take_sum_room(weight)});
     context->saved_data["bias"] = bias.defined();
     return {g, h};
   }
@@ -44,7 +44,7 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
     const auto &m = saved[0], &x = saved[1], &weight = saved[2], &statistics = saved[3];
     const auto dg = contiguous(gradients[0]), dh = contiguous(gradients[1]);
     const auto dx = torch::empty_like(x), dm = torch::empty_like(m);
-    const auto dweight = torch::zeros_like(weight);
+    const auto dweight = sums_like(weight, saved[4]);
     const auto dbias = context->saved_data["bias"].toBool() ? torch::zeros_like(weight) : Tensor();
     on(x, dh.defined() ? dh : x, [&]<class T, class A>(T, A, auto... place) {
       kernels::mix_norm_backward<T>(
@@ -78,7 +78,7 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
                                        {.weight = values<T>(weight)}, tiles, values<A>(h),
                                        statistics_in<T>(statistics), stream_shape(x));
     });
-    context->save_for_backward({read, x, weight, statistics});
+    context->save_for_backward({read, x, weight, statistics, take_sum_room(weight)});
     context->saved_data["tiles"] = tiles;
     return {h, input};
   }
@@ -88,7 +88,7 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
     const auto &read = saved[0], &x = saved[1], &weight = saved[2], &statistics = saved[3];
     const auto dh = gradients[0].contiguous(), skip = contiguous(gradients[1]);
     const auto dx = torch::empty_like(x), dread = torch::empty_like(read);
-    const auto dweight = torch::zeros_like(weight);
+    const auto dweight = sums_like(weight, saved[4]);
     on(x, dh, [&]<class T, class A>(T, A, auto... place) {
       kernels::collect_norm_backward<T>(
           place..., values<T>(read), values<T>(x), {.weight = values<T>(weight)},
@@ -158,31 +158,7 @@ class FusedStreamEntropy : public torch::autograd::Function<FusedStreamEntropy> 
   }
 };
 
-// x + y for a float32 x and a bfloat16 y.
-class FusedAddBranch : public torch::autograd::Function<FusedAddBranch> {
- public:
-  static Tensor forward(AutogradContext*, const Tensor& input, const Tensor& branches) {
-    const auto x = input.contiguous(), branch = branches.contiguous();
-    auto out = torch::empty_like(x);
-    on_gpu(x, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
-      kernels::add_branch(stream, values<T>(x), values<A>(branch), values<T>(out), x.numel());
-    });
-    return out;
-  }
-
-  static tensor_list backward(AutogradContext*, tensor_list gradients) {
-    return {gradients[0], gradients[0].to(torch::kBFloat16)};
-  }
-};
-
 }  // namespace
-
-Tensor add_branch(const Tensor& x, const Tensor& y) {
-  if (runs_on_gpu(x) && x.scalar_type() == torch::kFloat32 && y.scalar_type() == torch::kBFloat16 &&
-      x.sizes() == y.sizes())
-    return FusedAddBranch::apply(x, y);
-  return x + y;
-}
 
 Tensor split_streams(const Tensor& x, int64_t n) {
   require(n >= 1 && x.size(-1) % n == 0, "split_streams", "width {} is not divisible by {} streams",

@@ -9,9 +9,6 @@ namespace geores {
 
 using torch::Tensor;
 
-// The state x and what a sublayer adds to it, which may be in bfloat16.
-Tensor add_branch(const Tensor& x, const Tensor& y);
-
 Tensor split_streams(const Tensor& x, int64_t n);  // (B, T, D) -> (B, T, n, D/n)
 Tensor join_streams(const Tensor& x);              // (B, T, n, d) -> (B, T, n·d)
 

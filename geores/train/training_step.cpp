@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/loss.h"
 #include "geores/ops/precision.h"
+#include "geores/ops/sum_room.h"
 
 namespace geores {
 namespace {
@@ -37,6 +38,7 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   Tensor total;
   const auto xs = x.chunk(parts), ys = y.chunk(parts);
   for (size_t i = 0; i < xs.size(); ++i) {
+    const SumRoom sums(parameters_.values(), parameters_.size() - parameters_.decayed());
     Trace trace;
     const auto loss = task_loss(model_.forward(xs[i], trace), ys[i]);
     const auto auxiliary = trace.loss();

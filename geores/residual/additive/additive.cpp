@@ -1,7 +1,6 @@
 #include "geores/residual/additive/additive.h"
 
 #include "geores/ops/into.h"
-#include "geores/ops/streams.h"
 
 namespace geores {
 namespace {
@@ -42,7 +41,7 @@ Tensor Additive::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   if (!pre_norm_) return norm_->forward(x + f(x));
   trace.probe("operator", [&] { return torch::ones({1, 1, 1, 1}, x.options()); });
   const auto [normalized, skip] = norm_->forward_and_skip(x);
-  return add_branch(skip, f(normalized));
+  return f.within(normalized, {.skip = skip});
 }
 
 std::unique_ptr<TokenStep> Additive::token_step(int64_t batch) const {

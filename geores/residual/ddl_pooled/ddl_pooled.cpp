@@ -45,7 +45,7 @@ Tensor DdlPooled::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
     return identity_like(k, k.size(-1)) - beta.unsqueeze(-1) * k.unsqueeze(-1) * k.unsqueeze(-2);
   });
   const auto [normalized, g] = erase_and_norm(k, beta, state, norm_->weight());
-  return add_branch(g, f(normalized));
+  return f.within(normalized, {.skip = g});
 }
 
 Connection ddl_pooled_connection() {

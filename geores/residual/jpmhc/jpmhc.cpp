@@ -17,10 +17,20 @@ Jpmhc::Jpmhc(const ResidualConfig& config, const JpmhcOptions& options)
 }
 
 Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  const auto probe = [&](const Routes& routes) {
+    trace.probe("operator", [&] { return routes.res; });
+    trace.probe("pre", [&] { return routes.read; });
+    trace.probe("post", [&] { return routes.write; });
+  };
+  if (auto spec = mixer_->spec()) {
+    spec->read_weight = norm_->weight();
+    if (const auto routed = route_on_gpu(x, *spec)) {
+      probe(routed->routes);
+      return join_streams(write_routed(*routed, f(routed->normalized)));
+    }
+  }
   const auto [routes, state] = mixer_->route(x);
-  trace.probe("operator", [&r = routes] { return r.res; });
-  trace.probe("pre", [&r = routes] { return r.read; });
-  trace.probe("post", [&r = routes] { return r.write; });
+  probe(routes);
   const auto [normalized, streams] =
       collect_and_norm(routes.read, split_streams(state, traits_.streams), norm_->weight());
   return join_streams(mix_and_write(routes.res, streams, routes.write, f(normalized)));

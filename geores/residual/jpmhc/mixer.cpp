@@ -19,18 +19,29 @@ class CayleyMixer final : public JpmhcMixer {
   }
 
   JpmhcRoutes route(const Tensor& x) override {
-    const auto [raw, skip] =
-        normalized_linear(x, {.layer = true, .weight = norm_->weight(), .bias = norm_->bias()},
-                          fused_->weight, fused_->bias);
-    return {.routes = cayley_routes(raw, n_,
-                                    {.temperature = options_.temperature,
-                                     .alpha = options_.cayley_alpha,
-                                     .iterations = options_.cayley_iterations,
-                                     .exact = options_.mixer == "cayley_exact"}),
-            .skip = skip};
+    const auto [raw, skip] = normalized_linear(x, norm(), fused_->weight, fused_->bias);
+    return {.routes = cayley_routes(raw, n_, routing()), .skip = skip};
+  }
+
+  std::optional<RoutedSpec> spec() const override {
+    return RoutedSpec{
+        .streams = n_,
+        .norm = norm(),
+        .projections = {{.weight = fused_->weight, .bias = fused_->bias, .scale = {}}},
+        .routing = routing()};
   }
 
  private:
+  NormSpec norm() const {
+    return {.layer = true, .weight = norm_->weight(), .bias = norm_->bias()};
+  }
+  CayleyRouting routing() const {
+    return {.temperature = options_.temperature,
+            .alpha = options_.cayley_alpha,
+            .iterations = options_.cayley_iterations,
+            .exact = options_.mixer == "cayley_exact"};
+  }
+
   int64_t n_;
   JpmhcOptions options_;
   std::shared_ptr<LayerNorm> norm_;

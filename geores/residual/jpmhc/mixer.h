@@ -7,6 +7,7 @@
 #include <string>
 
 #include "geores/base/config.h"
+#include "geores/ops/routed.h"
 #include "geores/ops/routes.h"
 #include "geores/residual/residual.h"
 
@@ -34,6 +35,9 @@ struct JpmhcRoutes {
 class JpmhcMixer : public torch::nn::Module {
  public:
   virtual JpmhcRoutes route(const Tensor& x) = 0;  // x (B, T, D)
+
+  // What route() does, for an operation that does more at once; nothing where there is none.
+  virtual std::optional<RoutedSpec> spec() const { return std::nullopt; }
   virtual InitialMap initial_map() const { return InitialMap::other; }
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }
   virtual void manifold_step() {}

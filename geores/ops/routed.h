@@ -1,0 +1,41 @@
+// A token's way to its sublayer and back, for connections whose routes (routes.h) are made of the
+// token itself, as two operations: routes and what the sublayer reads, then mixing and writing. On
+// a GPU only: the backward pass goes over the state three times, where operations one by one would
+// five times (kernels/routed_passes.h).
+#pragma once
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "geores/ops/normalized_linear.h"
+#include "geores/ops/projections.h"
+#include "geores/ops/routes.h"
+
+namespace geores {
+
+struct GuardedRouting {
+  int64_t iterations;
+};
+
+struct RoutedSpec {
+  int64_t streams;
+  NormSpec norm;                                        // of the state, before
+  std::vector<ProjectionWeights> projections;           // the raw values, which
+  std::variant<CayleyRouting, GuardedRouting> routing;  // makes routes of
+  Tensor read_weight{};  // of the LayerNorm of what the sublayer reads: (d), or (n·d) for n copies
+};
+
+struct Routed {
+  Tensor normalized;  // what the sublayer reads, (B, T, d) or (B, T, n·d)
+  Tensor state;       // x (B, T, n, d), for write_routed() and nobody else
+  Routes routes;      // res and read without gradient: theirs is worked out with that of the state
+};
+
+// x (B, T, n·d); nothing where it does not fit a GPU.
+std::optional<Routed> route_on_gpu(const Tensor& x, const RoutedSpec& spec);
+
+// Σ_j res_ij x_j + write_i y_i: y (B, T, d), or (B, T, n, d) with one for each stream.
+Tensor write_routed(const Routed& routed, const Tensor& y);
+
+}  // namespace geores
