@@ -78,14 +78,14 @@ __device__ inline void as_lefts(const Result (&c)[kStepTiles], Left (&to)[kStepT
 template <int D>
 __global__ void __launch_bounds__(kWarps * 32)
     forward(const BFloat16* qkv, BFloat16* out, float* log_sum, int T, int heads, float scale) {
+  wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];
   const Head h(qkv, T, heads, D);
   const Rows<D> keys{reinterpret_cast<BFloat16*>(memory)};
   const Rows<D> values{keys.row(h.padded)};
   fill(keys, h.qkv + h.part, h.in_stride, T, h.padded);
   fill(values, h.qkv + 2 * h.part, h.in_stride, T, h.padded);
-  end_group_of_copies();
-  wait_for_copies<0>();
+  wait_for_copies();
 
   const Place place;
   for_each_tile(h.tiles, [&](int tile) {
@@ -145,6 +145,7 @@ template <int D>
 __global__ void __launch_bounds__(kWarps * 32, D == 32 ? 2 : 1)
     backward(const BFloat16* qkv, const BFloat16* out, const float* log_sum, const BFloat16* dout,
              BFloat16* dqkv, int T, int heads, float scale) {
+  wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];
   const Head h(qkv, T, heads, D);
   const Rows<D> queries{reinterpret_cast<BFloat16*>(memory)};
@@ -156,7 +157,6 @@ __global__ void __launch_bounds__(kWarps * 32, D == 32 ? 2 : 1)
   fill(keys, h.qkv + h.part, h.in_stride, T, h.padded);
   fill(values, h.qkv + 2 * h.part, h.in_stride, T, h.padded);
   fill(slopes, dout + h.out_offset(D), h.out_stride, T, h.padded);
-  end_group_of_copies();
   for (int row = threadIdx.x; row < h.padded; row += blockDim.x) {
     // A row beyond the sequence has no weights: exp(… − ∞).
     logs[row] = row < T ? log_sum[static_cast<int64_t>(blockIdx.x) * T + row] : INFINITY;
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kWarps * 32, D == 32 ? 2 : 1)
     }
     deltas[row] = sum;
   }
-  wait_for_copies<0>();
+  wait_for_copies();
 
   const Place place;
   const float to_score = scale * kLog2e;
@@ -250,11 +250,10 @@ void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out,
                               const AttentionShape& s) {
   with_head_width(s.head_width, [&](auto width) {
     const auto bytes = shared_bytes<width.value>(s.length, 2);
-    cudaFuncSetAttribute(forward<width.value>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(bytes));
     const float scale = kLog2e / sqrtf(static_cast<float>(s.head_width));
-    forward<width.value><<<static_cast<unsigned>(s.batch * s.heads), kWarps * 32, bytes, stream>>>(
-        qkv, out, log_sum, static_cast<int>(s.length), static_cast<int>(s.heads), scale);
+    launch(stream, {static_cast<unsigned>(s.batch * s.heads), kWarps * 32, bytes},
+           forward<width.value>, qkv, out, log_sum, static_cast<int>(s.length),
+           static_cast<int>(s.heads), scale);
   });
   check_launch("causal_attention_forward");
 }
@@ -264,11 +263,9 @@ void causal_attention_backward(Stream stream, const BFloat16* qkv, const BFloat1
                                const AttentionShape& s) {
   with_head_width(s.head_width, [&](auto width) {
     const auto bytes = shared_bytes<width.value>(s.length, 4);
-    cudaFuncSetAttribute(backward<width.value>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(bytes));
-    backward<width.value><<<static_cast<unsigned>(s.batch * s.heads), kWarps * 32, bytes, stream>>>(
-        qkv, out, log_sum, dout, dqkv, static_cast<int>(s.length), static_cast<int>(s.heads),
-        1.0f / sqrtf(static_cast<float>(s.head_width)));
+    launch(stream, {static_cast<unsigned>(s.batch * s.heads), kWarps * 32, bytes},
+           backward<width.value>, qkv, out, log_sum, dout, dqkv, static_cast<int>(s.length),
+           static_cast<int>(s.heads), 1.0f / sqrtf(static_cast<float>(s.head_width)));
   });
   check_launch("causal_attention_backward");
 }

@@ -18,6 +18,36 @@ inline constexpr int kThreads = 256;
 inline constexpr int kBlocksForSums = 264;  // two for each multiprocessor of an H100 or H200
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
+struct Grid {
+  int64_t blocks, threads;
+  size_t shared = 0;  // bytes for each block
+};
+
+// Starts a kernel whose blocks may be set up while those of the kernel before it still end: a step
+// has hundreds of short ones. Each begins with wait_for_previous().
+template <class... Parameters, class... Arguments>
+void launch(Stream stream, const Grid& grid, void (*kernel)(Parameters...),
+            Arguments... arguments) {
+  constexpr size_t without_asking = 48 * 1024;
+  if (grid.shared > without_asking)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(grid.shared));
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
+  config.blockDim = dim3(static_cast<unsigned>(grid.threads));
+  config.dynamicSmemBytes = grid.shared;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+// Until all that earlier kernels wrote is there.
+__device__ inline void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // A launch that was refused would otherwise show up anywhere later, or never.
 inline void check_launch(const char* what) {
   const auto error = cudaGetLastError();

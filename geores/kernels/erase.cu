@@ -18,6 +18,7 @@ __device__ inline T inner(const T (&a)[L::kHeld], const T (&b)[L::kHeld]) {
 template <class L, class T, class A>
 __global__ void forward(EraseArrays<const T> erase, const T* x, Norm<T> norm, T* g, A* h,
                         RowStatistics<T>* statistics, int64_t tokens, int64_t length, int width) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   T weight[L::kHeld];
   L::load_parameters(norm.weight, lane, width, T(1), weight);
@@ -56,6 +57,7 @@ __global__ void backward(EraseArrays<const T> erase, const T* x, Norm<T> norm,
                          const RowStatistics<T>* statistics, const T* dg, const A* dh, T* dx,
                          EraseArrays<T> gradients, T* dweight, int64_t length, int width,
                          int parts) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   const int lane = threadIdx.x % L::kGroup, groups = blockDim.x / L::kGroup;
   const int64_t sequence = blockIdx.x / parts;
@@ -109,8 +111,8 @@ void erase_norm_forward(Stream stream, const EraseArrays<const T>& erase, const 
                         const Norm<T>& norm, T* g, A* h, RowStatistics<T>* statistics,
                         int64_t sequences, int64_t tokens, int64_t width) {
   with_row<T>(width, [&]<class L>(L) {
-    forward<L><<<blocks_for(tokens, L::kGroup), kThreads, 0, stream>>>(
-        erase, x, norm, g, h, statistics, tokens, tokens / sequences, static_cast<int>(width));
+    launch(stream, {blocks_for(tokens, L::kGroup), kThreads}, forward<L, T, A>, erase, x, norm, g,
+           h, statistics, tokens, tokens / sequences, static_cast<int>(width));
   });
   check_launch("erase_norm_forward");
 }
@@ -126,10 +128,11 @@ void erase_norm_backward(Stream stream, const EraseArrays<const T>& erase, const
     const auto length = tokens / sequences;
     const int parts =
         static_cast<int>(std::clamp<int64_t>(length / (4 * kThreads / L::kGroup), 1, 16));
-    backward<L><<<static_cast<unsigned>(sequences * parts), kThreads,
-                  static_cast<size_t>(width) * sizeof(T), stream>>>(
-        erase, x, norm, statistics, dg, dh, dx, gradients, dweight, length, static_cast<int>(width),
-        parts);
+    launch(stream,
+           {static_cast<unsigned>(sequences * parts), kThreads,
+            static_cast<size_t>(width) * sizeof(T)},
+           backward<L, T, A>, erase, x, norm, statistics, dg, dh, dx, gradients, dweight, length,
+           static_cast<int>(width), parts);
   });
   check_launch("erase_norm_backward");
 }

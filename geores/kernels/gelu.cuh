@@ -27,10 +27,10 @@ struct RoughNormal {
   __device__ explicit RoughNormal(float x) {
     const float power = __expf(-0.5f * x * x);
     const float t = __fdividef(1.0f, 1.0f + 0.3275911f * 0.70710678f * fabsf(x));
-    const float tail = 0.5f * power * t *
-                       (0.254829592f +
-                        t * (-0.284496736f +
-                             t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    const float tail =
+        0.5f * power * t *
+        (0.254829592f +
+         t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
     distribution = x < 0 ? tail : 1 - tail;
     scaled_density = 0.39894228f * x * power;
   }

@@ -46,53 +46,80 @@ __device__ inline int net_of(const GeneratorShape& s, int output, int& place) {
 }
 
 template <class T>
-struct Workspace {  // of one sequence, in shared memory
-  T *mean, *hidden, *raw;
-
-  __device__ Workspace(unsigned char* memory, const GeneratorShape& s)
-      : mean(reinterpret_cast<T*>(memory)), hidden(mean + s.in), raw(hidden + s.units()) {}
-};
-
-template <class T>
-size_t workspace_size(const GeneratorShape& s) {
-  return static_cast<size_t>(s.in + s.units() + s.all_outputs()) * sizeof(T);
+__device__ inline void begin_copy(const T* from, int size, T* to) {
+#pragma unroll 4
+  for (int i = threadIdx.x; i < size; i += blockDim.x)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
+                 "l"(from + i), "n"(sizeof(T)));
 }
 
-// The first weights that a thread will want of the hidden and of the output layer, asked for before
-// what they are multiplied with is known: at this size a kernel is nothing but waiting.
-constexpr int kEarly = 32, kEarlyOutputs = 16;
+// What a block has of one sequence in shared memory. The weights are asked for all at once, before
+// what they are multiplied with is known: at this size a kernel is nothing but waiting, for its own
+// instructions too, so that short loops beat unrolled ones. Weights that do not fit stay outside.
+template <class T>
+struct Workspace {
+  const Generators<const T>& p;
+  const GeneratorShape& s;
+  bool staged;
+  T *mean, *hidden, *raw;              // (in), (units), (all outputs)
+  T *hidden_weights, *output_weights;  // (units, in), (all outputs, hidden)
+
+  static constexpr size_t kMost = 200 * 1024;
+  static size_t bytes(const GeneratorShape& s, bool staged) {
+    const auto values = static_cast<size_t>(s.in + s.units() + s.all_outputs());
+    const auto weights = static_cast<size_t>(s.units() * s.in + s.all_outputs() * s.hidden);
+    return (values + (staged ? weights : 0)) * sizeof(T);
+  }
+
+  __device__ Workspace(unsigned char* memory, const Generators<const T>& parameters,
+                       const GeneratorShape& shape, bool with_weights)
+      : p(parameters),
+        s(shape),
+        staged(with_weights),
+        mean(reinterpret_cast<T*>(memory)),
+        hidden(mean + s.in),
+        raw(hidden + s.units()),
+        hidden_weights(raw + s.all_outputs()),
+        output_weights(hidden_weights + s.units() * s.in) {
+    if (!staged) return;
+    T* output = output_weights;
+    for (int net = 0; net < s.count; ++net) {
+      begin_copy(p.nets[net].hidden, s.hidden * s.in, hidden_weights + net * s.hidden * s.in);
+      begin_copy(p.nets[net].output, s.outputs[net] * s.hidden, output);
+      output += s.outputs[net] * s.hidden;
+    }
+  }
+  // The weights are there for all threads, and whatever else was written before.
+  __device__ void wait() const {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+  }
+
+  __device__ T hidden_weight(int unit, int i) const {
+    return staged ? hidden_weights[unit * s.in + i]
+                  : p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
+  }
+  // `output` counts those of all nets, `row` those of its own.
+  __device__ T output_weight(int net, int output, int row, int i) const {
+    return staged ? output_weights[output * s.hidden + i] : p.nets[net].output[row * s.hidden + i];
+  }
+};
+
+// Outputs of the nets before this one.
+__device__ inline int outputs_before(const GeneratorShape& s, int net) {
+  int sum = 0;
+  for (int i = 0; i < net; ++i) sum += s.outputs[i];
+  return sum;
+}
 
 // mean and raw outputs of this block's sequence, kept and in the workspace.
 template <class T>
-__device__ inline void run_perceptrons(const Generators<const T>& p, const T* sums,
-                                       const GeneratorState<T>& state, const Workspace<T>& w,
-                                       const GeneratorShape& s) {
-  constexpr int columns = 4, rows = kEarly / columns;  // of 32 columns each, for each lane
+__device__ inline void run_perceptrons(const T* sums, const GeneratorState<T>& state,
+                                       const Workspace<T>& w) {
+  const auto& s = w.s;
   const int64_t sequence = blockIdx.x;
   const int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
-  const auto weight_at = [&](int unit, int i) {
-    return p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
-  };
-  T early[rows][columns];
-#pragma unroll
-  for (int r = 0; r < rows; ++r)
-#pragma unroll
-    for (int c = 0; c < columns; ++c) {
-      const int unit = warp + r * warps, i = lane + 32 * c;
-      early[r][c] = unit < s.units() && i < s.in ? weight_at(unit, i) : T(0);
-    }
-  // A warp has every so many outputs, a lane one of their columns.
-  const auto output_at = [&](int output, int i) {
-    int row;
-    const int index = net_of(s, output, row);
-    return p.nets[index].output[row * s.hidden + i];
-  };
-  T early_outputs[kEarlyOutputs];
-#pragma unroll
-  for (int r = 0; r < kEarlyOutputs; ++r) {
-    const int output = warp + r * warps;
-    early_outputs[r] = output < s.all_outputs() && lane < s.hidden ? output_at(output, lane) : T(0);
-  }
   for (int i = threadIdx.x; i < s.in; i += blockDim.x) {
     T sum = 0;
 #pragma unroll
@@ -100,46 +127,30 @@ __device__ inline void run_perceptrons(const Generators<const T>& p, const T* su
       sum += sums[(sequence * kSummaryParts + part) * s.in + i];
     w.mean[i] = state.mean[sequence * s.in + i] = sum / T(s.length);
   }
-  __syncthreads();
-  const auto finish_unit = [&](int unit, T sum) {
-    const T z = group_sum<32>(sum) + p.nets[unit / s.hidden].hidden_bias[unit % s.hidden];
-    if (lane != 0) return;
-    state.hidden[sequence * s.units() + unit] = z;
-    w.hidden[unit] = gelu(z);
-  };
-#pragma unroll
-  for (int r = 0; r < rows; ++r) {
-    const int unit = warp + r * warps;
-    if (unit >= s.units()) break;
+  w.wait();
+#pragma unroll 2
+  for (int unit = warp; unit < s.units(); unit += warps) {
+    const T bias = w.p.nets[unit / s.hidden].hidden_bias[unit % s.hidden];
     T sum = 0;
-#pragma unroll
-    for (int c = 0; c < columns; ++c)
-      if (lane + 32 * c < s.in) sum += early[r][c] * w.mean[lane + 32 * c];
-    for (int i = lane + 32 * columns; i < s.in; i += 32) sum += weight_at(unit, i) * w.mean[i];
-    finish_unit(unit, sum);
-  }
-  for (int unit = warp + rows * warps; unit < s.units(); unit += warps) {
-    T sum = 0;
-    for (int i = lane; i < s.in; i += 32) sum += weight_at(unit, i) * w.mean[i];
-    finish_unit(unit, sum);
+    for (int i = lane; i < s.in; i += 32) sum += w.hidden_weight(unit, i) * w.mean[i];
+    sum = group_sum<32>(sum) + bias;
+    if (lane == 0) {
+      state.hidden[sequence * s.units() + unit] = sum;
+      w.hidden[unit] = gelu(sum);
+    }
   }
   __syncthreads();
-  const auto finish_output = [&](int output, T first) {
+#pragma unroll 2
+  for (int output = warp; output < s.all_outputs(); output += warps) {
     int row;
-    const int index = net_of(s, output, row);
-    const T* hidden = w.hidden + index * s.hidden;
-    T sum = lane < s.hidden ? first * hidden[lane] : T(0);
-    for (int i = lane + 32; i < s.hidden; i += 32) sum += output_at(output, i) * hidden[i];
-    sum = group_sum<32>(sum);
-    if (lane == 0)
-      w.raw[output] = state.raw[sequence * s.all_outputs() + output] =
-          sum + p.nets[index].output_bias[row];
-  };
-#pragma unroll
-  for (int r = 0; r < kEarlyOutputs; ++r)
-    if (warp + r * warps < s.all_outputs()) finish_output(warp + r * warps, early_outputs[r]);
-  for (int output = warp + kEarlyOutputs * warps; output < s.all_outputs(); output += warps)
-    finish_output(output, lane < s.hidden ? output_at(output, lane) : T(0));
+    const int net = net_of(s, output, row);
+    const T bias = w.p.nets[net].output_bias[row];
+    T sum = 0;
+    for (int i = lane; i < s.hidden; i += 32)
+      sum += w.output_weight(net, output, row, i) * w.hidden[net * s.hidden + i];
+    sum = group_sum<32>(sum) + bias;
+    if (lane == 0) w.raw[output] = state.raw[sequence * s.all_outputs() + output] = sum;
+  }
   __syncthreads();
 }
 
@@ -153,82 +164,30 @@ struct Teams {
         count(blockDim.x / columns),
         team(threadIdx.x / columns),
         first(threadIdx.x % columns) {}
-
-  // f(how many before it, row) for the first `Most` rows of this thread, then rest(row) for others.
-  template <int Most, class F, class G>
-  __device__ void for_each_row(int rows, F&& f, G&& rest) const {
-    if (team >= count) return;
-#pragma unroll
-    for (int k = 0; k < Most; ++k)
-      if (team + k * count < rows) f(k, team + k * count);
-    for (int row = team + Most * count; row < rows; row += count) rest(row);
-  }
-};
-
-// A column of the hidden layer's or, for a unit, of the output layer's weights.
-template <class T>
-struct GeneratorColumns {
-  const Generators<const T>& p;
-  const GeneratorShape& s;
-
-  __device__ T hidden(int unit, int column) const {
-    return p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + column];
-  }
-  __device__ T output(int unit, int row) const {
-    return p.nets[unit / s.hidden].output[row * s.hidden + unit % s.hidden];
-  }
-  __device__ int outputs(int unit) const { return s.outputs[unit / s.hidden]; }
-  __device__ int first_output(int unit) const {
-    int first = 0;
-    for (int i = 0; i < unit / s.hidden; ++i) first += s.outputs[i];
-    return first;
-  }
-};
-
-// This thread's first weights of the backward pass.
-template <class T>
-struct EarlyWeights {
-  T hidden[kEarly], output[kEarlyOutputs];
-
-  __device__ EarlyWeights(const Generators<const T>& p, const GeneratorShape& s) {
-    const GeneratorColumns<T> weights{p, s};
-    const Teams by_unit(s.units()), by_input(s.in);
-    by_unit.for_each_row<kEarlyOutputs>(
-        weights.outputs(by_unit.first),
-        [&](int k, int row) { output[k] = weights.output(by_unit.first, row); }, [](int) {});
-    by_input.for_each_row<kEarly>(
-        s.units(), [&](int k, int unit) { hidden[k] = weights.hidden(unit, by_input.first); },
-        [](int) {});
-  }
 };
 
 // From the gradients of the raw outputs in the workspace to those of the hidden units and of the
-// mean; dlogit is the gate's.
+// mean; dlogit is the gate's. Begins with a barrier.
 template <class T>
-__device__ inline void run_perceptrons_back(const Generators<const T>& p,
-                                            const GeneratorState<const T>& state,
+__device__ inline void run_perceptrons_back(const GeneratorState<const T>& state,
                                             const Workspace<T>& w, const GeneratorRoom<T>& room,
-                                            T dlogit, T* dmean, const GeneratorShape& s,
-                                            const EarlyWeights<T>& early) {
+                                            const T& dlogit, T* dmean) {
+  const auto& s = w.s;
   const int64_t sequence = blockIdx.x;
-  const GeneratorColumns<T> weights{p, s};
-  const Teams by_unit(s.units()), by_input(s.in);
+  for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) w.hidden[unit] = T(0);
+  w.wait();
   for (int i = threadIdx.x; i < s.all_outputs(); i += blockDim.x)
     room.raw[sequence * s.all_outputs() + i] = w.raw[i];
-  for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) w.hidden[unit] = T(0);
   for (int i = threadIdx.x; i < s.in; i += blockDim.x)
-    w.mean[i] = p.gate ? dlogit * p.gate[i] : T(0);
-  __syncthreads();
+    w.mean[i] = w.p.gate ? dlogit * w.p.gate[i] : T(0);
+  const Teams by_unit(s.units());
   for (int unit = by_unit.first; unit < s.units(); unit += by_unit.columns) {
-    const T* raw = w.raw + weights.first_output(unit);
-    const bool asked = unit == by_unit.first;
+    const int net = unit / s.hidden, before = outputs_before(s, net);
     T sum = 0;
-    by_unit.for_each_row<kEarlyOutputs>(
-        weights.outputs(unit),
-        [&](int k, int row) {
-          sum += raw[row] * (asked ? early.output[k] : weights.output(unit, row));
-        },
-        [&](int row) { sum += raw[row] * weights.output(unit, row); });
+    if (by_unit.team < by_unit.count)
+#pragma unroll 4
+      for (int row = by_unit.team; row < s.outputs[net]; row += by_unit.count)
+        sum += w.raw[before + row] * w.output_weight(net, before + row, row, unit % s.hidden);
     atomicAdd(w.hidden + unit, sum);
   }
   __syncthreads();
@@ -237,15 +196,13 @@ __device__ inline void run_perceptrons_back(const Generators<const T>& p,
     w.hidden[unit] = room.hidden[at] = w.hidden[unit] * gelu_slope(state.hidden[at]);
   }
   __syncthreads();
+  const Teams by_input(s.in);
   for (int i = by_input.first; i < s.in; i += by_input.columns) {
-    const bool asked = i == by_input.first;
     T sum = 0;
-    by_input.for_each_row<kEarly>(
-        s.units(),
-        [&](int k, int unit) {
-          sum += w.hidden[unit] * (asked ? early.hidden[k] : weights.hidden(unit, i));
-        },
-        [&](int unit) { sum += w.hidden[unit] * weights.hidden(unit, i); });
+    if (by_input.team < by_input.count)
+#pragma unroll 4
+      for (int unit = by_input.team; unit < s.units(); unit += by_input.count)
+        sum += w.hidden[unit] * w.hidden_weight(unit, i);
     atomicAdd(w.mean + i, sum);
   }
   __syncthreads();
@@ -289,6 +246,7 @@ template <class T>
 __global__ void __launch_bounds__(kGradientThreads)
     parameter_gradients(GeneratorState<const T> state, GeneratorRoom<T> room,
                         Generators<T> gradients, GeneratorShape s) {
+  wait_for_previous();
   const int block = blockIdx.x, units = s.units(), outputs = s.all_outputs();
   const auto mean = [&](int b, int i) { return state.mean[b * s.in + i]; };
   if (block < units) {
@@ -315,7 +273,8 @@ void launch_parameter_gradients(Stream stream, const GeneratorState<const T>& st
                                 const GeneratorShape& s) {
   const int blocks = s.units() + s.all_outputs() + (gradients.gate ? 1 : 0);
   const auto shared = static_cast<size_t>(s.sequences + std::max(s.in, s.hidden)) * sizeof(T);
-  parameter_gradients<<<blocks, kGradientThreads, shared, stream>>>(state, room, gradients, s);
+  launch(stream, {blocks, kGradientThreads, shared}, parameter_gradients<T>, state, room, gradients,
+         s);
 }
 
 // As torch::softplus and torch::nn::functional::normalize have it.
@@ -354,13 +313,14 @@ struct RawHybrid {
 };
 
 template <int N, class T>
-__global__ void __launch_bounds__(kSequenceThreads)
+__global__ void __launch_bounds__(kSequenceThreads, 1)
     hybrid_forward(Generators<const T> p, const T* sums, const T* entropies,
                    GeneratorState<T> state, T* g, T* gamma, T* penalty, T penalty_weight,
-                   GeneratorShape s) {
-  extern __shared__ unsigned char memory[];
-  const Workspace<T> w(memory, s);
-  run_perceptrons(p, sums, state, w, s);
+                   GeneratorShape s, bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Workspace<T> w(memory, p, s, staged);
+  run_perceptrons(sums, state, w);
   if (threadIdx.x >= 32) return;
   const int64_t sequence = blockIdx.x;
   const T logit = dot(p.gate, w.mean, s.in) + p.gate_bias[0];
@@ -382,14 +342,14 @@ __global__ void __launch_bounds__(kSequenceThreads)
 }
 
 template <int N, class T>
-__global__ void __launch_bounds__(kSequenceThreads)
+__global__ void __launch_bounds__(kSequenceThreads, 1)
     hybrid_backward(Generators<const T> p, GeneratorState<const T> state, const T* gamma,
                     const T* dg, const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
-                    GeneratorRoom<T> room, T* dmean, T* dentropy, GeneratorShape s) {
-  extern __shared__ unsigned char memory[];
+                    GeneratorRoom<T> room, T* dmean, T* dentropy, GeneratorShape s, bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
   __shared__ T dlogit_shared;
-  const Workspace<T> w(memory, s);
-  const EarlyWeights<T> early(p, s);
+  const Workspace<T> w(memory, p, s, staged);
   const int64_t sequence = blockIdx.x;
   if (threadIdx.x == 0) {
     const T* raw = state.raw + sequence * s.all_outputs();
@@ -416,17 +376,17 @@ __global__ void __launch_bounds__(kSequenceThreads)
     room.logit[sequence] = dlogit_shared;
     if (dentropy) dentropy[sequence] = dscaled * state.logit[sequence];
   }
-  __syncthreads();
-  run_perceptrons_back(p, state, w, room, dlogit_shared, dmean, s, early);
+  run_perceptrons_back(state, w, room, dlogit_shared, dmean);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kSequenceThreads)
+__global__ void __launch_bounds__(kSequenceThreads, 1)
     erase_forward(Generators<const T> p, const T* sums, GeneratorState<T> state,
-                  EraseArrays<T> erase, GeneratorShape s) {
-  extern __shared__ unsigned char memory[];
-  const Workspace<T> w(memory, s);
-  run_perceptrons(p, sums, state, w, s);
+                  EraseArrays<T> erase, GeneratorShape s, bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Workspace<T> w(memory, p, s, staged);
+  run_perceptrons(sums, state, w);
   const int64_t sequence = blockIdx.x;
   const int width = s.outputs[0];
   T squares = 0;
@@ -438,12 +398,13 @@ __global__ void __launch_bounds__(kSequenceThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kSequenceThreads)
+__global__ void __launch_bounds__(kSequenceThreads, 1)
     erase_backward(Generators<const T> p, GeneratorState<const T> state, EraseArrays<const T> erase,
-                   EraseArrays<const T> derase, GeneratorRoom<T> room, T* dmean, GeneratorShape s) {
-  extern __shared__ unsigned char memory[];
-  const Workspace<T> w(memory, s);
-  const EarlyWeights<T> early(p, s);
+                   EraseArrays<const T> derase, GeneratorRoom<T> room, T* dmean, GeneratorShape s,
+                   bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Workspace<T> w(memory, p, s, staged);
   const int64_t sequence = blockIdx.x;
   const int width = s.outputs[0];
   const T* raw = state.raw + sequence * s.all_outputs();
@@ -463,8 +424,16 @@ __global__ void __launch_bounds__(kSequenceThreads)
     const T beta = erase.beta[sequence];
     w.raw[width] = derase.beta[sequence] * beta * (T(1) - T(0.5) * beta);
   }
-  __syncthreads();
-  run_perceptrons_back(p, state, w, room, T(0), dmean, s, early);
+  run_perceptrons_back(state, w, room, T(0), dmean);
+}
+
+// A block for each sequence.
+template <class T, class Kernel, class... Arguments>
+void launch_by_sequence(Stream stream, Kernel* kernel, const GeneratorShape& s,
+                        Arguments... arguments) {
+  const bool staged = Workspace<T>::bytes(s, true) <= Workspace<T>::kMost;
+  const auto bytes = Workspace<T>::bytes(s, staged);
+  launch(stream, {s.sequences, kSequenceThreads, bytes}, kernel, arguments..., s, staged);
 }
 
 template <class F>
@@ -482,8 +451,8 @@ void hybrid_generators_forward(Stream stream, const Generators<const T>& paramet
                                const T* entropies, const GeneratorState<T>& state, T* g, T* gamma,
                                T* penalty, T penalty_weight, int n, const GeneratorShape& s) {
   with_operator_size(n, [&](auto size) {
-    hybrid_forward<size.value><<<s.sequences, kSequenceThreads, workspace_size<T>(s), stream>>>(
-        parameters, sums, entropies, state, g, gamma, penalty, penalty_weight, s);
+    launch_by_sequence<T>(stream, hybrid_forward<size.value, T>, s, parameters, sums, entropies,
+                          state, g, gamma, penalty, penalty_weight);
   });
   check_launch("hybrid_generators_forward");
 }
@@ -495,9 +464,8 @@ void hybrid_generators_backward(Stream stream, const Generators<const T>& parame
                                 const GeneratorRoom<T>& room, T* dmean, T* dentropy,
                                 const Generators<T>& gradients, int n, const GeneratorShape& s) {
   with_operator_size(n, [&](auto size) {
-    hybrid_backward<size.value><<<s.sequences, kSequenceThreads, workspace_size<T>(s), stream>>>(
-        parameters, state, gamma, dg, dpenalty, dpenalty_stride, penalty_weight, room, dmean,
-        dentropy, s);
+    launch_by_sequence<T>(stream, hybrid_backward<size.value, T>, s, parameters, state, gamma, dg,
+                          dpenalty, dpenalty_stride, penalty_weight, room, dmean, dentropy);
   });
   launch_parameter_gradients(stream, state, room, gradients, s);
   check_launch("hybrid_generators_backward");
@@ -507,8 +475,7 @@ template <class T>
 void erase_generators_forward(Stream stream, const Generators<const T>& parameters, const T* sums,
                               const GeneratorState<T>& state, const EraseArrays<T>& erase,
                               const GeneratorShape& s) {
-  erase_forward<<<s.sequences, kSequenceThreads, workspace_size<T>(s), stream>>>(parameters, sums,
-                                                                                 state, erase, s);
+  launch_by_sequence<T>(stream, erase_forward<T>, s, parameters, sums, state, erase);
   check_launch("erase_generators_forward");
 }
 
@@ -518,8 +485,8 @@ void erase_generators_backward(Stream stream, const Generators<const T>& paramet
                                const EraseArrays<const T>& erase,
                                const EraseArrays<const T>& derase, const GeneratorRoom<T>& room,
                                T* dmean, const Generators<T>& gradients, const GeneratorShape& s) {
-  erase_backward<<<s.sequences, kSequenceThreads, workspace_size<T>(s), stream>>>(
-      parameters, state, erase, derase, room, dmean, s);
+  launch_by_sequence<T>(stream, erase_backward<T>, s, parameters, state, erase, derase, room,
+                        dmean);
   launch_parameter_gradients(stream, state, room, gradients, s);
   check_launch("erase_generators_backward");
 }

@@ -10,6 +10,7 @@ using namespace device;
 
 template <int V, class A>
 __global__ void forward(const A* x, A* y, int64_t size) {
+  wait_for_previous();
   using T = decltype(number(A()));
   const auto at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
   if (at >= size) return;
@@ -26,6 +27,7 @@ __global__ void forward(const A* x, A* y, int64_t size) {
 
 template <int V, class A>
 __global__ void backward(const A* x, const A* dy, A* dx, int64_t size) {
+  wait_for_previous();
   using T = decltype(number(A()));
   const auto at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
   if (at >= size) return;
@@ -45,6 +47,7 @@ __global__ void backward(const A* x, const A* dy, A* dx, int64_t size) {
 
 template <int V, class T, class A>
 __global__ void add(const T* x, const A* branch, T* out, int64_t size) {
+  wait_for_previous();
   const auto at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
   if (at >= size) return;
   T left[V], right[V];
@@ -76,7 +79,7 @@ template <class A>
 void gelu_forward(Stream stream, const A* x, A* y, int64_t size) {
   if (size == 0) return;
   with_vector<A>(size, [&](auto v) {
-    forward<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, y, size);
+    launch(stream, {blocks(size, v), kThreads}, forward<v.value, A>, x, y, size);
   });
   check_launch("gelu_forward");
 }
@@ -85,7 +88,7 @@ template <class A>
 void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size) {
   if (size == 0) return;
   with_vector<A>(size, [&](auto v) {
-    backward<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, dy, dx, size);
+    launch(stream, {blocks(size, v), kThreads}, backward<v.value, A>, x, dy, dx, size);
   });
   check_launch("gelu_backward");
 }
@@ -94,7 +97,7 @@ template <class T, class A>
 void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size) {
   if (size == 0) return;
   with_vector<T>(size, [&](auto v) {
-    add<v.value><<<blocks(size, v), kThreads, 0, stream>>>(x, branch, out, size);
+    launch(stream, {blocks(size, v), kThreads}, add<v.value, T, A>, x, branch, out, size);
   });
   check_launch("add_branch");
 }

@@ -49,34 +49,4 @@ void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size);
 template <class T, class A>
 void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size);
 
-// On a GPU in bfloat16, for in = out of 64 or 128: a perceptron of which only the result reaches
-// memory, and products that begin or end with the float state. Addresses are multiples of 16 bytes.
-constexpr bool is_device_product_width(int64_t width) { return width == 64 || width == 128; }
-constexpr bool perceptron_fits_device(const PerceptronShape& s) {
-  return is_device_product_width(s.in) && s.out == s.in && s.hidden > 0 && s.hidden % 64 == 0;
-}
-
-// y = skip + GELU(x W₁ᵀ) W₂ᵀ, or without skip (null) where Y is BFloat16.
-template <class Y>
-void perceptron_forward(Stream stream, const BFloat16* x, const BFloat16* w1, const BFloat16* w2,
-                        const float* skip, Y* y, const PerceptronShape& shape);
-
-// dx, and the factors of the weights' gradients: GELU's results, what reaches its arguments and,
-// where dy is float, dy rounded (else dy_rounded is null).
-template <class Y>
-struct PerceptronBackward {
-  const BFloat16 *x, *w1, *w2;
-  const Y* dy;
-  BFloat16 *dx, *active, *dhidden, *dy_rounded;
-};
-template <class Y>
-void perceptron_backward(Stream stream, const PerceptronBackward<Y>& p,
-                         const PerceptronShape& shape);
-
-// y = skip + x wᵀ; backward dx = dy w and dy rounded. w (width, width).
-void add_linear_forward(Stream stream, const BFloat16* x, const BFloat16* w, const float* skip,
-                        float* y, int64_t rows, int64_t width);
-void add_linear_backward(Stream stream, const BFloat16* w, const float* dy, BFloat16* dx,
-                         BFloat16* dy_rounded, int64_t rows, int64_t width);
-
 }  // namespace geores::kernels

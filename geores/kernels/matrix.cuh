@@ -126,25 +126,14 @@ __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t str
   }
 }
 
-// Copies since the last call belong together; waits for all but the latest `Pending` such groups.
-__device__ inline void end_group_of_copies() { asm volatile("cp.async.commit_group;"); }
-template <int Pending>
 __device__ inline void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
 }
 
-__device__ inline uint32_t pair_at(const BFloat16* x) {
-  return *reinterpret_cast<const uint32_t*>(x);
-}
-__device__ inline uint32_t pair_at(const float* x) {
-  const auto two = *reinterpret_cast<const float2*>(x);
-  return pack(two.x, two.y);
-}
-
 // 16 rows from `first` on as left operands, straight from memory; zeros from `length` on.
-template <int Steps, class A>
-__device__ inline void load_left(const A* from, int64_t stride, int first, int length,
+template <int Steps>
+__device__ inline void load_left(const BFloat16* from, int64_t stride, int first, int length,
                                  Left (&to)[Steps]) {
   const Place place;
 #pragma unroll
@@ -152,20 +141,8 @@ __device__ inline void load_left(const A* from, int64_t stride, int first, int l
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int row = first + place.g + i % 2 * 8, column = k * 16 + i / 2 * 8 + 2 * place.t;
-      to[k].at[i] = row < length ? pair_at(from + row * stride + column) : 0u;
-    }
-}
-
-template <int Steps>
-__device__ inline void store_left(const Left (&from)[Steps], BFloat16* to, int64_t stride,
-                                  int first, int length) {
-  const Place place;
-#pragma unroll
-  for (int k = 0; k < Steps; ++k)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = first + place.g + i % 2 * 8, column = k * 16 + i / 2 * 8 + 2 * place.t;
-      if (row < length) *reinterpret_cast<uint32_t*>(to + row * stride + column) = from[k].at[i];
+      to[k].at[i] =
+          row < length ? *reinterpret_cast<const uint32_t*>(from + row * stride + column) : 0u;
     }
 }
 

@@ -83,6 +83,7 @@ constexpr T kBound = T(10);
 
 template <int N, class T>
 __global__ void sinkhorn(const T* logits, int iterations, T* p, int64_t tokens) {
+  wait_for_previous();
   const auto t = token_of_thread();
   if (t >= tokens) return;
   const manifold::SinkhornOptions<T> options{.iterations = iterations, .clamp = kBound<T>};
@@ -92,6 +93,7 @@ __global__ void sinkhorn(const T* logits, int iterations, T* p, int64_t tokens) 
 template <int N, class T>
 __global__ void sinkhorn_back(const T* logits, const T* p, const T* dp, T* dlogits,
                               int64_t tokens) {
+  wait_for_previous();
   const auto t = token_of_thread();
   if (t >= tokens) return;
   const auto at = t * N * N;
@@ -103,6 +105,7 @@ __global__ void sinkhorn_back(const T* logits, const T* p, const T* dp, T* dlogi
 template <int N, class T>
 __global__ void cayley_routes(const T* raw, const T* bias, CayleyRoutes<T> routes, T* res, T* read,
                               T* write, int64_t tokens) {
+  wait_for_previous();
   __shared__ Stage<3 * N * N, T> stage;
   stage.load(raw, bias, tokens);
   const auto t = token_of_thread();
@@ -123,6 +126,7 @@ template <int N, class T, class A>
 __global__ void cayley_routes_back(const T* raw, const T* bias, CayleyRoutes<T> routes,
                                    const T* dres, const T* dread, const T* dwrite, A* draw,
                                    T* dbias, int64_t tokens) {
+  wait_for_previous();
   __shared__ Stage<3 * N * N, T> stage;
   stage.load(raw, bias, tokens);
   const auto t = min(token_of_thread(), tokens - 1);  // those beyond work on something, unseen
@@ -154,6 +158,7 @@ __device__ inline T sigmoid(T x) {
 template <int N, class T>
 __global__ void guarded_routes(const T* raw, const T* bias, GuardedRoutes<T> routes, T* res,
                                T* read, T* write, int64_t tokens) {
+  wait_for_previous();
   __shared__ Stage<2 * N + N * N, T> stage;
   stage.load(raw, bias, tokens);
   const auto t = token_of_thread();
@@ -187,6 +192,7 @@ template <int N, class T, class A>
 __global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T> routes,
                                     const T* dres, const T* dread, const T* dwrite, A* draw,
                                     T* dbias, int64_t tokens) {
+  wait_for_previous();
   __shared__ Stage<2 * N + N * N, T> stage;
   stage.load(raw, bias, tokens);
   const auto t = min(token_of_thread(), tokens - 1);  // those beyond work on something, unseen
@@ -238,12 +244,11 @@ __device__ inline void normalize_quad(QuadRow<T>& p, T guard, T& row, T& column)
   row = p.sum() + guard;
   const T inverse = T(1) / row;
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    p.at[j] *= inverse;
-    const T sum = quad_sum(p.at[j]) + guard;
-    p.at[j] *= T(1) / sum;
-    if (threadIdx.x % 4 == j) column = sum;
-  }
+  for (int j = 0; j < 4; ++j) p.at[j] *= inverse;
+  column = SharedSums<4, 4, T>(p.at).at[0] + guard;
+  const T column_inverse = T(1) / column;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) p.at[j] *= __shfl_sync(kAllLanes, column_inverse, j, 4);
 }
 
 // What a lane has of its token's 24 values: one of read, one of write, a row of res.
@@ -290,6 +295,7 @@ __device__ inline QuadRow<T> exponentials_of(const QuadRow<T>& logits) {
 template <class T>
 __global__ void guarded_routes_by_quad(const T* raw, const T* bias, GuardedRoutes<T> routes, T* res,
                                        T* read, T* write, int64_t tokens) {
+  wait_for_previous();
   const auto thread = token_of_thread();
   const bool there = thread < 4 * tokens;
   const auto t = min(thread / 4, tokens - 1);
@@ -309,6 +315,7 @@ template <class T, class A>
 __global__ void guarded_routes_back_by_quad(const T* raw, const T* bias, GuardedRoutes<T> routes,
                                             const T* dres, const T* dread, const T* dwrite, A* draw,
                                             T* dbias, int64_t tokens) {
+  wait_for_previous();
   const auto thread = token_of_thread();
   const bool there = thread < 4 * tokens;
   const auto t = min(thread / 4, tokens - 1);
@@ -373,7 +380,8 @@ void with_mixers(const MixerShape& s, F&& f) {
 template <class T>
 void sinkhorn_forward(Stream stream, const T* logits, int iterations, T* p, const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
-    sinkhorn<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(logits, iterations, p, s.tokens);
+    launch(stream, {blocks, kTokensPerBlock}, sinkhorn<n.value, T>, logits, iterations, p,
+           s.tokens);
   });
   check_launch("sinkhorn_forward");
 }
@@ -382,8 +390,8 @@ template <class T>
 void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, T* dlogits,
                        const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
-    sinkhorn_back<n.value>
-        <<<blocks, kTokensPerBlock, 0, stream>>>(logits, p, dp, dlogits, s.tokens);
+    launch(stream, {blocks, kTokensPerBlock}, sinkhorn_back<n.value, T>, logits, p, dp, dlogits,
+           s.tokens);
   });
   check_launch("sinkhorn_backward");
 }
@@ -393,8 +401,8 @@ void cayley_routes_forward(Stream stream, const T* raw, const T* bias,
                            const CayleyRoutes<T>& routes, T* res, T* read, T* write,
                            const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
-    cayley_routes<n.value>
-        <<<blocks, kTokensPerBlock, 0, stream>>>(raw, bias, routes, res, read, write, s.tokens);
+    launch(stream, {blocks, kTokensPerBlock}, cayley_routes<n.value, T>, raw, bias, routes, res,
+           read, write, s.tokens);
   });
   check_launch("cayley_routes_forward");
 }
@@ -410,8 +418,8 @@ void cayley_routes_backward(Stream stream, const T* raw, const T* bias,
                             const T* dwrite, A* draw, T* dbias, const MixerShape& s) {
   clear_sums(stream, dbias, 3 * s.n * s.n);
   with_mixers(s, [&](auto n, unsigned blocks) {
-    cayley_routes_back<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(
-        raw, bias, routes, dres, dread, dwrite, draw, dbias, s.tokens);
+    launch(stream, {blocks, kTokensPerBlock}, cayley_routes_back<n.value, T, A>, raw, bias, routes,
+           dres, dread, dwrite, draw, dbias, s.tokens);
   });
   check_launch("cayley_routes_backward");
 }
@@ -421,12 +429,12 @@ void guarded_routes_forward(Stream stream, const T* raw, const T* bias,
                             const GuardedRoutes<T>& routes, T* res, T* read, T* write,
                             const MixerShape& s) {
   if (s.n == 4 && s.tokens > 0)
-    guarded_routes_by_quad<<<quad_blocks(s.tokens), kThreads, 0, stream>>>(raw, bias, routes, res,
-                                                                           read, write, s.tokens);
+    launch(stream, {quad_blocks(s.tokens), kThreads}, guarded_routes_by_quad<T>, raw, bias, routes,
+           res, read, write, s.tokens);
   else
     with_mixers(s, [&](auto n, unsigned blocks) {
-      guarded_routes<n.value>
-          <<<blocks, kTokensPerBlock, 0, stream>>>(raw, bias, routes, res, read, write, s.tokens);
+      launch(stream, {blocks, kTokensPerBlock}, guarded_routes<n.value, T>, raw, bias, routes, res,
+             read, write, s.tokens);
     });
   check_launch("guarded_routes_forward");
 }
@@ -437,12 +445,12 @@ void guarded_routes_backward(Stream stream, const T* raw, const T* bias,
                              const T* dwrite, A* draw, T* dbias, const MixerShape& s) {
   clear_sums(stream, dbias, 2 * s.n + s.n * s.n);
   if (s.n == 4 && s.tokens > 0)
-    guarded_routes_back_by_quad<<<quad_blocks(s.tokens), kThreads, 0, stream>>>(
-        raw, bias, routes, dres, dread, dwrite, draw, dbias, s.tokens);
+    launch(stream, {quad_blocks(s.tokens), kThreads}, guarded_routes_back_by_quad<T, A>, raw, bias,
+           routes, dres, dread, dwrite, draw, dbias, s.tokens);
   else
     with_mixers(s, [&](auto n, unsigned blocks) {
-      guarded_routes_back<n.value><<<blocks, kTokensPerBlock, 0, stream>>>(
-          raw, bias, routes, dres, dread, dwrite, draw, dbias, s.tokens);
+      launch(stream, {blocks, kTokensPerBlock}, guarded_routes_back<n.value, T, A>, raw, bias,
+             routes, dres, dread, dwrite, draw, dbias, s.tokens);
     });
   check_launch("guarded_routes_backward");
 }

@@ -9,6 +9,7 @@ using namespace device;
 template <class L, class T, class A>
 __global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statistics, int64_t rows,
                         int width) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   T weight[L::kHeld], bias[L::kHeld];
   L::load_parameters(norm.weight, lane, width, T(1), weight);
@@ -42,6 +43,7 @@ __global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statis
 template <class L, class T, class A>
 __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T> norm, const A* dy,
                          const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int width) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   const int lane = threadIdx.x % L::kGroup;
   T weight[L::kHeld], dweight_here[L::kHeld] = {}, dbias_here[L::kHeld] = {};
@@ -83,8 +85,8 @@ void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
                   RowStatistics<T>* statistics, int64_t rows, int64_t width) {
   if (rows == 0) return;
   with_row<T>(width, [&]<class L>(L) {
-    forward<L><<<blocks_for(rows, L::kGroup), kThreads, 0, stream>>>(x, norm, y, statistics, rows,
-                                                                     static_cast<int>(width));
+    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A>, x, norm, y,
+           statistics, rows, static_cast<int>(width));
   });
   check_launch("norm_forward");
 }
@@ -98,8 +100,8 @@ void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics
     // Each block adds its sums at the end: fewer of them where rows are long.
     const auto blocks =
         blocks_for(rows, L::kGroup, L::kHeld > 4 ? kBlocksForSums : 2 * kBlocksForSums);
-    backward<L><<<blocks, kThreads, width * sizeof(T), stream>>>(
-        x, statistics, norm, dy, skip, dx, dweight, dbias, rows, static_cast<int>(width));
+    launch(stream, {blocks, kThreads, width * sizeof(T)}, backward<L, T, A>, x, statistics, norm,
+           dy, skip, dx, dweight, dbias, rows, static_cast<int>(width));
   });
   check_launch("norm_backward");
 }

@@ -26,6 +26,7 @@ __device__ inline manifold::HybridGenerators<T, N> generators_at(const HybridArr
 
 template <int N, class T>
 __global__ void forward(HybridArrays<const T> p, T* g, int64_t operators) {
+  wait_for_previous();
   const auto o = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (o >= operators) return;
   const auto matrix = manifold::hybrid_operator(generators_at<N>(p, o));
@@ -36,6 +37,7 @@ __global__ void forward(HybridArrays<const T> p, T* g, int64_t operators) {
 template <int N, class T>
 __global__ void backward(HybridArrays<const T> p, const T* dg, HybridArrays<T> gradients,
                          int64_t operators) {
+  wait_for_previous();
   const auto o = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (o >= operators) return;
   manifold::Matrix<T, N> cotangent;
@@ -72,7 +74,7 @@ template <class T>
 void hybrid_operators_forward(Stream stream, const HybridArrays<const T>& generators, T* g,
                               int64_t operators, int64_t n) {
   with_operators(operators, n, [&](auto size, unsigned blocks) {
-    forward<size.value><<<blocks, kOperatorsPerBlock, 0, stream>>>(generators, g, operators);
+    launch(stream, {blocks, kOperatorsPerBlock}, forward<size.value, T>, generators, g, operators);
   });
   check_launch("hybrid_operators_forward");
 }
@@ -81,8 +83,8 @@ template <class T>
 void hybrid_operators_backward(Stream stream, const HybridArrays<const T>& generators, const T* dg,
                                const HybridArrays<T>& gradients, int64_t operators, int64_t n) {
   with_operators(operators, n, [&](auto size, unsigned blocks) {
-    backward<size.value>
-        <<<blocks, kOperatorsPerBlock, 0, stream>>>(generators, dg, gradients, operators);
+    launch(stream, {blocks, kOperatorsPerBlock}, backward<size.value, T>, generators, dg, gradients,
+           operators);
   });
   check_launch("hybrid_operators_backward");
 }

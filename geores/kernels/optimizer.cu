@@ -46,6 +46,7 @@ __device__ inline void store_piece(const T (&from)[kVector], int count, T* to) {
 
 template <class T>
 __global__ void sums_of_squares(const T* x, int64_t size, double* partial) {
+  wait_for_previous();
   double sum = 0;
   for_each_piece(size, [&](int64_t at, int count) {
     T piece[kVector];
@@ -61,6 +62,7 @@ __global__ void sums_of_squares(const T* x, int64_t size, double* partial) {
 template <class T>
 __global__ void update(T* values, T* gradients, T* first_moment, T* second_moment, int64_t size,
                        DeviceAdamW<T> step) {
+  wait_for_previous();
   __shared__ double length;
   double sum = 0;
   for (int i = threadIdx.x; i < kSquareSums; i += blockDim.x) sum += step.partial_squares[i];
@@ -102,9 +104,10 @@ __global__ void update(T* values, T* gradients, T* first_moment, T* second_momen
 template <class T>
 void adamw_update(Stream stream, T* values, T* gradients, T* first_moment, T* second_moment,
                   int64_t size, const DeviceAdamW<T>& step) {
-  sums_of_squares<<<kSquareSums, kThreads, 0, stream>>>(gradients, size, step.partial_squares);
-  update<<<2 * kSquareSums, kThreads, 0, stream>>>(values, gradients, first_moment, second_moment,
-                                                   size, step);
+  launch(stream, {kSquareSums, kThreads}, sums_of_squares<T>, gradients, size,
+         step.partial_squares);
+  launch(stream, {2 * kSquareSums, kThreads}, update<T>, values, gradients, first_moment,
+         second_moment, size, step);
   check_launch("adamw_update");
 }
 

@@ -23,6 +23,7 @@ __device__ inline void walk(const PoolShape& s, F&& f) {
 
 template <class T>
 __global__ void forward(const T* x, T* y, PoolShape s) {
+  wait_for_previous();
   T sum = 0;
   walk<false>(s, [&](int64_t at, int64_t t) {
     sum += x[at];
@@ -32,6 +33,7 @@ __global__ void forward(const T* x, T* y, PoolShape s) {
 
 template <class T>
 __global__ void backward(const T* dy, T* dx, PoolShape s) {
+  wait_for_previous();
   T sum = 0;
   walk<true>(s, [&](int64_t at, int64_t t) {
     sum += dy[at] / T(t + 1);
@@ -48,14 +50,14 @@ unsigned blocks(const PoolShape& s) {
 template <class T>
 void running_mean_forward(Stream stream, const T* x, T* y, const PoolShape& s) {
   if (s.batch * s.width == 0) return;
-  forward<<<blocks(s), kColumnsPerBlock, 0, stream>>>(x, y, s);
+  launch(stream, {blocks(s), kColumnsPerBlock}, forward<T>, x, y, s);
   check_launch("running_mean_forward");
 }
 
 template <class T>
 void running_mean_backward(Stream stream, const T* dy, T* dx, const PoolShape& s) {
   if (s.batch * s.width == 0) return;
-  backward<<<blocks(s), kColumnsPerBlock, 0, stream>>>(dy, dx, s);
+  launch(stream, {blocks(s), kColumnsPerBlock}, backward<T>, dy, dx, s);
   check_launch("running_mean_backward");
 }
 

@@ -23,6 +23,7 @@ __device__ inline int scale_of(const ProjectionArrays<T>& p, int row) {
 
 template <class T, class A>
 __global__ void pack(Projections<const T> p, A* packed, T* bias) {
+  wait_for_previous();
   int row = blockIdx.x;
   const auto& from = projection_of(p, row);
   const T scale = from.scale ? from.scale[scale_of(from, row)] : T(1);
@@ -35,6 +36,7 @@ __global__ void pack(Projections<const T> p, A* packed, T* bias) {
 // One block for each scale and its rows, so that nobody else adds to it.
 template <class T>
 __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> gradients) {
+  wait_for_previous();
   __shared__ T sums[kScaleThreads / 32];
   int block = blockIdx.x, index = 0, first = 0;
   for (; block >= p.each[index].scales; ++index) {
@@ -65,6 +67,7 @@ __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> 
 // Columns of a block's rows, a thread for each of them and of several rows at a time.
 template <class T, class A>
 __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   auto* shared = reinterpret_cast<T*>(memory);
   for (int i = threadIdx.x; i < columns; i += blockDim.x) shared[i] = T(0);
@@ -88,6 +91,7 @@ __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
 
 template <class T>
 __global__ void add_rows(const T* x, T* sums, int64_t rows, int64_t columns) {
+  wait_for_previous();
   const auto column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
   T sum = 0;
@@ -102,8 +106,8 @@ template <class T>
 void sum_rows(Stream stream, const T* x, T* sums, int64_t rows, int64_t columns) {
   if (columns == 0) return;
   constexpr int threads = 64;  // small blocks: more multiprocessors share the columns
-  add_rows<<<static_cast<unsigned>((columns + threads - 1) / threads), threads, 0, stream>>>(
-      x, sums, rows, columns);
+  launch(stream, {static_cast<unsigned>((columns + threads - 1) / threads), threads}, add_rows<T>,
+         x, sums, rows, columns);
   check_launch("sum_rows");
 }
 
@@ -111,14 +115,14 @@ template <class T, class A>
 void convert_and_sum(Stream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns) {
   cudaMemsetAsync(sums, 0, static_cast<size_t>(columns) * sizeof(T), stream);
   if (rows == 0) return;
-  convert<<<kBlocksForSums, kThreads, static_cast<size_t>(columns) * sizeof(T), stream>>>(
-      x, y, sums, rows, static_cast<int>(columns));
+  launch(stream, {kBlocksForSums, kThreads, static_cast<size_t>(columns) * sizeof(T)},
+         convert<T, A>, x, y, sums, rows, static_cast<int>(columns));
   check_launch("convert_and_sum");
 }
 
 template <class T, class A>
 void pack_projections(Stream stream, const Projections<const T>& p, A* packed, T* bias) {
-  pack<<<static_cast<unsigned>(p.rows()), kRowThreads, 0, stream>>>(p, packed, bias);
+  launch(stream, {static_cast<unsigned>(p.rows()), kRowThreads}, pack<T, A>, p, packed, bias);
   check_launch("pack_projections");
 }
 
@@ -127,7 +131,7 @@ void unpack_projection_gradients(Stream stream, const Projections<const T>& p, c
                                  const Projections<T>& gradients) {
   int scales = 0;
   for (int i = 0; i < p.count; ++i) scales += p.each[i].scales;
-  unpack<<<static_cast<unsigned>(scales), kScaleThreads, 0, stream>>>(p, dpacked, gradients);
+  launch(stream, {static_cast<unsigned>(scales), kScaleThreads}, unpack<T>, p, dpacked, gradients);
   check_launch("unpack_projection_gradients");
 }
 

@@ -10,6 +10,7 @@ using namespace device;
 template <int N, bool Shared, class L, class T, class A>
 __global__ void write_back(const T* write, const A* branch, const T* dout, T* dwrite, A* dbranch,
                            int64_t tokens, int d) {
+  wait_for_previous();
   constexpr int branches = Shared ? 1 : N, step = Shared ? 0 : 1;
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
@@ -31,6 +32,7 @@ __global__ void write_back(const T* write, const A* branch, const T* dout, T* dw
 
 template <int N, int Tiles, class L, class T, class A>
 __global__ void read_back(ReadBackward<T, A> p, int64_t tokens, int d) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   const int lane = threadIdx.x % L::kGroup;
   Token<Tiles, L, T> weight, dweight = {};
@@ -75,6 +77,7 @@ __global__ void read_back(ReadBackward<T, A> p, int64_t tokens, int d) {
 template <int N, class L, class T, class A>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 1)
     routed_state_back(RoutedStateBackward<T, A> p, int64_t tokens, int d) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   const int lane = threadIdx.x % L::kGroup, width = N * d;
   Token<N, L, T> weight, dweight = {}, dbias = {};
@@ -119,15 +122,15 @@ template <class T, class A>
 void write_backward(Stream stream, const T* write, const A* branch, Branch kind, const T* dout,
                     T* dwrite, A* dbranch, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    const auto launch = [&](auto shared) {
-      write_back<n.value, shared.value, L>
-          <<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-              write, branch, dout, dwrite, dbranch, s.tokens, static_cast<int>(s.d));
+    const auto start = [&](auto shared) {
+      launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
+             write_back<n.value, shared.value, L, T, A>, write, branch, dout, dwrite, dbranch,
+             s.tokens, static_cast<int>(s.d));
     };
     if (kind == Branch::shared)
-      launch(std::true_type());
+      start(std::true_type());
     else
-      launch(std::false_type());
+      start(std::false_type());
   });
   check_launch("write_backward");
 }
@@ -136,16 +139,16 @@ template <class T, class A>
 void read_backward(Stream stream, const ReadBackward<T, A>& p, int64_t tiles,
                    const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    const auto launch = [&](auto count) {
-      read_back<n.value, count.value, L>
-          <<<blocks_for(s.tokens, L::kGroup, 2 * kBlocksForSums), kThreads,
-             static_cast<size_t>(tiles * s.d) * sizeof(T), stream>>>(p, s.tokens,
-                                                                     static_cast<int>(s.d));
+    const auto start = [&](auto count) {
+      launch(stream,
+             {blocks_for(s.tokens, L::kGroup, 2 * kBlocksForSums), kThreads,
+              static_cast<size_t>(tiles * s.d) * sizeof(T)},
+             read_back<n.value, count.value, L, T, A>, p, s.tokens, static_cast<int>(s.d));
     };
     if (tiles == 1)
-      launch(std::integral_constant<int, 1>());
+      start(std::integral_constant<int, 1>());
     else
-      launch(n);
+      start(n);
   });
   check_launch("read_backward");
 }
@@ -156,9 +159,8 @@ void routed_state_backward(Stream stream, const RoutedStateBackward<T, A>& p,
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     // Each block adds its sums at the end: fewer of them where rows are long.
     const auto blocks = blocks_for(s.tokens, L::kGroup, kBlocksForSums);
-    routed_state_back<n.value, L>
-        <<<blocks, kThreads, static_cast<size_t>(s.n * s.d) * sizeof(T), stream>>>(
-            p, s.tokens, static_cast<int>(s.d));
+    launch(stream, {blocks, kThreads, static_cast<size_t>(s.n * s.d) * sizeof(T)},
+           routed_state_back<n.value, L, T, A>, p, s.tokens, static_cast<int>(s.d));
   });
   check_launch("routed_state_backward");
 }

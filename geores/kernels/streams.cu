@@ -8,6 +8,7 @@ using namespace device;
 template <int N, class L, class T, class A>
 __global__ void mix_norm(const T* m, const T* x, Norm<T> norm, T* g, A* h,
                          RowStatistics<T>* statistics, int64_t tokens, int64_t run, int d) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup, width = N * d;
   Token<N, L, T> weight, bias;
   weight.load_parameters(norm.weight, lane, d, T(1));
@@ -99,6 +100,7 @@ __device__ inline void add_parameter_sums(const Token<N, L, T>& held, T* shared,
 // An operator for each token.
 template <int N, class L, class T, class A>
 __global__ void mix_norm_backward_by_token(MixNormBackward<T, A> p) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   const int lane = threadIdx.x % L::kGroup;
   Token<N, L, T> weight, dweight = {}, dbias = {};
@@ -119,6 +121,7 @@ __global__ void mix_norm_backward_by_token(MixNormBackward<T, A> p) {
 // An operator for each run of tokens; `parts` blocks share a run.
 template <int N, class L, class T, class A>
 __global__ void mix_norm_backward_by_run(MixNormBackward<T, A> p, int parts) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   __shared__ T dm_sum[N * N];
   const int lane = threadIdx.x % L::kGroup;
@@ -148,6 +151,7 @@ __global__ void mix_norm_backward_by_run(MixNormBackward<T, A> p, int parts) {
 template <int N, int Tiles, class L, class T, class A>
 __global__ void collect_norm(const T* read, const T* x, Norm<T> norm, A* h,
                              RowStatistics<T>* statistics, int64_t tokens, int d) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   Token<Tiles, L, T> weight;
   weight.load_parameters(norm.weight, lane, d, T(1));
@@ -183,6 +187,7 @@ template <int N, int Tiles, class L, class T, class A>
 __global__ void collect_norm_back(const T* read, const T* x, Norm<T> norm,
                                   const RowStatistics<T>* statistics, const A* dh, const T* skip,
                                   T* dx, T* dread, T* dweight, int64_t tokens, int d) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   const int lane = threadIdx.x % L::kGroup;
   Token<Tiles, L, T> weight, dweight_here = {};
@@ -231,6 +236,7 @@ __global__ void collect_norm_back(const T* read, const T* x, Norm<T> norm,
 template <int N, bool Shared, class L, class T, class A>
 __global__ void mix_write(const T* res, const T* x, const T* write, const A* branch, T* out,
                           int64_t tokens, int d) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
     if (!there) return;
@@ -248,6 +254,7 @@ template <int N, bool Shared, class L, class T, class A>
 __global__ void mix_write_back(const T* res, const T* x, const T* write, const A* branch,
                                const T* dout, T* dres, T* dx, T* dwrite, A* dbranch, int64_t tokens,
                                int d) {
+  wait_for_previous();
   constexpr int branches = Shared ? 1 : N;
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
@@ -284,6 +291,7 @@ __global__ void mix_write_back(const T* res, const T* x, const T* write, const A
 
 template <int N, class L, class T>
 __global__ void entropy_of_tokens(const T* x, T* entropy, int64_t tokens, int d) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
     Token<N, L, T> in;
@@ -296,6 +304,7 @@ __global__ void entropy_of_tokens(const T* x, T* entropy, int64_t tokens, int d)
 template <int N, class L, class T>
 __global__ void entropy_of_tokens_back(const T* x, const T* dentropy, T* dx, int64_t tokens,
                                        int d) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
     Token<N, L, T> in;
@@ -312,8 +321,8 @@ template <class T, class A>
 void mix_norm_forward(Stream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    mix_norm<n.value, L><<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-        m, x, norm, g, h, statistics, s.tokens, s.tokens / operators, static_cast<int>(s.d));
+    launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, mix_norm<n.value, L, T, A>, m, x,
+           norm, g, h, statistics, s.tokens, s.tokens / operators, static_cast<int>(s.d));
   });
   check_launch("mix_norm_forward");
 }
@@ -329,15 +338,15 @@ void mix_norm_backward(Stream stream, const T* m, const T* x, const Norm<T>& nor
     const auto shared = static_cast<size_t>(s.n * s.d) * sizeof(T);
     if (run == 1) {
       const auto blocks = blocks_for(s.tokens, L::kGroup, 2 * kBlocksForSums);
-      mix_norm_backward_by_token<n.value, L><<<blocks, kThreads, shared, stream>>>(p);
+      launch(stream, {blocks, kThreads, shared}, mix_norm_backward_by_token<n.value, L, T, A>, p);
       return;
     }
     // Two tokens for each group of a block.
     constexpr int64_t tokens_per_block = 2 * kThreads / L::kGroup;
     const int parts = static_cast<int>((run + tokens_per_block - 1) / tokens_per_block);
     cudaMemsetAsync(dm, 0, static_cast<size_t>(operators * s.n * s.n) * sizeof(T), stream);
-    mix_norm_backward_by_run<n.value, L>
-        <<<static_cast<unsigned>(operators * parts), kThreads, shared, stream>>>(p, parts);
+    launch(stream, {static_cast<unsigned>(operators * parts), kThreads, shared},
+           mix_norm_backward_by_run<n.value, L, T, A>, p, parts);
   });
   check_launch("mix_norm_backward");
 }
@@ -346,15 +355,15 @@ template <class T, class A>
 void collect_norm_forward(Stream stream, const T* read, const T* x, const Norm<T>& norm,
                           int64_t tiles, A* h, RowStatistics<T>* statistics, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    const auto launch = [&](auto count) {
-      collect_norm<n.value, count.value, L>
-          <<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-              read, x, norm, h, statistics, s.tokens, static_cast<int>(s.d));
+    const auto start = [&](auto count) {
+      launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
+             collect_norm<n.value, count.value, L, T, A>, read, x, norm, h, statistics, s.tokens,
+             static_cast<int>(s.d));
     };
     if (tiles == 1)
-      launch(std::integral_constant<int, 1>());
+      start(std::integral_constant<int, 1>());
     else
-      launch(n);
+      start(n);
   });
   check_launch("collect_norm_forward");
 }
@@ -364,17 +373,17 @@ void collect_norm_backward(Stream stream, const T* read, const T* x, const Norm<
                            int64_t tiles, const RowStatistics<T>* statistics, const A* dh,
                            const T* skip, T* dx, T* dread, T* dweight, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    const auto launch = [&](auto count) {
-      collect_norm_back<n.value, count.value, L>
-          <<<blocks_for(s.tokens, L::kGroup, 4 * kBlocksForSums), kThreads,
-             static_cast<size_t>(tiles * s.d) * sizeof(T), stream>>>(
-              read, x, norm, statistics, dh, skip, dx, dread, dweight, s.tokens,
-              static_cast<int>(s.d));
+    const auto start = [&](auto count) {
+      launch(stream,
+             {blocks_for(s.tokens, L::kGroup, 4 * kBlocksForSums), kThreads,
+              static_cast<size_t>(tiles * s.d) * sizeof(T)},
+             collect_norm_back<n.value, count.value, L, T, A>, read, x, norm, statistics, dh, skip,
+             dx, dread, dweight, s.tokens, static_cast<int>(s.d));
     };
     if (tiles == 1)
-      launch(std::integral_constant<int, 1>());
+      start(std::integral_constant<int, 1>());
     else
-      launch(n);
+      start(n);
   });
   check_launch("collect_norm_backward");
 }
@@ -383,14 +392,15 @@ template <class T, class A>
 void mix_write_forward(Stream stream, const T* res, const T* x, const T* write, const A* branch,
                        Branch kind, T* out, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    const auto launch = [&](auto shared) {
-      mix_write<n.value, shared.value, L><<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-          res, x, write, branch, out, s.tokens, static_cast<int>(s.d));
+    const auto start = [&](auto shared) {
+      launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
+             mix_write<n.value, shared.value, L, T, A>, res, x, write, branch, out, s.tokens,
+             static_cast<int>(s.d));
     };
     if (kind == Branch::shared)
-      launch(std::true_type());
+      start(std::true_type());
     else
-      launch(std::false_type());
+      start(std::false_type());
   });
   check_launch("mix_write_forward");
 }
@@ -400,16 +410,15 @@ void mix_write_backward(Stream stream, const T* res, const T* x, const T* write,
                         Branch kind, const T* dout, T* dres, T* dx, T* dwrite, A* dbranch,
                         const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    const auto launch = [&](auto shared) {
-      mix_write_back<n.value, shared.value, L>
-          <<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-              res, x, write, branch, dout, dres, dx, dwrite, dbranch, s.tokens,
-              static_cast<int>(s.d));
+    const auto start = [&](auto shared) {
+      launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
+             mix_write_back<n.value, shared.value, L, T, A>, res, x, write, branch, dout, dres, dx,
+             dwrite, dbranch, s.tokens, static_cast<int>(s.d));
     };
     if (kind == Branch::shared)
-      launch(std::true_type());
+      start(std::true_type());
     else
-      launch(std::false_type());
+      start(std::false_type());
   });
   check_launch("mix_write_backward");
 }
@@ -417,8 +426,8 @@ void mix_write_backward(Stream stream, const T* res, const T* x, const T* write,
 template <class T>
 void stream_entropy_forward(Stream stream, const T* x, T* entropy, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    entropy_of_tokens<n.value, L><<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-        x, entropy, s.tokens, static_cast<int>(s.d));
+    launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, entropy_of_tokens<n.value, L, T>, x,
+           entropy, s.tokens, static_cast<int>(s.d));
   });
   check_launch("stream_entropy_forward");
 }
@@ -427,8 +436,8 @@ template <class T>
 void stream_entropy_backward(Stream stream, const T* x, const T* dentropy, T* dx,
                              const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    entropy_of_tokens_back<n.value, L><<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-        x, dentropy, dx, s.tokens, static_cast<int>(s.d));
+    launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
+           entropy_of_tokens_back<n.value, L, T>, x, dentropy, dx, s.tokens, static_cast<int>(s.d));
   });
   check_launch("stream_entropy_backward");
 }

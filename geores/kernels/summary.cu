@@ -10,6 +10,7 @@ using namespace device;
 // One block for each piece of a sequence.
 template <int N, class L, class T>
 __global__ void forward(const T* x, T* sums, T* entropies, int64_t length, int d) {
+  wait_for_previous();
   extern __shared__ unsigned char memory[];
   __shared__ T entropy_sum;
   const int lane = threadIdx.x % L::kGroup, width = N * d, groups = blockDim.x / L::kGroup;
@@ -49,6 +50,7 @@ __global__ void forward(const T* x, T* sums, T* entropies, int64_t length, int d
 template <int N, class L, class T>
 __global__ void backward(const T* x, const T* dmean, const T* dentropy, const T* skip, T* dx,
                          int64_t tokens, int64_t length, int d) {
+  wait_for_previous();
   const int lane = threadIdx.x % L::kGroup, width = N * d;
   const T share = T(1) / T(length);
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
@@ -75,9 +77,10 @@ template <class T>
 void summary_forward(Stream stream, const T* x, T* sums, T* entropies, int64_t sequences,
                      const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    forward<n.value, L><<<static_cast<unsigned>(sequences * kSummaryParts), kThreads,
-                          static_cast<size_t>(s.n * s.d) * sizeof(T), stream>>>(
-        x, sums, entropies, s.tokens / sequences, static_cast<int>(s.d));
+    launch(stream,
+           {static_cast<unsigned>(sequences * kSummaryParts), kThreads,
+            static_cast<size_t>(s.n * s.d) * sizeof(T)},
+           forward<n.value, L, T>, x, sums, entropies, s.tokens / sequences, static_cast<int>(s.d));
   });
   check_launch("summary_forward");
 }
@@ -86,8 +89,8 @@ template <class T>
 void summary_backward(Stream stream, const T* x, const T* dmean, const T* dentropy, const T* skip,
                       T* dx, int64_t sequences, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    backward<n.value, L><<<blocks_for(s.tokens, L::kGroup), kThreads, 0, stream>>>(
-        x, dmean, dentropy, skip, dx, s.tokens, s.tokens / sequences, static_cast<int>(s.d));
+    launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, backward<n.value, L, T>, x, dmean,
+           dentropy, skip, dx, s.tokens, s.tokens / sequences, static_cast<int>(s.d));
   });
   check_launch("summary_backward");
 }

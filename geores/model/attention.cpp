@@ -47,9 +47,10 @@ std::pair<Tensor, Tensor> CausalAttention::folded_weights(const Tensor& pre,
           post.defined() ? weight_product(post, out_->weight) : out_->weight};
 }
 
-Tensor CausalAttention::within(const Tensor& x, const Around& around, AttentionCache* cache) {
-  const auto [qkv, out] = folded_weights(around.pre, around.post);
-  return add_linear_map(around.skip, attended(linear_map(x, qkv), cache), out);
+Tensor CausalAttention::between(const Tensor& pre, const Tensor& x, const Tensor& post,
+                                AttentionCache* cache) {
+  const auto [qkv, out] = folded_weights(pre, post);
+  return linear_map(attended(linear_map(x, qkv), cache), out);
 }
 
 int64_t heads_that_fit(int64_t width, int64_t wanted) {

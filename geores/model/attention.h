@@ -6,8 +6,6 @@
 
 #include <utility>
 
-#include "geores/residual/residual.h"
-
 namespace geores {
 
 using torch::Tensor;
@@ -26,10 +24,11 @@ class CausalAttention : public torch::nn::Module {
   // With a cache, x continues the positions in it and is added to it.
   Tensor forward(const Tensor& x, AttentionCache* cache = nullptr);
 
-  // skip + post · forward(pre · x), with both maps folded into the projections.
-  Tensor within(const Tensor& x, const Around& around, AttentionCache* cache = nullptr);
+  // post · forward(pre · x), with both maps folded into the projections.
+  Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,
+                 AttentionCache* cache = nullptr);
 
-  // The weights of within(): [q | k | v] and output, with pre and post folded in where defined.
+  // The weights of between(): [q | k | v] and output, with pre and post folded in where defined.
   std::pair<Tensor, Tensor> folded_weights(const Tensor& pre, const Tensor& post) const;
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const;

@@ -22,12 +22,14 @@ Block::Block(const std::string& connection, const ResidualConfig& config, int64_
 }
 
 Tensor Block::forward(Tensor x, Trace& trace, AttentionCache* cache) {
-  const Sublayer attention(
-      [&](const Tensor& h) { return attention_->forward(h, cache); },
-      [&](const Tensor& h, const Around& around) { return attention_->within(h, around, cache); });
-  const Sublayer mlp(
-      [&](const Tensor& h) { return mlp_->forward(h); },
-      [&](const Tensor& h, const Around& around) { return mlp_->within(h, around); });
+  const Sublayer attention([&](const Tensor& h) { return attention_->forward(h, cache); },
+                           [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
+                             return attention_->between(pre, h, post, cache);
+                           });
+  const Sublayer mlp([&](const Tensor& h) { return mlp_->forward(h); },
+                     [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
+                       return mlp_->between(pre, h, post);
+                     });
   x = attention_residual_->forward(x, attention, trace);
   return mlp_residual_->forward(x, mlp, trace);
 }

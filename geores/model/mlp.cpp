@@ -10,9 +10,9 @@ Mlp::Mlp(int64_t width, double out_std)
 
 Tensor Mlp::forward(const Tensor& x) { return perceptron(x, up_->weight, down_->weight); }
 
-Tensor Mlp::within(const Tensor& x, const Around& around) {
-  const auto [up, down] = folded_weights(around.pre, around.post);
-  return add_perceptron(around.skip, x, up, down);
+Tensor Mlp::between(const Tensor& pre, const Tensor& x, const Tensor& post) {
+  const auto [up, down] = folded_weights(pre, post);
+  return perceptron(x, up, down);
 }
 
 std::pair<Tensor, Tensor> Mlp::folded_weights(const Tensor& pre, const Tensor& post) const {

@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "geores/residual/residual.h"
-
 namespace geores {
 
 using torch::Tensor;
@@ -16,10 +14,10 @@ class Mlp : public torch::nn::Module {
   Mlp(int64_t width, double out_std);
   Tensor forward(const Tensor& x);
 
-  // skip + post · forward(pre · x), with both maps folded into the weights.
-  Tensor within(const Tensor& x, const Around& around);
+  // post · forward(pre · x), with both maps folded into the weights.
+  Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post);
 
-  // The weights of within(), with pre and post folded in where defined.
+  // The weights of between(), with pre and post folded in where defined.
   std::pair<Tensor, Tensor> folded_weights(const Tensor& pre, const Tensor& post) const;
 
  private:

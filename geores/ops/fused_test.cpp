@@ -13,7 +13,6 @@
 #include "geores/ops/loss.h"
 #include "geores/ops/optimizer.h"
 #include "geores/ops/pool.h"
-#include "geores/ops/precision.h"
 #include "geores/ops/routes.h"
 #include "geores/ops/sinkhorn.h"
 #include "geores/ops/streams.h"
@@ -159,56 +158,6 @@ TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
       const auto [full, dfull] = run(rounded.to(torch::kFloat64));
       EXPECT_LT(relative_error(half, full), 5e-3) << width << " " << length;
       EXPECT_LT(relative_error(dhalf, dfull), 1e-2) << width << " " << length;
-    }
-}
-
-// Likewise. Rows that do not fill a tile or a block, one block and several.
-TEST_F(Fused, ProductsInBfloat16OnAGpuEqualTheirDefinition) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  const auto relative_error = [](const Tensor& a, const Tensor& b) {
-    return ((a.to(torch::kFloat64) - b).norm() / b.norm()).item<double>();
-  };
-  const auto half = [](at::IntArrayRef shape) {
-    return torch::randn(shape, torch::kCUDA).to(torch::kBFloat16);
-  };
-  for (const int64_t width : {64, 128})
-    for (const int64_t rows : {1, 15, 16, 65, 128, 333}) {
-      const Tensors inputs = {torch::randn({1, rows, width}, torch::kCUDA), half({1, rows, width}),
-                              half({4 * width, width}).to(torch::kFloat32) / 8,
-                              half({width, 4 * width}).to(torch::kFloat32) / 8,
-                              half({width, width}).to(torch::kFloat32) / 8};
-      const auto cotangent = half({1, rows, width}).to(torch::kFloat32);
-      const auto gradients_of = [&](bool full, auto&& f) {
-        Tensors leaves, results;
-        for (const auto& input : inputs) {
-          const auto copy = full ? input.to(torch::kFloat64) : input;
-          leaves.push_back(copy.detach().clone().requires_grad_(true));
-        }
-        const auto out = f(leaves);
-        out.backward(cotangent.to(out.scalar_type()));
-        results.push_back(out.detach());
-        for (const auto& leaf : leaves)
-          if (leaf.grad().defined()) results.push_back(leaf.grad());
-        return results;
-      };
-      const auto compare = [&](const char* what, auto&& f) {
-        Tensors rounded;
-        {
-          const PrecisionScope precision("bf16");
-          rounded = gradients_of(false, f);
-        }
-        const ImplementationScope form(Implementation::composed);
-        const auto full = gradients_of(true, f);
-        ASSERT_EQ(rounded.size(), full.size()) << what;
-        for (size_t i = 0; i < full.size(); ++i)
-          EXPECT_LT(relative_error(rounded[i], full[i]), 1e-2)
-              << what << " " << i << ", " << rows << " rows of " << width;
-      };
-      compare("perceptron", [](const Tensors& t) { return perceptron(t[1], t[2], t[3]); });
-      compare("added perceptron",
-              [](const Tensors& t) { return add_perceptron(t[0], t[1], t[2], t[3]); });
-      compare("added product", [](const Tensors& t) { return add_linear_map(t[0], t[1], t[4]); });
-      compare("branch", [](const Tensors& t) { return add_branch(t[0], t[1]); });
     }
 }
 

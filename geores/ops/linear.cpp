@@ -13,16 +13,10 @@ using namespace fused;
 
 int64_t rows_of(const Tensor& x) { return x.size(-1) > 0 ? x.numel() / x.size(-1) : 0; }
 
-Tensor by_row(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
-
 Tensor with_last_axis(const Tensor& x, int64_t size) {
   auto shape = x.sizes().vec();
   shape.back() = size;
   return torch::empty(shape, x.options());
-}
-
-torch::ScalarType saved_type(AutogradContext* context, const char* name) {
-  return static_cast<torch::ScalarType>(context->saved_data[name].toInt());
 }
 
 class FusedLinear : public torch::autograd::Function<FusedLinear> {
@@ -134,23 +128,25 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto saved = context->get_saved_variables();
     const auto &in = saved[0], &w = saved[1];
+    const auto type = [&](const char* name) {
+      return static_cast<torch::ScalarType>(context->saved_data[name].toInt());
+    };
     const auto dy = gradients[0].reshape({-1, w.size(0)});
     tensor_list result(4);
     Tensor half;
     if (context->saved_data["bias"].toBool()) {
       const auto [converted, sum] = converted_and_summed(dy, torch::kBFloat16);
       half = converted;
-      result[2] = sum.to(saved_type(context, "weight_type"));
+      result[2] = sum.to(type("weight_type"));
     } else {
       half = dy.to(torch::kBFloat16);
     }
     if (context->needs_input_grad(0)) {
       auto shape = gradients[0].sizes().vec();
       shape.back() = w.size(1);
-      result[0] = multiply(half, w, saved_type(context, "x_type")).view(shape);
+      result[0] = multiply(half, w, type("x_type")).view(shape);
     }
-    if (context->needs_input_grad(1))
-      result[1] = multiply(half.t(), in, saved_type(context, "weight_type"));
+    if (context->needs_input_grad(1)) result[1] = multiply(half.t(), in, type("weight_type"));
     return result;
   }
 };
@@ -179,6 +175,9 @@ class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
     const auto saved = context->get_saved_variables();
     const auto &in = saved[0], &w1 = saved[1], &w2 = saved[2], &hidden = saved[3],
                &active = saved[4];
+    const auto type = [&](const char* name) {
+      return static_cast<torch::ScalarType>(context->saved_data[name].toInt());
+    };
     const auto dy = gradients[0].reshape({-1, w2.size(0)}).to(in.scalar_type());
     const auto dhidden = at::mm(dy, w2);
     on_activations(hidden, [&]<class A>(A, kernels::Stream stream) {
@@ -189,12 +188,10 @@ class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
     if (context->needs_input_grad(0)) {
       auto shape = gradients[0].sizes().vec();
       shape.back() = w1.size(1);
-      result[0] = multiply(dhidden, w1, saved_type(context, "x_type")).view(shape);
+      result[0] = multiply(dhidden, w1, type("x_type")).view(shape);
     }
-    if (context->needs_input_grad(1))
-      result[1] = multiply(dhidden.t(), in, saved_type(context, "weight_type"));
-    if (context->needs_input_grad(2))
-      result[2] = multiply(dy.t(), active, saved_type(context, "weight_type"));
+    if (context->needs_input_grad(1)) result[1] = multiply(dhidden.t(), in, type("weight_type"));
+    if (context->needs_input_grad(2)) result[2] = multiply(dy.t(), active, type("weight_type"));
     return result;
   }
 
@@ -228,105 +225,6 @@ class FusedAddBranch : public torch::autograd::Function<FusedAddBranch> {
   }
 };
 
-// A view into the copy of all weights may begin anywhere; kernels want 16 bytes.
-Tensor aligned(const Tensor& weight) {
-  const auto w = for_product(weight).contiguous();
-  return reinterpret_cast<uintptr_t>(w.data_ptr()) % 16 == 0 ? w : w.clone();
-}
-
-// state + x Wᵀ in bfloat16 by our own kernel on a GPU.
-class HalfAddLinear : public torch::autograd::Function<HalfAddLinear> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& states, const Tensor& x,
-                        const Tensor& weight) {
-    const auto state = states.contiguous(), in = x.contiguous(), w = aligned(weight);
-    auto y = torch::empty_like(state);
-    if constexpr (kernels::kHasCuda)
-      kernels::add_linear_forward(current_stream(), values<kernels::BFloat16>(in),
-                                  values<kernels::BFloat16>(w), values<float>(state),
-                                  values<float>(y), rows_of(in), w.size(0));
-    context->save_for_backward({in, w});
-    context->saved_data["weight_type"] = static_cast<int64_t>(weight.scalar_type());
-    return y;
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &in = saved[0], &w = saved[1];
-    const auto dy = gradients[0].contiguous();
-    const auto dx = torch::empty_like(in), half = torch::empty_like(in);
-    if constexpr (kernels::kHasCuda)
-      kernels::add_linear_backward(current_stream(), values<kernels::BFloat16>(w),
-                                   values<float>(dy), values<kernels::BFloat16>(dx),
-                                   values<kernels::BFloat16>(half), rows_of(in), w.size(0));
-    return {gradients[0], dx,
-            multiply(by_row(half).t(), by_row(in), saved_type(context, "weight_type"))};
-  }
-};
-
-// The perceptron, added to a state or not, in bfloat16 by our own kernel on a GPU: the hidden layer
-// is worked out again in the backward pass, and the weights' gradients are the BLAS's.
-class HalfPerceptron : public torch::autograd::Function<HalfPerceptron> {
- public:
-  static Tensor forward(AutogradContext* context, const OptionalTensor& states, const Tensor& x,
-                        const Tensor& up, const Tensor& down) {
-    const auto state = contiguous(states), in = x.contiguous();
-    const auto w1 = aligned(up), w2 = aligned(down);
-    auto y = torch::empty_like(state.defined() ? state : in);
-    with_result(y, [&]<class Y>(Y, kernels::Stream stream) {
-      using kernels::BFloat16;
-      kernels::perceptron_forward(stream, values<BFloat16>(in), values<BFloat16>(w1),
-                                  values<BFloat16>(w2), values<float>(state), values<Y>(y),
-                                  shape(in, w1));
-    });
-    context->save_for_backward({in, w1, w2});
-    context->saved_data["weight_type"] = static_cast<int64_t>(up.scalar_type());
-    context->saved_data["added"] = state.defined();
-    return y;
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &in = saved[0], &w1 = saved[1], &w2 = saved[2];
-    const auto added = context->saved_data["added"].toBool();
-    const auto dy = gradients[0].contiguous();
-    const auto dx = torch::empty_like(in), half = added ? torch::empty_like(in) : dy;
-    const auto active = torch::empty({rows_of(in), w1.size(0)}, in.options());
-    const auto dhidden = torch::empty_like(active);
-    with_result(dy, [&]<class Y>(Y, kernels::Stream stream) {
-      using kernels::BFloat16;
-      kernels::perceptron_backward<Y>(stream,
-                                      {.x = values<BFloat16>(in),
-                                       .w1 = values<BFloat16>(w1),
-                                       .w2 = values<BFloat16>(w2),
-                                       .dy = values<Y>(dy),
-                                       .dx = values<BFloat16>(dx),
-                                       .active = values<BFloat16>(active),
-                                       .dhidden = values<BFloat16>(dhidden),
-                                       .dy_rounded = added ? values<BFloat16>(half) : nullptr},
-                                      shape(in, w1));
-    });
-    const auto type = saved_type(context, "weight_type");
-    return {added ? gradients[0] : Tensor(), dx, multiply(dhidden.t(), by_row(in), type),
-            multiply(by_row(half).t(), active, type)};
-  }
-
- private:
-  static kernels::PerceptronShape shape(const Tensor& x, const Tensor& up) {
-    return {.rows = rows_of(x), .in = x.size(-1), .hidden = up.size(0), .out = x.size(-1)};
-  }
-
-  template <class F>
-  static void with_result(const Tensor& y, F&& f) {
-    if constexpr (kernels::kHasCuda) {
-      if (y.scalar_type() == torch::kFloat32)
-        f(float(), current_stream());
-      else
-        f(kernels::BFloat16(), current_stream());
-    }
-  }
-};
-
 // a b in bfloat16 for two matrices of parameters.
 class HalfWeightProduct : public torch::autograd::Function<HalfWeightProduct> {
  public:
@@ -347,21 +245,6 @@ class HalfWeightProduct : public torch::autograd::Function<HalfWeightProduct> {
 bool runs_in_half_on_gpu(const Tensor& x) {
   return kernels::kHasCuda && implementation() == Implementation::fused && products_in_bfloat16() &&
          x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
-}
-
-// Whether x is an activation in bfloat16 of a model whose products are, and `state`, where there is
-// one, a float32 state to add to.
-bool takes_half(const Tensor& x, const Tensor& state) {
-  return runs_in_half_on_gpu(x) && x.scalar_type() == torch::kBFloat16 && x.numel() > 0 &&
-         (!state.defined() ||
-          (state.scalar_type() == torch::kFloat32 && state.sizes() == x.sizes()));
-}
-
-bool perceptron_runs_in_half(const Tensor& x, const Tensor& up, const Tensor& down,
-                             const Tensor& state = {}) {
-  return takes_half(x, state) &&
-         kernels::perceptron_fits_device(
-             {.rows = rows_of(x), .in = x.size(-1), .hidden = up.size(0), .out = down.size(0)});
 }
 
 void require_fit(const Tensor& x, const Tensor& weight, const char* where) {
@@ -393,8 +276,6 @@ Tensor weight_product(const Tensor& a, const Tensor& b) {
 }
 
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
-  if (perceptron_runs_in_half(x, up, down))
-    return HalfPerceptron::apply(OptionalTensor(), x, up, down);
   if (runs_on_gpu(x) || runs_in_half_on_gpu(x)) return DevicePerceptron::apply(x, up, down);
   if (!runs_fused(x)) {
     const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));
@@ -407,21 +288,10 @@ Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
 }
 
 Tensor add_branch(const Tensor& state, const Tensor& y) {
-  if (!state.defined()) return y;
-  if (takes_half(y, state)) return FusedAddBranch::apply(state, y);
+  if (runs_on_gpu(state) && state.scalar_type() == torch::kFloat32 &&
+      y.scalar_type() == torch::kBFloat16 && state.sizes() == y.sizes())
+    return FusedAddBranch::apply(state, y);
   return state + y;
-}
-
-Tensor add_linear_map(const Tensor& state, const Tensor& x, const Tensor& weight) {
-  if (state.defined() && takes_half(x, state) && kernels::is_device_product_width(x.size(-1)))
-    return HalfAddLinear::apply(state, x, weight);
-  return add_branch(state, linear_map(x, weight));
-}
-
-Tensor add_perceptron(const Tensor& state, const Tensor& x, const Tensor& up, const Tensor& down) {
-  if (state.defined() && perceptron_runs_in_half(x, up, down, state))
-    return HalfPerceptron::apply(maybe(state), x, up, down);
-  return add_branch(state, perceptron(x, up, down));
 }
 
 Tensor exact_gelu(const Tensor& x) { return runs_fused(x) ? FusedGelu::apply(x) : torch::gelu(x); }

@@ -21,11 +21,8 @@ Tensor weight_product(const Tensor& a, const Tensor& b);
 // GELU(x W₁ᵀ) W₂ᵀ: up (hidden, in), down (out, hidden). Fused, it keeps the hidden layer once.
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down);
 
-// state + y, where y may be bfloat16 beside a float32 state; and the same with y = x Wᵀ and with y
-// = GELU(x W₁ᵀ) W₂ᵀ, which a GPU adds up where it multiplies. Without a state (undefined) just y.
+// state + y, where y may be bfloat16 beside a float32 state: what a sublayer's last product gave.
 Tensor add_branch(const Tensor& state, const Tensor& y);
-Tensor add_linear_map(const Tensor& state, const Tensor& x, const Tensor& weight);
-Tensor add_perceptron(const Tensor& state, const Tensor& x, const Tensor& up, const Tensor& down);
 
 // GELU(erf).
 Tensor exact_gelu(const Tensor& x);

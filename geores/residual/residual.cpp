@@ -6,14 +6,9 @@
 
 namespace geores {
 
-Tensor Sublayer::within(const Tensor& h, const Around& around) const {
-  const auto& [pre, post, skip] = around;
-  if (within_ && (runs_fused(h) || runs_on_gpu(skip.defined() ? skip : pre)))
-    return within_(h, around);
-  const auto mapped = [](const Tensor& x, const Tensor& weight) {
-    return weight.defined() ? linear_map(x, weight) : x;
-  };
-  return add_branch(skip, mapped(map_(mapped(h, pre)), post));
+Tensor Sublayer::between(const Tensor& pre, const Tensor& h, const Tensor& post) const {
+  if (between_ && (runs_fused(h) || runs_on_gpu(pre))) return between_(pre, h, post);
+  return linear_map(map_(linear_map(h, pre)), post);
 }
 
 Tensor Trace::loss() const {

@@ -26,31 +26,26 @@ namespace geores {
 
 using torch::Tensor;
 
-// What a connection puts around a sublayer F: skip + post F(pre h). Undefined ones are left out.
-struct Around {
-  Tensor pre = {}, post = {};  // (w, w)
-  Tensor skip = {};            // (B, T, w)
-};
-
 // Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width: a lambda will do.
-// A sublayer that begins and ends with linear maps may bring a second function that takes what is
-// around it into its own products: the same result for less work.
+// A sublayer that begins and ends with linear maps may bring a second function that takes the maps
+// a connection puts around it into its own: the same result for two matrix products less.
 class Sublayer {
  public:
   using Map = std::function<Tensor(const Tensor& h)>;
-  using Within = std::function<Tensor(const Tensor& h, const Around& around)>;
+  using Between = std::function<Tensor(const Tensor& pre, const Tensor& h, const Tensor& post)>;
 
   template <class F>
   requires std::is_invocable_r_v<Tensor, F&, const Tensor&> Sublayer(F f) : map_(std::move(f)) {}
-  Sublayer(Map map, Within within) : map_(std::move(map)), within_(std::move(within)) {}
+  Sublayer(Map map, Between between) : map_(std::move(map)), between_(std::move(between)) {}
 
   Tensor operator()(const Tensor& h) const { return map_(h); }
 
-  Tensor within(const Tensor& h, const Around& around) const;
+  // post F(pre h); pre and post (w, w).
+  Tensor between(const Tensor& pre, const Tensor& h, const Tensor& post) const;
 
  private:
   Map map_;
-  Within within_;
+  Between between_;
 };
 
 // What a forward pass leaves behind besides its output: the auxiliary loss and, only when asked,

@@ -1,6 +1,7 @@
 #include "geores/residual/additive/additive.h"
 
 #include "geores/ops/into.h"
+#include "geores/ops/linear.h"
 
 namespace geores {
 namespace {
@@ -41,7 +42,7 @@ Tensor Additive::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   if (!pre_norm_) return norm_->forward(x + f(x));
   trace.probe("operator", [&] { return torch::ones({1, 1, 1, 1}, x.options()); });
   const auto [normalized, skip] = norm_->forward_and_skip(x);
-  return f.within(normalized, {.skip = skip});
+  return add_branch(skip, f(normalized));
 }
 
 std::unique_ptr<TokenStep> Additive::token_step(int64_t batch) const {

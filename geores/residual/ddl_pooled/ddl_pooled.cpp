@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/cayley.h"
 #include "geores/ops/hybrid.h"
+#include "geores/ops/linear.h"
 #include "geores/ops/streams.h"
 
 namespace geores {
@@ -45,7 +46,7 @@ Tensor DdlPooled::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
     return identity_like(k, k.size(-1)) - beta.unsqueeze(-1) * k.unsqueeze(-1) * k.unsqueeze(-2);
   });
   const auto [normalized, g] = erase_and_norm(k, beta, state, norm_->weight());
-  return f.within(normalized, {.skip = g});
+  return add_branch(g, f(normalized));
 }
 
 Connection ddl_pooled_connection() {

@@ -4,6 +4,7 @@
 #include "geores/ops/cayley.h"
 #include "geores/ops/generators.h"
 #include "geores/ops/hybrid.h"
+#include "geores/ops/linear.h"
 #include "geores/ops/streams.h"
 
 namespace geores {
@@ -108,7 +109,7 @@ Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto [g_operator, state] = operator_and_skip(x, trace);
   trace.probe("operator", [&op = g_operator] { return op; });
   const auto [normalized, g] = mix_and_norm(g_operator, state, norm_->weight());
-  return f.within(normalized, {.pre = pre_->weight, .post = post_->weight, .skip = g});
+  return add_branch(g, f.between(pre_->weight, normalized, post_->weight));
 }
 
 std::pair<Tensor, Tensor> Edelta::operator_and_skip(const Tensor& x, Trace& trace) {
