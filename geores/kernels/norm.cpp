@@ -9,25 +9,9 @@ namespace geores::kernels {
 
 template <class T>
 RowStatistics<T> row_statistics(const T* x, int64_t width, const Norm<T>& norm) {
-  const auto sum_over = [&](auto&& term) {
-    // Four sums, so that no addition waits for the one before it.
-    Vec<T> sum0{}, sum1{}, sum2{}, sum3{};
-    constexpr int64_t lanes = kLanes<T>;
-    int64_t at = 0;
-    for (; at + 4 * lanes <= width; at += 4 * lanes) {
-      sum0 += term(at, lanes);
-      sum1 += term(at + lanes, lanes);
-      sum2 += term(at + 2 * lanes, lanes);
-      sum3 += term(at + 3 * lanes, lanes);
-    }
-    for (; at < width; at += lanes) sum0 += term(at, std::min(lanes, width - at));
-    return sum_of_lanes<T>((sum0 + sum1) + (sum2 + sum3));
-  };
-  T mean = 0;
-  if (norm.kind == NormKind::layer)
-    mean = sum_over([&](int64_t i, int64_t count) { return load_up_to(x + i, count); }) / T(width);
+  const T mean = norm.kind == NormKind::layer ? sum_of(x, width) / T(width) : T(0);
   // Around the mean, so that a large offset costs no digits.
-  const T squares = sum_over([&](int64_t i, int64_t count) {
+  const T squares = sum_over_vectors<T>(width, [&](int64_t i, int64_t count) {
     const Vec<T> difference = load_up_to(x + i, count, mean) - mean;
     return difference * difference;
   });

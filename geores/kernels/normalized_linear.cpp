@@ -3,38 +3,106 @@
 #include <algorithm>
 
 #include "geores/kernels/parallel.h"
-#include "geores/kernels/product.h"
+#include "geores/kernels/simd.h"
 
 namespace geores::kernels {
 namespace {
 
-constexpr auto kNo = Transposed::no, kYes = Transposed::yes;
-constexpr int64_t kBlock = 120;  // rows normalized at a time
-
 struct WeightSpace;
 
+// Room for the packed weights of (depth, columns).
+template <class T>
+T* weight_room(int64_t depth, int64_t columns) {
+  return scratch<WeightSpace, T>(RightHandSide<T>::packed_size(depth, columns));
+}
+
 }  // namespace
+
+template <class T>
+NormalizedProduct<T>::NormalizedProduct(const Norm<T>& norm, const T* w, const T* bias,
+                                        const LinearShape& s)
+    : norm_(norm),
+      bias_(bias),
+      shape_(s),
+      weights_(Transposed::yes, w, s.in, s.in, s.out, s.rows, weight_room<T>(s.in, s.out)) {}
+
+template <class T>
+void NormalizedProduct<T>::multiply(const T* x, T* y, RowStatistics<T>* statistics,
+                                    int64_t rows) const {
+  const auto in = shape_.in, out = shape_.out;
+  T* z = scratch<LinearShape, T>(kNormalizedRows * in);
+  for (int64_t i = 0; i < rows; ++i) {
+    statistics[i] = row_statistics(x + i * in, in, norm_);
+    normalize_row(x + i * in, statistics[i], norm_, z + i * in, in);
+    if (bias_) std::copy_n(bias_, out, y + i * out);
+  }
+  weights_.multiply(z, in, bias_ != nullptr, y, out, rows);
+}
+
+template <class T>
+NormalizedProductGradient<T>::NormalizedProductGradient(const Norm<T>& norm, const T* w, T* dw,
+                                                        T* dbias, const LinearShape& s)
+    : norm_(norm),
+      dw_(dw),
+      dbias_(dbias),
+      shape_(s),
+      weights_(Transposed::no, w, s.in, s.out, s.in, s.rows, weight_room<T>(s.out, s.in)),
+      z_(scratch<LinearShape, T>(2 * kNormalizedRows * s.in + s.out)),
+      g_(z_ + kNormalizedRows * s.in),
+      mean_w_(g_ + kNormalizedRows * s.in) {
+  for (int64_t o = 0; o < s.out; ++o)
+    mean_w_[o] = norm.kind == NormKind::layer ? sum_of(w + o * s.in, s.in) / T(s.in) : T(0);
+}
+
+template <class T>
+void NormalizedProductGradient<T>::start(const T* dy, int64_t rows) {
+  dy_ = dy;
+  rows_ = rows;
+  weights_.multiply(dy, shape_.out, false, g_, shape_.in, rows);
+}
+
+// dx += inverse · (g − mean(g) − z · mean(g z)), without the middle term for rms. The mean of g is
+// that of w's rows, weighted by dy.
+template <class T>
+void NormalizedProductGradient<T>::add_row(int64_t i, const T* x,
+                                           const RowStatistics<T>& statistics, T* dx) {
+  const auto in = shape_.in;
+  const T* g = g_ + i * in;
+  T* z = z_ + i * in;
+  const T mean = statistics.mean, inverse = statistics.inverse;
+  const T mean_gz = sum_over_vectors<T>(in,
+                                        [&](int64_t at, int64_t count) {
+                                          const Vec<T> normalized =
+                                              (load_up_to(x + at, count) - mean) * inverse;
+                                          store_up_to(z + at, normalized, count);
+                                          return normalized * load_up_to(g + at, count);
+                                        }) /
+                    T(in);
+  const T mean_g = inner_product(dy_ + i * shape_.out, mean_w_, shape_.out);
+  for_each_vector<T>(in, [&](int64_t at, int64_t count) {
+    const Vec<T> gradient =
+        load_up_to(g + at, count) - mean_g - load_up_to(z + at, count) * mean_gz;
+    store_up_to(dx + at, load_up_to(dx + at, count) + gradient * inverse, count);
+  });
+}
+
+template <class T>
+void NormalizedProductGradient<T>::finish() {
+  const auto out = shape_.out;
+  for (int64_t i = 0; i < rows_; ++i)
+    for (int64_t j = 0; j < out; ++j) dbias_[j] += dy_[i * out + j];
+  add_transposed_product(dy_, out, z_, shape_.in, dw_, shape_.in, out, shape_.in, rows_);
+}
 
 template <class T>
 void normalized_linear_forward(const T* x, const Norm<T>& norm, const T* w, const T* bias, T* y,
                                RowStatistics<T>* statistics, const LinearShape& s) {
   const SerialBlas serial;
   parallel_ranges(s.rows, threads_for(s.rows, 16), [&](int64_t begin, int64_t end, int) {
-    T* z = scratch<LinearShape, T>(kBlock * s.in);
-    const auto size = RightHandSide<T>::packed_size(s.in, s.out);
-    const RightHandSide<T> weights(kYes, w, s.in, s.in, s.out, end - begin,
-                                   scratch<WeightSpace, T>(size));
-    for (auto row = begin; row < end; row += kBlock) {
-      const auto count = std::min(kBlock, end - row);
-      for (int64_t i = 0; i < count; ++i) {
-        const T* from = x + (row + i) * s.in;
-        const auto statistic = row_statistics(from, s.in, norm);
-        normalize_row(from, statistic, norm, z + i * s.in, s.in);
-        if (statistics) statistics[row + i] = statistic;
-        if (bias) std::copy_n(bias, s.out, y + (row + i) * s.out);
-      }
-      weights.multiply(z, s.in, bias != nullptr, y + row * s.out, s.out, count);
-    }
+    const NormalizedProduct<T> product(norm, w, bias, {end - begin, s.in, s.out});
+    for (auto row = begin; row < end; row += kNormalizedRows)
+      product.multiply(x + row * s.in, y + row * s.out, statistics + row,
+                       std::min(kNormalizedRows, end - row));
   });
 }
 
@@ -46,39 +114,31 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
   const SerialBlas serial;
   const int threads = threads_for(s.rows, 16);
   const auto size = s.out * s.in;
-  PartialSums<T> partial(threads, size + s.out + 2 * s.in);
+  PartialSums<T> partial(threads, size + s.out);
   parallel_ranges(s.rows, threads, [&](int64_t begin, int64_t end, int thread) {
-    T* z = scratch<LinearShape, T>(2 * kBlock * s.in);
-    T* dz = z + kBlock * s.in;
-    const auto room = RightHandSide<T>::packed_size(s.out, s.in);
-    const RightHandSide<T> weights(kNo, w, s.in, s.out, s.in, end - begin,
-                                   scratch<WeightSpace, T>(room));
     T* dw = partial.of(thread);
-    T* dbias = dw + size;
-    T* dnorm_weight = gradients.norm_weight ? dbias + s.out : nullptr;
-    T* dnorm_bias = gradients.norm_bias ? dbias + s.out + s.in : nullptr;
-    for (auto row = begin; row < end; row += kBlock) {
-      const auto count = std::min(kBlock, end - row);
-      const T* dy_block = dy + row * s.out;
-      weights.multiply(dy_block, s.out, false, dz, s.in, count);
-      for (int64_t i = 0; i < count; ++i) {
-        const auto at = (row + i) * s.in;
-        normalize_row(x + at, statistics[row + i], norm, z + i * s.in, s.in);
-        if (skip) std::copy_n(skip + at, s.in, gradients.x + at);
-        normalize_row_backward(x + at, statistics[row + i], norm, dz + i * s.in, skip != nullptr,
-                               gradients.x + at, dnorm_weight, dnorm_bias, s.in);
-        for (int64_t j = 0; j < s.out; ++j) dbias[j] += dy_block[i * s.out + j];
+    NormalizedProductGradient<T> gradient(norm, w, dw, dw + size, {end - begin, s.in, s.out});
+    for (auto first = begin; first < end; first += kNormalizedRows) {
+      const auto rows = std::min(kNormalizedRows, end - first);
+      gradient.start(dy + first * s.out, rows);
+      for (int64_t i = 0; i < rows; ++i) {
+        const auto at = (first + i) * s.in;
+        if (skip)
+          std::copy_n(skip + at, s.in, gradients.x + at);
+        else
+          std::fill_n(gradients.x + at, s.in, T(0));
+        gradient.add_row(i, x + at, statistics[first + i], gradients.x + at);
       }
-      add_transposed_product(dy_block, s.out, z, s.in, dw, s.in, s.out, s.in, count);
+      gradient.finish();
     }
   });
-  if (gradients.w) partial.add_to(gradients.w, 0, size);
+  partial.add_to(gradients.w, 0, size);
   if (gradients.bias) partial.add_to(gradients.bias, size, s.out);
-  if (gradients.norm_weight) partial.add_to(gradients.norm_weight, size + s.out, s.in);
-  if (gradients.norm_bias) partial.add_to(gradients.norm_bias, size + s.out + s.in, s.in);
 }
 
 #define GEORES_INSTANTIATE(T)                                                               \
+  template class NormalizedProduct<T>;                                                      \
+  template class NormalizedProductGradient<T>;                                              \
   template void normalized_linear_forward(const T*, const Norm<T>&, const T*, const T*, T*, \
                                           RowStatistics<T>*, const LinearShape&);           \
   template void normalized_linear_backward(                                                 \

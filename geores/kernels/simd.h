@@ -79,9 +79,10 @@ inline T sum_of_lanes(const Vec<T>& v) {
   return sum;
 }
 
-// Calls f(offset, count) for every vector of 0..size, the last one possibly not full.
+// Calls f(offset, count) for every vector of 0..size, the last one possibly not full. Always
+// inlined: what f refers to would be read from memory again for every vector.
 template <class T, class F>
-inline void for_each_vector(int64_t size, F&& f) {
+[[gnu::always_inline]] inline void for_each_vector(int64_t size, F&& f) {
   int64_t i = 0;
   for (; i + kLanes<T> <= size; i += kLanes<T>) f(i, int64_t{kLanes<T>});
   if (i < size) f(i, size - i);
@@ -95,6 +96,36 @@ inline Vec<T> load_up_to(const T* from, int64_t count, T fill = T(0)) {
 template <class T>
 inline void store_up_to(T* to, const Vec<T>& v, int64_t count) {
   count == kLanes<T> ? store(to, v) : store_some(to, v, count);
+}
+
+// Σ over the lanes of term(offset, count) for every vector of 0..size: four sums, so that no
+// addition waits for the one before it.
+template <class T, class F>
+[[gnu::always_inline]] inline T sum_over_vectors(int64_t size, F&& term) {
+  Vec<T> sum0{}, sum1{}, sum2{}, sum3{};
+  constexpr int64_t lanes = kLanes<T>;
+  int64_t at = 0;
+  for (; at + 4 * lanes <= size; at += 4 * lanes) {
+    sum0 += term(at, lanes);
+    sum1 += term(at + lanes, lanes);
+    sum2 += term(at + 2 * lanes, lanes);
+    sum3 += term(at + 3 * lanes, lanes);
+  }
+  for (; at < size; at += lanes) sum0 += term(at, size - at < lanes ? size - at : lanes);
+  return sum_of_lanes<T>((sum0 + sum1) + (sum2 + sum3));
+}
+
+template <class T>
+inline T sum_of(const T* values, int64_t size) {
+  return sum_over_vectors<T>(
+      size, [&](int64_t at, int64_t count) { return load_up_to(values + at, count); });
+}
+
+template <class T>
+inline T inner_product(const T* a, const T* b, int64_t size) {
+  return sum_over_vectors<T>(size, [&](int64_t at, int64_t count) {
+    return load_up_to(a + at, count) * load_up_to(b + at, count);
+  });
 }
 
 }  // namespace geores::kernels

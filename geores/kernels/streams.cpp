@@ -1,85 +1,10 @@
 #include "geores/kernels/streams.h"
 
 #include "geores/kernels/parallel.h"
-#include "geores/kernels/simd.h"
+#include "geores/kernels/stream_rows.h"
 
 namespace geores::kernels {
 namespace {
-
-// n as a constant where it is one of the compiled sizes, so that loops over streams unroll.
-template <int N>
-struct Streams {
-  int64_t n;
-  constexpr int64_t count() const { return N > 0 ? N : n; }
-};
-
-template <class F>
-void with_streams(int64_t n, F&& f) {
-  switch (n) {
-    case 2:
-      return f(Streams<2>{n});
-    case 4:
-      return f(Streams<4>{n});
-    case 8:
-      return f(Streams<8>{n});
-    case 16:
-      return f(Streams<16>{n});
-    default:
-      return f(Streams<0>{n});
-  }
-}
-
-template <int N>
-inline constexpr int kRoom = N > 0 ? N : static_cast<int>(kMostStreams);
-
-// y_i = Σ_j m_ij x_j, or Σ_j m_ji x_j; y_i += with Add. x and y (n, d), apart from each other.
-template <bool Transpose, bool Add, int N, class T>
-inline void apply_operator(Streams<N> streams, const T* m, const T* x, T* y, int64_t d) {
-  const auto n = streams.count();
-  for_each_vector<T>(d, [&](int64_t at, int64_t count) {
-    Vec<T> in[kRoom<N>];
-    for (int64_t j = 0; j < n; ++j) in[j] = load_up_to(x + j * d + at, count);
-    for (int64_t i = 0; i < n; ++i) {
-      Vec<T> sum{};
-      if (Add) sum = load_up_to(y + i * d + at, count);
-      for (int64_t j = 0; j < n; ++j) sum += (Transpose ? m[j * n + i] : m[i * n + j]) * in[j];
-      store_up_to(y + i * d + at, sum, count);
-    }
-  });
-}
-
-// dm_ij += ⟨t_i, x_j⟩.
-template <int N, class T>
-inline void add_inner_products(Streams<N> streams, const T* t, const T* x, T* dm, int64_t d) {
-  const auto n = streams.count();
-  for (int64_t i = 0; i < n; ++i) {
-    Vec<T> sum[kRoom<N>] = {};
-    for_each_vector<T>(d, [&](int64_t at, int64_t count) {
-      const auto left = load_up_to(t + i * d + at, count);
-      for (int64_t j = 0; j < n; ++j) sum[j] += left * load_up_to(x + j * d + at, count);
-    });
-    for (int64_t j = 0; j < n; ++j) dm[i * n + j] += sum_of_lanes<T>(sum[j]);
-  }
-}
-
-template <class T>
-T inner_product(const T* a, const T* b, int64_t size) {
-  Vec<T> sum{};
-  for_each_vector<T>(size, [&](int64_t at, int64_t count) {
-    sum += load_up_to(a + at, count) * load_up_to(b + at, count);
-  });
-  return sum_of_lanes<T>(sum);
-}
-
-// c = Σ_j read_j x_j.
-template <class T>
-void collect(const T* read, const T* x, T* c, int64_t n, int64_t d) {
-  for_each_vector<T>(d, [&](int64_t at, int64_t count) {
-    Vec<T> sum{};
-    for (int64_t j = 0; j < n; ++j) sum += read[j] * load_up_to(x + j * d + at, count);
-    store_up_to(c + at, sum, count);
-  });
-}
 
 struct MixSpace;
 struct CollectSpace;
@@ -95,7 +20,7 @@ void mix_norm_forward(const T* m, const T* x, const Norm<T>& norm, T* g, T* h,
     parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
       for (auto t = begin; t < end; ++t) {
         T* row = g + t * width;
-        apply_operator<false, false>(streams, m + t / run * s.n * s.n, x + t * width, row, s.d);
+        apply_operator<false>(streams, m + t / run * s.n * s.n, x + t * width, row, s.d);
         if (!h) continue;
         const auto statistic = row_statistics(row, width, norm);
         normalize_row(row, statistic, norm, h + t * width, width);
@@ -122,12 +47,12 @@ void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
         for (auto t = o * run; t < (o + 1) * run; ++t) {
           if (dg) std::copy_n(dg + t * width, width, dtotal);
           if (dh) {
-            apply_operator<false, false>(streams, matrix, x + t * width, g, s.d);
+            apply_operator<false>(streams, matrix, x + t * width, g, s.d);
             normalize_row_backward<T>(g, statistics[t], norm, dh + t * width, dg != nullptr, dtotal,
                                       dweight ? partial.of(thread) : nullptr,
                                       dbias ? partial.of(thread) + width : nullptr, width);
           }
-          apply_operator<true, false>(streams, matrix, dtotal, dx + t * width, s.d);
+          apply_operator<true>(streams, matrix, dtotal, dx + t * width, s.d);
           add_inner_products(streams, dtotal, x + t * width, dm + o * size, s.d);
         }
       }
@@ -140,18 +65,20 @@ void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
 template <class T>
 void collect_norm_forward(const T* read, const T* x, const Norm<T>& norm, int64_t tiles, T* h,
                           RowStatistics<T>* statistics, const StreamShape& s) {
-  parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
-    T* c = scratch<CollectSpace, T>(s.d);
-    for (auto t = begin; t < end; ++t) {
-      collect(read + t * s.n, x + t * s.n * s.d, c, s.n, s.d);
-      const auto statistic = row_statistics(c, s.d, norm);  // tiles do not change mean and variance
-      for (int64_t tile = 0; tile < tiles; ++tile) {
-        auto here = norm;
-        if (here.weight) here.weight += tile * s.d;
-        normalize_row(c, statistic, here, h + (t * tiles + tile) * s.d, s.d);
+  with_streams(s.n, [&](auto streams) {
+    parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
+      T* c = scratch<CollectSpace, T>(s.d);
+      for (auto t = begin; t < end; ++t) {
+        collect(streams, read + t * s.n, x + t * s.n * s.d, c, s.d);
+        const auto statistic = row_statistics(c, s.d, norm);  // the same for every tile
+        for (int64_t tile = 0; tile < tiles; ++tile) {
+          auto here = norm;
+          if (here.weight) here.weight += tile * s.d;
+          normalize_row(c, statistic, here, h + (t * tiles + tile) * s.d, s.d);
+        }
+        if (statistics) statistics[t] = statistic;
       }
-      if (statistics) statistics[t] = statistic;
-    }
+    });
   });
 }
 
@@ -161,38 +88,25 @@ void collect_norm_backward(const T* read, const T* x, const Norm<T>& norm, int64
                            T* dread, T* dweight, const StreamShape& s) {
   const int threads = threads_for(s.tokens, 32);
   PartialSums<T> partial(threads, tiles * s.d);
-  parallel_ranges(s.tokens, threads, [&](int64_t begin, int64_t end, int thread) {
-    T* c = scratch<CollectSpace, T>(2 * s.d);
-    T* dc = c + s.d;
-    T* dweight_here = partial.of(thread);
-    const auto plain = Norm<T>{.kind = norm.kind, .eps = norm.eps};
-    for (auto t = begin; t < end; ++t) {
-      collect(read + t * s.n, x + t * s.n * s.d, c, s.n, s.d);
-      // What reaches the normalized c, summed over its copies.
-      for_each_vector<T>(s.d, [&](int64_t at, int64_t count) {
-        const Vec<T> z = (load_up_to(c + at, count) - statistics[t].mean) * statistics[t].inverse;
-        Vec<T> sum{};
-        for (int64_t tile = 0; tile < tiles; ++tile) {
-          const auto column = tile * s.d + at;
-          const auto g = load_up_to(dh + t * tiles * s.d + column, count);
-          store_up_to(dweight_here + column, load_up_to(dweight_here + column, count) + g * z,
-                      count);
-          sum += norm.weight ? g * load_up_to(norm.weight + column, count) : g;
+  with_streams(s.n, [&](auto streams) {
+    parallel_ranges(s.tokens, threads, [&](int64_t begin, int64_t end, int thread) {
+      T* dc = scratch<CollectSpace, T>(2 * s.d);
+      for (auto t = begin; t < end; ++t) {
+        collect_norm_gradient(streams, read + t * s.n, x + t * s.n * s.d, norm, tiles,
+                              statistics[t], dh + t * tiles * s.d, dc, partial.of(thread), dc + s.d,
+                              s.d);
+        for (int64_t j = 0; j < s.n; ++j) {
+          const auto stream = (t * s.n + j) * s.d;
+          const T share = read[t * s.n + j];
+          dread[t * s.n + j] = inner_product(x + stream, dc, s.d);
+          for_each_vector<T>(s.d, [&](int64_t at, int64_t count) {
+            Vec<T> gradient = share * load_up_to(dc + at, count);
+            if (skip) gradient += load_up_to(skip + stream + at, count);
+            store_up_to(dx + stream + at, gradient, count);
+          });
         }
-        store_up_to(dc + at, sum, count);
-      });
-      normalize_row_backward<T>(c, statistics[t], plain, dc, false, dc, nullptr, nullptr, s.d);
-      for (int64_t j = 0; j < s.n; ++j) {
-        const auto stream = (t * s.n + j) * s.d;
-        const T share = read[t * s.n + j];
-        dread[t * s.n + j] = inner_product(x + stream, dc, s.d);
-        for_each_vector<T>(s.d, [&](int64_t at, int64_t count) {
-          Vec<T> gradient = share * load_up_to(dc + at, count);
-          if (skip) gradient += load_up_to(skip + stream + at, count);
-          store_up_to(dx + stream + at, gradient, count);
-        });
       }
-    }
+    });
   });
   if (dweight) partial.add_to(dweight, 0, tiles * s.d);
 }
@@ -205,15 +119,8 @@ void mix_write_forward(const T* res, const T* x, const T* write, const T* branch
   with_streams(s.n, [&](auto streams) {
     parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
       for (auto t = begin; t < end; ++t) {
-        T* row = out + t * width;
-        for (int64_t i = 0; i < s.n; ++i) {
-          const T share = write[t * s.n + i];
-          const T* from = branch + t * branch_width + i * step;
-          for_each_vector<T>(s.d, [&](int64_t at, int64_t count) {
-            store_up_to(row + i * s.d + at, share * load_up_to(from + at, count), count);
-          });
-        }
-        apply_operator<false, true>(streams, res + t * s.n * s.n, x + t * width, row, s.d);
+        apply_operator<false, true>(streams, res + t * s.n * s.n, x + t * width, write + t * s.n,
+                                    branch + t * branch_width, step, out + t * width, s.d);
       }
     });
   });
@@ -228,9 +135,11 @@ void mix_write_backward(const T* res, const T* x, const T* write, const T* branc
     parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
       for (auto t = begin; t < end; ++t) {
         const T* dout_row = dout + t * width;
-        std::fill_n(dres + t * size, size, T(0));
-        add_inner_products(streams, dout_row, x + t * width, dres + t * size, s.d);
-        apply_operator<true, false>(streams, res + t * size, dout_row, dx + t * width, s.d);
+        if (dx) {
+          std::fill_n(dres + t * size, size, T(0));
+          add_inner_products(streams, dout_row, x + t * width, dres + t * size, s.d);
+          apply_operator<true>(streams, res + t * size, dout_row, dx + t * width, s.d);
+        }
         for (int64_t i = 0; i < s.n; ++i) {
           const T* from = branch + (kind == Branch::shared ? t * s.d : t * width + i * s.d);
           dwrite[t * s.n + i] = inner_product(dout_row + i * s.d, from, s.d);
@@ -242,7 +151,8 @@ void mix_write_backward(const T* res, const T* x, const T* write, const T* branc
                         count);
           });
         }
-        if (kind == Branch::shared) collect(write + t * s.n, dout_row, dbranch + t * s.d, s.n, s.d);
+        if (kind == Branch::shared)
+          collect(streams, write + t * s.n, dout_row, dbranch + t * s.d, s.d);
       }
     });
   });
@@ -293,7 +203,7 @@ void stream_entropy_backward(const T* x, const T* dentropy, T* dx, const StreamS
         for (int64_t i = 0; i < s.n; ++i) matrix[i * s.n + i] -= squares * trace / bottom;
         const T factor = T(-4) / bottom * dentropy[t];
         for (int64_t i = 0; i < s.n * s.n; ++i) matrix[i] *= factor;
-        apply_operator<false, false>(streams, matrix, x + t * s.n * s.d, dx + t * s.n * s.d, s.d);
+        apply_operator<false>(streams, matrix, x + t * s.n * s.d, dx + t * s.n * s.d, s.d);
       }
     });
   });

@@ -13,6 +13,13 @@ struct NormSpec {
   Tensor bias{};    // undefined: 0; LayerNorm only
 };
 
+// The weight and bias of a map of the plain normalized input that do what the norm's own would do
+// before `weight` and `bias`: for every token as much work less.
+struct LinearMap {
+  Tensor weight, bias;  // bias may be undefined
+};
+LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& bias);
+
 // The result, and x itself for its other uses: their gradients are added in the same pass.
 struct ProjectionAndSkip {
   Tensor projected, skip;
