@@ -12,6 +12,10 @@
 
 namespace geores::kernels {
 
+// On a CPU too.
+template <class T>
+void write_backward(const T* write, const T* branch, Branch kind, const T* dout, T* dwrite,
+                    T* dbranch, const StreamShape& shape);
 template <class T, class A>
 void write_backward(Stream stream, const T* write, const A* branch, Branch kind, const T* dout,
                     T* dwrite, A* dbranch, const StreamShape& shape);

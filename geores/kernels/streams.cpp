@@ -1,10 +1,30 @@
 #include "geores/kernels/streams.h"
 
 #include "geores/kernels/parallel.h"
+#include "geores/kernels/routed_passes.h"
 #include "geores/kernels/stream_rows.h"
 
 namespace geores::kernels {
 namespace {
+
+// Token t of dwrite_i = ⟨dout_i, b_i⟩ and db_i = write_i dout_i, or their sum for a shared branch.
+template <int N, class T>
+void write_gradient(Streams<N> streams, const T* write, const T* branch, Branch kind, const T* dout,
+                    T* dwrite, T* dbranch, int64_t t, int64_t d) {
+  const auto n = streams.count();
+  const bool shared = kind == Branch::shared;
+  for (int64_t i = 0; i < n; ++i) {
+    const T* dout_row = dout + (t * n + i) * d;
+    const auto at_branch = shared ? t * d : (t * n + i) * d;
+    dwrite[t * n + i] = inner_product(dout_row, branch + at_branch, d);
+    if (shared) continue;
+    const T share = write[t * n + i];
+    for_each_vector<T>(d, [&](int64_t at, int64_t count) {
+      store_up_to(dbranch + at_branch + at, share * load_up_to(dout_row + at, count), count);
+    });
+  }
+  if (shared) collect(streams, write + t * n, dout + t * n * d, dbranch + t * d, d);
+}
 
 struct MixSpace;
 struct CollectSpace;
@@ -135,25 +155,22 @@ void mix_write_backward(const T* res, const T* x, const T* write, const T* branc
     parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
       for (auto t = begin; t < end; ++t) {
         const T* dout_row = dout + t * width;
-        if (dx) {
-          std::fill_n(dres + t * size, size, T(0));
-          add_inner_products(streams, dout_row, x + t * width, dres + t * size, s.d);
-          apply_operator<true>(streams, res + t * size, dout_row, dx + t * width, s.d);
-        }
-        for (int64_t i = 0; i < s.n; ++i) {
-          const T* from = branch + (kind == Branch::shared ? t * s.d : t * width + i * s.d);
-          dwrite[t * s.n + i] = inner_product(dout_row + i * s.d, from, s.d);
-          if (kind == Branch::shared) continue;
-          const T share = write[t * s.n + i];
-          for_each_vector<T>(s.d, [&](int64_t at, int64_t count) {
-            const auto place = i * s.d + at;
-            store_up_to(dbranch + t * width + place, share * load_up_to(dout_row + place, count),
-                        count);
-          });
-        }
-        if (kind == Branch::shared)
-          collect(streams, write + t * s.n, dout_row, dbranch + t * s.d, s.d);
+        std::fill_n(dres + t * size, size, T(0));
+        add_inner_products(streams, dout_row, x + t * width, dres + t * size, s.d);
+        apply_operator<true>(streams, res + t * size, dout_row, dx + t * width, s.d);
+        write_gradient(streams, write, branch, kind, dout, dwrite, dbranch, t, s.d);
       }
+    });
+  });
+}
+
+template <class T>
+void write_backward(const T* write, const T* branch, Branch kind, const T* dout, T* dwrite,
+                    T* dbranch, const StreamShape& s) {
+  with_streams(s.n, [&](auto streams) {
+    parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
+      for (auto t = begin; t < end; ++t)
+        write_gradient(streams, write, branch, kind, dout, dwrite, dbranch, t, s.d);
     });
   });
 }
@@ -209,22 +226,23 @@ void stream_entropy_backward(const T* x, const T* dentropy, T* dx, const StreamS
   });
 }
 
-#define GEORES_INSTANTIATE(T)                                                                    \
-  template void mix_norm_forward(const T*, const T*, const Norm<T>&, T*, T*, RowStatistics<T>*,  \
-                                 int64_t, const StreamShape&);                                   \
-  template void mix_norm_backward(const T*, const T*, const Norm<T>&, const RowStatistics<T>*,   \
-                                  const T*, const T*, T*, T*, T*, T*, int64_t,                   \
-                                  const StreamShape&);                                           \
-  template void collect_norm_forward(const T*, const T*, const Norm<T>&, int64_t, T*,            \
-                                     RowStatistics<T>*, const StreamShape&);                     \
-  template void collect_norm_backward(const T*, const T*, const Norm<T>&, int64_t,               \
-                                      const RowStatistics<T>*, const T*, const T*, T*, T*, T*,   \
-                                      const StreamShape&);                                       \
-  template void mix_write_forward(const T*, const T*, const T*, const T*, Branch, T*,            \
-                                  const StreamShape&);                                           \
-  template void mix_write_backward(const T*, const T*, const T*, const T*, Branch, const T*, T*, \
-                                   T*, T*, T*, const StreamShape&);                              \
-  template void stream_entropy_forward(const T*, T*, const StreamShape&);                        \
+#define GEORES_INSTANTIATE(T)                                                                     \
+  template void mix_norm_forward(const T*, const T*, const Norm<T>&, T*, T*, RowStatistics<T>*,   \
+                                 int64_t, const StreamShape&);                                    \
+  template void mix_norm_backward(const T*, const T*, const Norm<T>&, const RowStatistics<T>*,    \
+                                  const T*, const T*, T*, T*, T*, T*, int64_t,                    \
+                                  const StreamShape&);                                            \
+  template void collect_norm_forward(const T*, const T*, const Norm<T>&, int64_t, T*,             \
+                                     RowStatistics<T>*, const StreamShape&);                      \
+  template void collect_norm_backward(const T*, const T*, const Norm<T>&, int64_t,                \
+                                      const RowStatistics<T>*, const T*, const T*, T*, T*, T*,    \
+                                      const StreamShape&);                                        \
+  template void mix_write_forward(const T*, const T*, const T*, const T*, Branch, T*,             \
+                                  const StreamShape&);                                            \
+  template void mix_write_backward(const T*, const T*, const T*, const T*, Branch, const T*, T*,  \
+                                   T*, T*, T*, const StreamShape&);                               \
+  template void write_backward(const T*, const T*, Branch, const T*, T*, T*, const StreamShape&); \
+  template void stream_entropy_forward(const T*, T*, const StreamShape&);                         \
   template void stream_entropy_backward(const T*, const T*, T*, const StreamShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

@@ -13,6 +13,7 @@
 #include "geores/ops/loss.h"
 #include "geores/ops/optimizer.h"
 #include "geores/ops/pool.h"
+#include "geores/ops/routed.h"
 #include "geores/ops/routes.h"
 #include "geores/ops/sinkhorn.h"
 #include "geores/ops/streams.h"
@@ -304,6 +305,40 @@ TEST_F(Fused, CayleyRoutesEqualComposed) {
             return Tensors{routes.res, routes.read, routes.write};
           },
           "routes " + std::to_string(n) + " alpha " + std::to_string(routing.alpha), 1e-4);
+}
+
+TEST_F(Fused, RoutedStreamsEqualComposed) {
+  for (const auto& [n, d, length] : {std::tuple<int64_t, int64_t, int64_t>{2, 5, 3},
+                                     {3, 7, 1},
+                                     {4, 9, 130},
+                                     {8, 8, 37},
+                                     {16, 5, 7}})
+    for (const CayleyRouting& routing : {CayleyRouting{.temperature = 0.7, .alpha = 0.3},
+                                         CayleyRouting{.alpha = 0.9, .exact = true}})
+      for (const bool with_bias : {true, false})
+        expect_fused_equals_composed(
+            {random({2, length, n * d}), 0.3 * random({3 * n * n, n * d}), random({3 * n * n}),
+             random({n * d}), random({n * d}), random({d})},
+            [&](const Tensors& t) {
+              const RoutedSpec spec{.streams = n,
+                                    .norm = {.layer = true, .weight = t[3], .bias = t[4]},
+                                    .projections = {{t[1], with_bias ? t[2] : Tensor(), {}}},
+                                    .routing = routing,
+                                    .read_weight = t[5]};
+              const auto unused = t[2] * 1;
+              // Every way a gradient can come back: by h, by write and by what is carried.
+              if (const auto routed = route_fused(t[0], spec))
+                return Tensors{write_routed(*routed, torch::sin(routed->normalized)),
+                               routed->normalized, routed->routes.write, unused};
+              EXPECT_FALSE(runs_fused(t[0]));
+              const auto [raw, x] =
+                  normalized_linear(t[0], spec.norm, t[1], spec.projections[0].bias);
+              const auto routes = cayley_routes(raw, n, routing);
+              const auto [h, streams] = collect_and_norm(routes.read, split_streams(x, n), t[5]);
+              return Tensors{mix_and_write(routes.res, streams, routes.write, torch::sin(h)), h,
+                             routes.write, unused};
+            },
+            "routed " + std::to_string(n) + " exact " + std::to_string(routing.exact), 1e-4);
 }
 
 TEST_F(Fused, ProjectionsAndPerceptronsTogetherEqualEachAlone) {

@@ -235,8 +235,8 @@ class FusedWriteRouted : public torch::autograd::Function<FusedWriteRouted> {
                         const Tensor& write, const Tensor& branches) {
     const auto x = input.contiguous(), branch = branches.contiguous();
     auto out = torch::empty_like(x);
-    on_gpu(x, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
-      kernels::mix_write_forward(stream, values<T>(res), values<T>(x), values<T>(write),
+    on(x, branch, [&]<class T, class A>(T, A, auto... place) {
+      kernels::mix_write_forward(place..., values<T>(res), values<T>(x), values<T>(write),
                                  values<A>(branch), kind(branch), values<T>(out), shape(x));
     });
     context->save_for_backward({write, branch});
@@ -248,8 +248,8 @@ class FusedWriteRouted : public torch::autograd::Function<FusedWriteRouted> {
     const auto &write = saved[0], &branch = saved[1];
     const auto dout = gradients[0].contiguous();
     const auto dwrite = torch::empty_like(write), dbranch = torch::empty_like(branch);
-    on_gpu(dout, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
-      kernels::write_backward(stream, static_cast<const T*>(values<T>(write)),
+    on(dout, branch, [&]<class T, class A>(T, A, auto... place) {
+      kernels::write_backward(place..., static_cast<const T*>(values<T>(write)),
                               static_cast<const A*>(values<A>(branch)), kind(branch),
                               static_cast<const T*>(values<T>(dout)), values<T>(dwrite),
                               values<A>(dbranch), shape(dout));
@@ -286,6 +286,10 @@ std::optional<Routed> route_on_gpu(const Tensor& x, const RoutedSpec& spec) {
   return Routed{.normalized = outputs[0],
                 .state = split_streams(outputs[1], spec.streams),
                 .routes = {.res = outputs[2], .read = outputs[3], .write = outputs[4]}};
+}
+
+std::optional<Routed> route_fused(const Tensor& x, const RoutedSpec& spec) {
+  return x.is_cuda() ? route_on_gpu(x, spec) : route_on_cpu(x, spec);
 }
 
 Tensor write_routed(const Routed& routed, const Tensor& y) {

@@ -1,7 +1,7 @@
 // A token's way to its sublayer and back, for connections whose routes (routes.h) are made of the
-// token itself, as two operations: routes and what the sublayer reads, then mixing and writing. On
-// a GPU only: the backward pass goes over the state three times, where operations one by one would
-// five times (kernels/routed_passes.h).
+// token itself, as two operations: routes and what the sublayer reads, then mixing and writing. The
+// backward pass goes over the state three times on a GPU and twice on a CPU, where operations one
+// by one would five times (kernels/routed_passes.h, kernels/routed_streams.h).
 #pragma once
 
 #include <optional>
@@ -32,8 +32,10 @@ struct Routed {
   Routes routes;      // res and read without gradient: theirs is worked out with that of the state
 };
 
-// x (B, T, n·d); nothing where it does not fit a GPU.
+// x (B, T, n·d); nothing where there is no such form: then it is operations one by one.
+std::optional<Routed> route_fused(const Tensor& x, const RoutedSpec& spec);
 std::optional<Routed> route_on_gpu(const Tensor& x, const RoutedSpec& spec);
+std::optional<Routed> route_on_cpu(const Tensor& x, const RoutedSpec& spec);  // Cayley routes only
 
 // Σ_j res_ij x_j + write_i y_i: y (B, T, d), or (B, T, n, d) with one for each stream.
 Tensor write_routed(const Routed& routed, const Tensor& y);

@@ -24,7 +24,7 @@ Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   };
   if (auto spec = mixer_->spec()) {
     spec->read_weight = norm_->weight();
-    if (const auto routed = route_on_gpu(x, *spec)) {
+    if (const auto routed = route_fused(x, *spec)) {
       probe(routed->routes);
       return join_streams(write_routed(*routed, f(routed->normalized)));
     }

@@ -39,7 +39,7 @@ Tensor MhcSplit::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   };
   const NormSpec norm{.layer = false, .weight = rms_weight_};
   if (const auto routed =
-          route_on_gpu(x, {.streams = n,
+          route_fused(x, {.streams = n,
                            .norm = norm,
                            .projections = {pre_->weights(), post_->weights(), res_->weights()},
                            .routing = GuardedRouting{.iterations = iterations_},
