@@ -93,18 +93,25 @@ struct RowSum {
 // becomes 0.
 template <class T>
 RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
-  std::fill(row + count, row + padded<T>(count), -std::numeric_limits<T>::infinity());
-  Vec<T> most = load(row);
-  for (int64_t i = kLanes<T>; i < padded<T>(count); i += kLanes<T>) {
-    const auto v = load(row + i);
-    most = v > most ? v : most;
-  }
-  T largest = most[0];
-  for (int lane = 1; lane < kLanes<T>; ++lane) largest = std::max<T>(largest, most[lane]);
+  constexpr int lanes = kLanes<T>;
+  const auto size = padded<T>(count);
+  std::fill(row + count, row + size, -std::numeric_limits<T>::infinity());
+  // Four at a time, so that no comparison waits for the one before it.
+  const auto larger = [](const Vec<T>& v, const Vec<T>& w) -> Vec<T> { return v > w ? v : w; };
+  Vec<T> most[4] = {load(row), load(row), load(row), load(row)};
+  int64_t i = lanes;
+  for (; i + 4 * lanes <= size; i += 4 * lanes)
+    detail::unrolled<4>([&](auto k) __attribute__((always_inline)) {
+      most[k] = larger(load(row + i + k * lanes), most[k]);
+    });
+  for (; i < size; i += lanes) most[0] = larger(load(row + i), most[0]);
+  most[0] = larger(larger(most[0], most[1]), larger(most[2], most[3]));
+  T largest = most[0][0];
+  for (int lane = 1; lane < lanes; ++lane) largest = std::max<T>(largest, most[0][lane]);
 
   const T factor = scale * T(M_LOG2E);
   Vec<T> sums{};
-  for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>) {
+  for (i = 0; i < size; i += lanes) {
     const auto weight = power_of_two(Vec<T>((load(row + i) - largest) * factor));
     sums += weight;
     store(row + i, weight);
@@ -113,13 +120,19 @@ RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
   return {largest * scale, sum_of_lanes<T>(sums)};
 }
 
-// The same weights from the saved logarithm.
+// A row of scores and of dP = dO Vᵀ: they become P, from the saved logarithm, and dS = P ⊙ (dP −
+// along) · scale. A function of its own, so that its constants stay in registers.
 template <class T>
-void weights_row(T* row, int64_t count, int64_t end, T scale, T log_sum) {
+[[gnu::noinline]] void dscores_row(T* p, T* ds, int64_t count, int64_t end, T scale, T log_sum,
+                                   T along) {
   const T factor = scale * T(M_LOG2E), offset = log_sum * T(M_LOG2E);
-  for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>)
-    store(row + i, power_of_two(Vec<T>(load(row + i) * factor - offset)));
-  std::fill(row + count, row + end, T(0));
+  for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>) {
+    const auto weight = power_of_two(Vec<T>(load(p + i) * factor - offset));
+    store(p + i, weight);
+    store(ds + i, weight * ((load(ds + i) - along) * scale));
+  }
+  std::fill(p + count, p + end, T(0));
+  std::fill(ds + count, ds + end, T(0));
 }
 
 // f(sequence, head, first value of its queries in qkv) for every head of the batch.
@@ -207,14 +220,10 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
         value_columns.multiply({douts.row(tile), width}, dscore, length, rows, columns);
         for (int64_t i = 0; i < rows; ++i) {
           const auto t = tile + i;
-          T* p = weight + i * length;
-          T* ds = dscore + i * length;
-          weights_row(p, t + 1, columns, scale, log_sum[(b * s.heads + h) * s.length + t]);
-          T along = 0;
-          for (int64_t k = 0; k < s.head_width; ++k)
-            along += dout[first_out + t * model + k] * out[first_out + t * model + k];
-          for (int64_t j = 0; j < columns; j += kLanes<T>)
-            store(ds + j, load(p + j) * (load(ds + j) - along) * scale);
+          const auto row = first_out + t * model;
+          const T along = inner_product(dout + row, out + row, s.head_width);
+          dscores_row(weight + i * length, dscore + i * length, t + 1, columns, scale,
+                      log_sum[(b * s.heads + h) * s.length + t], along);
         }
         multiply_small<false>(LeftRows<T>{dscore, length}, keys.row(0), width, dqueries, width,
                               rows, width, seen);
