@@ -14,7 +14,9 @@ template <class T>
 class RawBlock {
  public:
   explicit RawBlock(int64_t n)
-      : differences_(route_differences(n)), size_(3 * n * n), raw_(room_for_gradients()) {
+      : differences_(route_differences(n)),
+        size_(3 * n * n),
+        raw_(scratch<RawBlock, T>(2 * kNormalizedRows * size_)) {
     std::fill_n(raw_, kNormalizedRows * size_, T(0));
   }
 
@@ -34,8 +36,6 @@ class RawBlock {
   }
 
  private:
-  T* room_for_gradients() const { return scratch<RawBlock, T>(2 * kNormalizedRows * size_); }
-
   std::vector<RouteDifference> differences_;
   int64_t size_;
   T* raw_;
