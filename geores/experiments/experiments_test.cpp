@@ -230,6 +230,23 @@ TEST(Runner, RunsSideBySideDoNotDisturbEachOther) {
   EXPECT_TRUE(training_jobs(runs, alone, shelf, {}).empty()) << "finished runs are not run again";
 }
 
+TEST(Runner, MixesTwoListsEvenly) {
+  const auto jobs = [](const std::string& names) {
+    std::vector<Job> all;
+    for (const char name : names) all.push_back({.name = std::string(1, name), .work = {}});
+    return all;
+  };
+  const auto names = [](const std::vector<Job>& all) {
+    std::string joined;
+    for (const auto& job : all) joined += job.name;
+    return joined;
+  };
+  EXPECT_EQ(names(mixed(jobs("abcd"), jobs("12"))), "ab1cd2");
+  EXPECT_EQ(names(mixed(jobs("ab"), jobs("1234"))), "a12b34");
+  EXPECT_EQ(names(mixed(jobs("abc"), {})), "abc");
+  EXPECT_EQ(names(mixed({}, jobs("12"))), "12");
+}
+
 // Everything of the real thing, at a size where nothing is learned.
 Scale tiny_scale() {
   return {.name = "tiny",
@@ -284,9 +301,10 @@ TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
 
   // Nothing is done twice: only the run and the probe that are gone.
   const auto& lost = results.at("experiments")[0].at("columns")[1].at("arms")[0].at("runs")[0];
-  fs::remove(fs::path(lost.get<std::string>()) / "result.json");
+  ASSERT_TRUE(fs::remove(folder.path() / lost.get<std::string>() / "result.json"));
   fs::remove(folder.path() / "probes" / "ddl-3-seed1.json");
   steps = -1;
+  fs::remove_all(folder.path() / "figures");  // as a copy of the numbers alone has it
   reproduce(options, listener);
   EXPECT_EQ(steps, tiny_scale().steps + 1) << "a probe's ten steps count as one, at least one";
   auto again = nlohmann::json::parse(read_text_file(folder.path() / "results.json"));

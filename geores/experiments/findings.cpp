@@ -34,6 +34,9 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
     for (const auto& arm : experiment.arms) {
       const auto& cell = findings.cell(column.name, arm.name);
       const auto published = arm.published.find(column.name);
+      auto runs = nlohmann::json::array();  // in the report's folder, wherever that is taken
+      for (const auto& run : cell.runs)
+        runs.push_back((fs::path("runs") / fs::path(run).filename()).string());
       arms.push_back({{"name", arm.name},
                       {"label", arm.label},
                       {"config", arm.config},
@@ -46,7 +49,7 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
                       {"exact_values", cell.exact},
                       {"diverged", cell.diverged},
                       {"seconds", cell.seconds},
-                      {"runs", cell.runs}});
+                      {"runs", runs}});
     }
     auto baselines = nlohmann::json::object();
     for (const auto& baseline : findings.baselines.at(column.name))

@@ -33,11 +33,11 @@ void claim_folder(const ReproduceOptions& options) {
       require(found.contains(key) && found[key] == value, "reproduce",
               "{} holds a reproduction with {} {}, asked for {}: choose another --out", options.out,
               key, found.value(key, nlohmann::json()).dump(), value.dump());
-    return;
+  } else {
+    write_file_atomically(path, wanted.dump(2) + "\n");
   }
   for (const auto* folder : {"runs", "probes", "norms", "figures"})
     make_folder(fs::path(options.out) / folder);
-  write_file_atomically(path, wanted.dump(2) + "\n");
 }
 
 void check_names(const std::vector<std::string>& only) {
@@ -97,19 +97,6 @@ std::vector<Measurement> reflection_measurements(const ReproduceOptions& options
                                                       [&](int64_t step) { progress(step / 10); }));
                     }}});
   });
-  return all;
-}
-
-// Both in their order, the shorter list spread over the longer one: the probes need no GPU and run
-// beside what does.
-std::vector<Job> mixed(const std::vector<Job>& a, const std::vector<Job>& b) {
-  std::vector<Job> all;
-  std::size_t taken = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    all.push_back(a[i]);
-    for (; taken < b.size() * (i + 1) / a.size(); ++taken) all.push_back(b[taken]);
-  }
-  all.insert(all.end(), b.begin() + static_cast<std::ptrdiff_t>(taken), b.end());
   return all;
 }
 

@@ -79,6 +79,17 @@ std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::s
   return jobs;
 }
 
+std::vector<Job> mixed(const std::vector<Job>& a, const std::vector<Job>& b) {
+  std::vector<Job> all;
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    all.push_back(a[i]);
+    for (; taken < b.size() * (i + 1) / a.size(); ++taken) all.push_back(b[taken]);
+  }
+  all.insert(all.end(), b.begin() + static_cast<std::ptrdiff_t>(taken), b.end());
+  return all;
+}
+
 void run_jobs(const std::vector<Job>& jobs, int threads,
               const std::function<void(const JobProgress&)>& progress) {
   std::mutex mutex;

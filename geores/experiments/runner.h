@@ -45,6 +45,9 @@ struct Job {
   std::function<void(const std::function<void(int64_t done)>& progress)> work;
 };
 
+// Both in their order, b spread over a: probes that need no GPU run beside what does.
+std::vector<Job> mixed(const std::vector<Job>& a, const std::vector<Job>& b);
+
 struct JobProgress {
   int64_t done = 0, total = 0;  // steps
   std::string current;          // the job that last moved

@@ -1,0 +1,93 @@
+// What operations ask about types and room: on a CPU, where the answers are the same tensors.
+#include "geores/ops/precision.h"
+
+#include <gtest/gtest.h>
+
+#include "geores/base/error.h"
+#include "geores/ops/sum_room.h"
+
+namespace geores {
+namespace {
+
+TEST(Precision, OnlyBfloat16RoundsWhatGoesIntoAProduct) {
+  const auto x = torch::randn({3, 5}), wide = torch::randn({3}, torch::kFloat64);
+  for (const char* precision : {"fp32", "tf32"}) {
+    const PrecisionScope scope(precision);
+    EXPECT_TRUE(for_product(x).is_same(x)) << precision;
+    EXPECT_EQ(product_type(torch::kFloat32), torch::kFloat32) << precision;
+  }
+  {
+    const PrecisionScope scope("bf16");
+    EXPECT_TRUE(torch::equal(for_product(x), x.to(torch::kBFloat16)));
+    EXPECT_TRUE(for_product(wide).is_same(wide)) << "float64 is for verification";
+    EXPECT_EQ(product_type(torch::kFloat32), torch::kBFloat16);
+    EXPECT_EQ(product_type(torch::kFloat64), torch::kFloat64);
+    const PrecisionScope inner("fp32");
+    EXPECT_FALSE(products_in_bfloat16());
+  }
+  EXPECT_FALSE(products_in_bfloat16()) << "a scope ends";
+  EXPECT_THROW(PrecisionScope("fp16"), Error);
+}
+
+TEST(Precision, WeightsAreConvertedOnceAndTogether) {
+  const auto values = torch::randn({40});
+  const auto part = values.slice(0, 8, 20).view({3, 4}), other = torch::randn({3, 4});
+  const PrecisionScope scope("bf16");
+  const torch::NoGradGuard no_grad;
+  {
+    const ProductWeights weights(values);
+    const auto first = for_product(part), second = for_product(part);
+    EXPECT_TRUE(torch::equal(first, part.to(torch::kBFloat16)));
+    EXPECT_EQ(first.data_ptr(), second.data_ptr()) << "views of one copy";
+    EXPECT_TRUE(torch::equal(for_product(other), other.to(torch::kBFloat16))) << "not a part of it";
+    EXPECT_TRUE(torch::equal(for_product(part.t()), part.t().to(torch::kBFloat16)))
+        << "not in its order";
+    values.fill_(7);
+    EXPECT_FALSE(torch::equal(for_product(part), part.to(torch::kBFloat16)))
+        << "the copy is that of the beginning";
+    const torch::AutoGradMode with_grad(true);
+    EXPECT_TRUE(torch::equal(for_product(part), part.to(torch::kBFloat16)))
+        << "a copy has no gradient";
+  }
+  EXPECT_TRUE(torch::equal(for_product(part), part.to(torch::kBFloat16))) << "and ends";
+}
+
+TEST(Precision, Float32ProductsOnAGpuMayDropDigitsUnlessAskedNotTo) {
+  const auto before = at::globalContext().float32MatmulPrecision();
+  set_float32_products("fp32");
+  EXPECT_EQ(at::globalContext().float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
+  for (const char* precision : {"tf32", "bf16"}) {
+    set_float32_products(precision);
+    EXPECT_EQ(at::globalContext().float32MatmulPrecision(), at::Float32MatmulPrecision::HIGH);
+  }
+  at::globalContext().setFloat32MatmulPrecision(before);
+}
+
+TEST(SumRoom, WithoutOneSumsAreZerosOfTheirOwn) {
+  const auto x = torch::randn({4, 3});
+  EXPECT_FALSE(take_sum_room(x).defined());
+  const SumRoom room(x, 100);  // on a CPU it has nothing to give
+  EXPECT_FALSE(take_sum_room(x).defined());
+  EXPECT_TRUE(torch::equal(sums_like(x, {}), torch::zeros({4, 3})));
+  EXPECT_FALSE(sums_like({}, {}).defined());
+  EXPECT_TRUE(sums_like(x, x).is_same(x));
+}
+
+TEST(SumRoom, OnAGpuPiecesAreZeroApartAndEndWithTheRoom) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  const auto x = torch::randn({4, 3}, torch::kCUDA);
+  {
+    const SumRoom room(x, 30);
+    const auto first = take_sum_room(x), second = take_sum_room(x);
+    ASSERT_TRUE(first.defined() && second.defined());
+    first.add_(1);
+    EXPECT_EQ(second.abs().max().item<float>(), 0);
+    EXPECT_FALSE(take_sum_room(x).defined()) << "only 6 of 30 are left";
+    EXPECT_FALSE(take_sum_room(torch::randn({2})).defined()) << "another device";
+    EXPECT_FALSE(take_sum_room(torch::Tensor()).defined());
+  }
+  EXPECT_FALSE(take_sum_room(x).defined());
+}
+
+}  // namespace
+}  // namespace geores
