@@ -40,27 +40,12 @@ __global__ void read_back(ReadBackward<T, A> p, int64_t tokens, int d) {
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
     Token<N, L, T> x, dout;
     Token<Tiles, L, T> g;
-    T z[L::kHeld], dc[L::kHeld] = {}, sum_g = 0, sum_gz = 0;
-    const auto s = p.statistics[t];
+    T c[L::kHeld], dc[L::kHeld];
     x.load(p.x + t * N * d, lane, d);
     dout.load(p.dout + t * N * d, lane, d);
     g.load(p.dh + t * Tiles * d, lane, d);
-    collect(p.read + t * N, x, z);
-#pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) {
-      z[i] = (z[i] - s.mean) * s.inverse;
-#pragma unroll
-      for (int tile = 0; tile < Tiles; ++tile) {
-        if (there) dweight.at[tile][i] += g.at[tile][i] * z[i];
-        dc[i] += g.at[tile][i] * weight.at[tile][i];
-      }
-      sum_g += dc[i];
-      sum_gz += dc[i] * z[i];
-    }
-    sum_g = group_sum<L::kGroup>(sum_g) / T(d);
-    sum_gz = group_sum<L::kGroup>(sum_gz) / T(d);
-#pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) dc[i] = s.inverse * (dc[i] - sum_g - z[i] * sum_gz);
+    collect(p.read + t * N, x, c);
+    collected_norm_back<Tiles, L>(c, p.statistics[t], g, weight, there, d, dweight, dc);
     T products[N * N] = {}, along[N] = {};
     add_inner_products(dout, x, products);
     x.for_each([&](int j, int i) { along[j] += x.at[j][i] * dc[i]; });  // x is 0 beyond the row

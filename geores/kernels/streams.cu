@@ -195,27 +195,12 @@ __global__ void collect_norm_back(const T* read, const T* x, Norm<T> norm,
   for_each_token<L::kGroup>(tokens, [&](int64_t t, bool there) {
     Token<N, L, T> in, around = {};
     Token<Tiles, L, T> g;
-    T z[L::kHeld], dc[L::kHeld] = {}, sum_g = 0, sum_gz = 0;
-    const auto s = statistics[t];
+    T c[L::kHeld], dc[L::kHeld];
     in.load(x + t * N * d, lane, d);
     g.load(dh + t * Tiles * d, lane, d);
     if (skip) around.load(skip + t * N * d, lane, d);
-    collect(read + t * N, in, z);
-#pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) {
-      z[i] = (z[i] - s.mean) * s.inverse;
-#pragma unroll
-      for (int tile = 0; tile < Tiles; ++tile) {
-        if (there) dweight_here.at[tile][i] += g.at[tile][i] * z[i];
-        dc[i] += g.at[tile][i] * weight.at[tile][i];
-      }
-      sum_g += dc[i];
-      sum_gz += dc[i] * z[i];
-    }
-    sum_g = group_sum<L::kGroup>(sum_g) / T(d);
-    sum_gz = group_sum<L::kGroup>(sum_gz) / T(d);
-#pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) dc[i] = s.inverse * (dc[i] - sum_g - z[i] * sum_gz);
+    collect(read + t * N, in, c);
+    collected_norm_back<Tiles, L>(c, statistics[t], g, weight, there, d, dweight_here, dc);
 #pragma unroll
     for (int j = 0; j < N; ++j) {
       T along = 0;  // x is 0 beyond the row

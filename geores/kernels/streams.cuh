@@ -67,6 +67,32 @@ __device__ inline void collect(const T* read, const Token<N, L, T>& x, T (&c)[L:
     for (int i = 0; i < L::kHeld; ++i) c[i] += read[j] * x.at[j][i];
 }
 
+// From g, the gradient of LN(c) tile by tile, to that of c = Σ_j read_j x_j, of d values; what it
+// gives to the weight's is added to dweight. c is used up.
+template <int Tiles, class L, class T>
+__device__ inline void collected_norm_back(T (&c)[L::kHeld], const RowStatistics<T>& s,
+                                           const Token<Tiles, L, T>& g,
+                                           const Token<Tiles, L, T>& weight, bool there, int d,
+                                           Token<Tiles, L, T>& dweight, T (&dc)[L::kHeld]) {
+  T sum_g = 0, sum_gz = 0;
+#pragma unroll
+  for (int i = 0; i < L::kHeld; ++i) {
+    c[i] = (c[i] - s.mean) * s.inverse;
+    dc[i] = T(0);
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile) {
+      if (there) dweight.at[tile][i] += g.at[tile][i] * c[i];
+      dc[i] += g.at[tile][i] * weight.at[tile][i];
+    }
+    sum_g += dc[i];
+    sum_gz += dc[i] * c[i];
+  }
+  sum_g = group_sum<L::kGroup>(sum_g) / T(d);
+  sum_gz = group_sum<L::kGroup>(sum_gz) / T(d);
+#pragma unroll
+  for (int i = 0; i < L::kHeld; ++i) dc[i] = s.inverse * (dc[i] - sum_g - c[i] * sum_gz);
+}
+
 // What this lane's columns give to ⟨a_i, b_j⟩.
 template <int N, class L, class T>
 __device__ inline void add_inner_products(const Token<N, L, T>& a, const Token<N, L, T>& b,

@@ -40,10 +40,10 @@ Tensor MhcSplit::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const NormSpec norm{.layer = false, .weight = rms_weight_};
   if (const auto routed =
           route_fused(x, {.streams = n,
-                           .norm = norm,
-                           .projections = {pre_->weights(), post_->weights(), res_->weights()},
-                           .routing = GuardedRouting{.iterations = iterations_},
-                           .read_weight = norm_->weight()})) {
+                          .norm = norm,
+                          .projections = {pre_->weights(), post_->weights(), res_->weights()},
+                          .routing = GuardedRouting{.iterations = iterations_},
+                          .read_weight = norm_->weight()})) {
     probe(routed->routes);
     return join_streams(write_routed(*routed, split_streams(f(routed->normalized), n)));
   }
