@@ -397,14 +397,13 @@ void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, 
 }
 
 template <class T>
-void cayley_routes_forward(Stream stream, const T* raw, const T* bias,
-                           const CayleyRoutes<T>& routes, T* res, T* read, T* write,
-                           const MixerShape& s) {
+void routes_forward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+                    T* res, T* read, T* write, const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
     launch(stream, {blocks, kTokensPerBlock}, cayley_routes<n.value, T>, raw, bias, routes, res,
            read, write, s.tokens);
   });
-  check_launch("cayley_routes_forward");
+  check_launch("cayley routes_forward");
 }
 
 template <class T>
@@ -413,21 +412,20 @@ void clear_sums(Stream stream, T* sums, int64_t count) {
 }
 
 template <class T, class A>
-void cayley_routes_backward(Stream stream, const T* raw, const T* bias,
-                            const CayleyRoutes<T>& routes, const T* dres, const T* dread,
-                            const T* dwrite, A* draw, T* dbias, const MixerShape& s) {
+void routes_backward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+                     const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
+                     const MixerShape& s) {
   clear_sums(stream, dbias, 3 * s.n * s.n);
   with_mixers(s, [&](auto n, unsigned blocks) {
     launch(stream, {blocks, kTokensPerBlock}, cayley_routes_back<n.value, T, A>, raw, bias, routes,
            dres, dread, dwrite, draw, dbias, s.tokens);
   });
-  check_launch("cayley_routes_backward");
+  check_launch("cayley routes_backward");
 }
 
 template <class T>
-void guarded_routes_forward(Stream stream, const T* raw, const T* bias,
-                            const GuardedRoutes<T>& routes, T* res, T* read, T* write,
-                            const MixerShape& s) {
+void routes_forward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+                    T* res, T* read, T* write, const MixerShape& s) {
   if (s.n == 4 && s.tokens > 0)
     launch(stream, {quad_blocks(s.tokens), kThreads}, guarded_routes_by_quad<T>, raw, bias, routes,
            res, read, write, s.tokens);
@@ -436,13 +434,13 @@ void guarded_routes_forward(Stream stream, const T* raw, const T* bias,
       launch(stream, {blocks, kTokensPerBlock}, guarded_routes<n.value, T>, raw, bias, routes, res,
              read, write, s.tokens);
     });
-  check_launch("guarded_routes_forward");
+  check_launch("guarded routes_forward");
 }
 
 template <class T, class A>
-void guarded_routes_backward(Stream stream, const T* raw, const T* bias,
-                             const GuardedRoutes<T>& routes, const T* dres, const T* dread,
-                             const T* dwrite, A* draw, T* dbias, const MixerShape& s) {
+void routes_backward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+                     const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
+                     const MixerShape& s) {
   clear_sums(stream, dbias, 2 * s.n + s.n * s.n);
   if (s.n == 4 && s.tokens > 0)
     launch(stream, {quad_blocks(s.tokens), kThreads}, guarded_routes_back_by_quad<T, A>, raw, bias,
@@ -452,25 +450,25 @@ void guarded_routes_backward(Stream stream, const T* raw, const T* bias,
       launch(stream, {blocks, kTokensPerBlock}, guarded_routes_back<n.value, T, A>, raw, bias,
              routes, dres, dread, dwrite, draw, dbias, s.tokens);
     });
-  check_launch("guarded_routes_backward");
+  check_launch("guarded routes_backward");
 }
 
-#define GEORES_INSTANTIATE(T)                                                                     \
-  template void sinkhorn_forward(Stream, const T*, int, T*, const MixerShape&);                   \
-  template void sinkhorn_backward(Stream, const T*, const T*, const T*, T*, const MixerShape&);   \
-  template void cayley_routes_forward(Stream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, \
-                                      T*, const MixerShape&);                                     \
-  template void guarded_routes_forward(Stream, const T*, const T*, const GuardedRoutes<T>&, T*,   \
-                                       T*, T*, const MixerShape&);
+#define GEORES_INSTANTIATE(T)                                                                   \
+  template void sinkhorn_forward(Stream, const T*, int, T*, const MixerShape&);                 \
+  template void sinkhorn_backward(Stream, const T*, const T*, const T*, T*, const MixerShape&); \
+  template void routes_forward(Stream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, T*,  \
+                               const MixerShape&);                                              \
+  template void routes_forward(Stream, const T*, const T*, const GuardedRoutes<T>&, T*, T*, T*, \
+                               const MixerShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE
 
-#define GEORES_INSTANTIATE(T, A)                                                                 \
-  template void cayley_routes_backward(Stream, const T*, const T*, const CayleyRoutes<T>&,       \
-                                       const T*, const T*, const T*, A*, T*, const MixerShape&); \
-  template void guarded_routes_backward(Stream, const T*, const T*, const GuardedRoutes<T>&,     \
-                                        const T*, const T*, const T*, A*, T*, const MixerShape&);
+#define GEORES_INSTANTIATE(T, A)                                                               \
+  template void routes_backward(Stream, const T*, const T*, const CayleyRoutes<T>&, const T*,  \
+                                const T*, const T*, A*, T*, const MixerShape&);                \
+  template void routes_backward(Stream, const T*, const T*, const GuardedRoutes<T>&, const T*, \
+                                const T*, const T*, A*, T*, const MixerShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

@@ -68,15 +68,14 @@ void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, 
                        const MixerShape& shape);
 // Routes on a GPU are made of raw + bias (or raw alone: null), so that a product need not add it.
 // Their backward gives draw as the type of activations, ready for the product's, and the bias's sum
-// over tokens (overwritten; null without bias).
+// over tokens (overwritten; null without bias). One name for both kinds of routes.
 template <class T>
-void cayley_routes_forward(Stream stream, const T* raw, const T* bias,
-                           const CayleyRoutes<T>& routes, T* res, T* read, T* write,
-                           const MixerShape& shape);
+void routes_forward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+                    T* res, T* read, T* write, const MixerShape& shape);
 template <class T, class A>
-void cayley_routes_backward(Stream stream, const T* raw, const T* bias,
-                            const CayleyRoutes<T>& routes, const T* dres, const T* dread,
-                            const T* dwrite, A* draw, T* dbias, const MixerShape& shape);
+void routes_backward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+                     const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
+                     const MixerShape& shape);
 
 // Sigmoid routes around a guarded Sinkhorn mixer: raw (tokens, 2n + n²) -> read = σ(raw), write =
 // 2σ(raw), res = guarded_sinkhorn(raw). At most kMostGuardedIterations.
@@ -87,12 +86,11 @@ struct GuardedRoutes {
   T guard;
 };
 template <class T>
-void guarded_routes_forward(Stream stream, const T* raw, const T* bias,
-                            const GuardedRoutes<T>& routes, T* res, T* read, T* write,
-                            const MixerShape& shape);
+void routes_forward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+                    T* res, T* read, T* write, const MixerShape& shape);
 template <class T, class A>
-void guarded_routes_backward(Stream stream, const T* raw, const T* bias,
-                             const GuardedRoutes<T>& routes, const T* dres, const T* dread,
-                             const T* dwrite, A* draw, T* dbias, const MixerShape& shape);
+void routes_backward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+                     const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
+                     const MixerShape& shape);
 
 }  // namespace geores::kernels

@@ -54,28 +54,6 @@ struct RoutingNumbers {
   }
 };
 
-// One name for both kinds.
-template <class T, class... Rest>
-void routes_forward(kernels::Stream stream, const T* raw, const T* bias,
-                    const kernels::CayleyRoutes<T>& routes, Rest... rest) {
-  kernels::cayley_routes_forward(stream, raw, bias, routes, rest...);
-}
-template <class T, class... Rest>
-void routes_forward(kernels::Stream stream, const T* raw, const T* bias,
-                    const kernels::GuardedRoutes<T>& routes, Rest... rest) {
-  kernels::guarded_routes_forward(stream, raw, bias, routes, rest...);
-}
-template <class T, class... Rest>
-void routes_backward(kernels::Stream stream, const T* raw, const T* bias,
-                     const kernels::CayleyRoutes<T>& routes, Rest... rest) {
-  kernels::cayley_routes_backward(stream, raw, bias, routes, rest...);
-}
-template <class T, class... Rest>
-void routes_backward(kernels::Stream stream, const T* raw, const T* bias,
-                     const kernels::GuardedRoutes<T>& routes, Rest... rest) {
-  kernels::guarded_routes_backward(stream, raw, bias, routes, rest...);
-}
-
 template <class T>
 kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias = {}) {
   return {.kind = layer ? kernels::NormKind::layer : kernels::NormKind::rms,
@@ -126,9 +104,9 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     const auto read_statistics = torch::empty_like(statistics);
     on_gpu(x, h, [&]<class T, class A>(T, A, kernels::Stream stream) {
       routing.with<T>([&](const auto& routes) {
-        routes_forward(stream, static_cast<const T*>(values<T>(raw)),
-                       static_cast<const T*>(values<T>(bias)), routes, values<T>(res),
-                       values<T>(read), values<T>(write), shape.mixers);
+        kernels::routes_forward(stream, static_cast<const T*>(values<T>(raw)),
+                                static_cast<const T*>(values<T>(bias)), routes, values<T>(res),
+                                values<T>(read), values<T>(write), shape.mixers);
       });
       kernels::collect_norm_forward<T>(
           stream, values<T>(read), values<T>(x), {.weight = values<T>(read_weight)}, shape.tiles,
@@ -197,9 +175,9 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
         const auto constant = [](const Tensor& tensor) {
           return static_cast<const T*>(values<T>(tensor));
         };
-        routes_backward(stream, constant(raw), constant(bias), routes, constant(dres),
-                        constant(dread), constant(dwrite), values<A>(draw), values<T>(dbias),
-                        shape.mixers);
+        kernels::routes_backward(stream, constant(raw), constant(bias), routes, constant(dres),
+                                 constant(dread), constant(dwrite), values<A>(draw),
+                                 values<T>(dbias), shape.mixers);
       });
     });
     const auto dnormal = multiply(draw, weight, normal.scalar_type());

@@ -26,8 +26,8 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
     on(raw, [&]<class T>(T, auto... place) {
       const kernels::CayleyRoutes<T> routes{T(temperature), T(alpha), static_cast<int>(steps)};
       if constexpr (sizeof...(place) > 0)
-        kernels::cayley_routes_forward<T>(place..., values<T>(raw), nullptr, routes, values<T>(res),
-                                          values<T>(read), values<T>(write), shape);
+        kernels::routes_forward<T>(place..., values<T>(raw), nullptr, routes, values<T>(res),
+                                   values<T>(read), values<T>(write), shape);
       else
         kernels::cayley_routes_forward(values<T>(raw), routes, values<T>(res), values<T>(read),
                                        values<T>(write), shape);
@@ -52,9 +52,9 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
                                             T(context->saved_data["alpha"].toDouble()),
                                             static_cast<int>(context->saved_data["steps"].toInt())};
       if constexpr (sizeof...(place) > 0)
-        kernels::cayley_routes_backward<T, T>(place..., values<T>(raw), nullptr, routes,
-                                              values<T>(dres), values<T>(dread), values<T>(dwrite),
-                                              values<T>(draw), nullptr, shape);
+        kernels::routes_backward<T, T>(place..., values<T>(raw), nullptr, routes, values<T>(dres),
+                                       values<T>(dread), values<T>(dwrite), values<T>(draw),
+                                       nullptr, shape);
       else
         kernels::cayley_routes_backward(values<T>(raw), routes, values<T>(dres), values<T>(dread),
                                         values<T>(dwrite), values<T>(draw), shape);
