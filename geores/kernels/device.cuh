@@ -45,8 +45,11 @@ void launch(Stream stream, const Grid& grid, void (*kernel)(Parameters...),
   cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
-// Until all that earlier kernels wrote is there.
-__device__ inline void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Until all that earlier kernels wrote is there; then the next one's blocks may be set up too.
+__device__ inline void wait_for_previous() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+}
 
 // A launch that was refused would otherwise show up anywhere later, or never.
 inline void check_launch(const char* what) {

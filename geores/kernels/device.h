@@ -9,6 +9,7 @@
 #include <cstdint>
 
 struct CUstream_st;
+struct CUevent_st;
 
 namespace geores::kernels {
 
@@ -19,6 +20,7 @@ inline constexpr bool kHasCuda = false;
 #endif
 
 using Stream = CUstream_st*;  // cudaStream_t
+using Event = CUevent_st*;    // cudaEvent_t
 
 struct BFloat16 {
   uint16_t bits;

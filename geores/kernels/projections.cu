@@ -90,15 +90,36 @@ __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
   for (int i = threadIdx.x; i < columns; i += blockDim.x) atomicAdd(sums + i, shared[i]);
 }
 
+constexpr int kColumnThreads = 64;  // small blocks: more multiprocessors share the columns
+constexpr int kRowsAtOnce = 8;
+
 template <class T>
-__global__ void add_rows(const T* x, T* sums, int64_t rows, int64_t columns) {
+__global__ void to_each(const T* x, const T* row, const T* bias, T* out, int64_t rows,
+                        int64_t columns, int64_t period) {
+  wait_for_previous();
+  const int64_t parts = (columns + kColumnThreads - 1) / kColumnThreads;
+  const auto column = blockIdx.x % parts * kColumnThreads + threadIdx.x;
+  const auto first = blockIdx.x / parts * kRowsAtOnce;
+  if (column >= columns) return;
+  const T more = row[column] + (bias ? bias[column % period] : T(0));
+#pragma unroll
+  for (int i = 0; i < kRowsAtOnce; ++i) {
+    const auto at = (first + i) * columns + column;
+    if (first + i < rows) out[at] = x[at] + more;
+  }
+}
+
+template <class T>
+__global__ void of_each(const T* dout, T* drow, T* dbias, int64_t rows, int64_t columns,
+                        int64_t period) {
   wait_for_previous();
   const auto column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
   T sum = 0;
 #pragma unroll 8
-  for (int64_t row = 0; row < rows; ++row) sum += x[row * columns + column];
-  sums[column] = sum;
+  for (int64_t row = 0; row < rows; ++row) sum += dout[row * columns + column];
+  drow[column] += sum;
+  if (dbias) atomicAdd(dbias + column % period, sum);
 }
 
 // One block for each row of W, and for those that pad it.
@@ -161,7 +182,8 @@ __global__ void unpack_gradients(Projections<const float> p, NormParameters norm
     const float sum = sums[(first + row) * p.in + column], b = dbias[first + row];
     const float weight = from.weight[row * p.in + column];
     const float d = sum * norm_weight + b * norm_bias;
-    to.weight[row * p.in + column] = scale * d;
+    to.weight[row * p.in + column] += scale * d;
+    if (column == 0) to.bias[row] += b;
     along += d * weight;
     to_weight += scale * weight * sum;
     to_bias += scale * weight * b;
@@ -175,7 +197,7 @@ __global__ void unpack_gradients(Projections<const float> p, NormParameters norm
   if (threadIdx.x > 0) return;
   along = 0;
   for (const float part : parts) along += part;
-  to.scale[block] = along;
+  to.scale[block] += along;
 }
 
 }  // namespace
@@ -199,17 +221,24 @@ void unpack_route_gradients(Stream stream, const Projections<const float>& p,
 }
 
 template <class T>
-void sum_rows(Stream stream, const T* x, T* sums, int64_t rows, int64_t columns) {
-  if (columns == 0) return;
-  constexpr int threads = 64;  // small blocks: more multiprocessors share the columns
-  launch(stream, {static_cast<unsigned>((columns + threads - 1) / threads), threads}, add_rows<T>,
-         x, sums, rows, columns);
+void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
+              int64_t columns, int64_t period) {
+  const auto blocks =
+      (columns + kColumnThreads - 1) / kColumnThreads * ((rows + kRowsAtOnce - 1) / kRowsAtOnce);
+  launch(stream, {blocks, kColumnThreads}, to_each<T>, x, row, bias, out, rows, columns, period);
+  check_launch("add_rows");
+}
+
+template <class T>
+void sum_rows(Stream stream, const T* dout, T* drow, T* dbias, int64_t rows, int64_t columns,
+              int64_t period) {
+  launch(stream, {(columns + kColumnThreads - 1) / kColumnThreads, kColumnThreads}, of_each<T>,
+         dout, drow, dbias, rows, columns, period);
   check_launch("sum_rows");
 }
 
 template <class T, class A>
 void convert_and_sum(Stream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns) {
-  cudaMemsetAsync(sums, 0, static_cast<size_t>(columns) * sizeof(T), stream);
   if (rows == 0) return;
   launch(stream, {kBlocksForSums, kThreads, static_cast<size_t>(columns) * sizeof(T)},
          convert<T, A>, x, y, sums, rows, static_cast<int>(columns));
@@ -234,8 +263,12 @@ void unpack_projection_gradients(Stream stream, const Projections<const T>& p, c
 template void pack_projections(Stream, const Projections<const float>&, float*, float*);
 template void pack_projections(Stream, const Projections<const float>&, BFloat16*, float*);
 template void pack_projections(Stream, const Projections<const double>&, double*, double*);
-template void sum_rows(Stream, const float*, float*, int64_t, int64_t);
-template void sum_rows(Stream, const double*, double*, int64_t, int64_t);
+template void add_rows(Stream, const float*, const float*, const float*, float*, int64_t, int64_t,
+                       int64_t);
+template void add_rows(Stream, const double*, const double*, const double*, double*, int64_t,
+                       int64_t, int64_t);
+template void sum_rows(Stream, const float*, float*, float*, int64_t, int64_t, int64_t);
+template void sum_rows(Stream, const double*, double*, double*, int64_t, int64_t, int64_t);
 template void convert_and_sum(Stream, const float*, float*, float*, int64_t, int64_t);
 template void convert_and_sum(Stream, const float*, BFloat16*, float*, int64_t, int64_t);
 template void convert_and_sum(Stream, const double*, double*, double*, int64_t, int64_t);

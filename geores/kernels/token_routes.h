@@ -38,8 +38,8 @@ struct NormParameters {
 void pack_route_weights(Stream stream, const Projections<const float>& projections,
                         const NormParameters& norm, const RouteWeights& packed);
 
-// From sums = Σ draw zᵀ (raw, width) and dbias (raw) to the gradients of the projections' weights
-// and scales, which are overwritten, and of the norm's parameters (or null), which are added to.
+// From sums = Σ draw zᵀ (raw, width) and dbias (raw) to the gradients of the projections and of the
+// norm's parameters (or null), all of which are added to.
 void unpack_route_gradients(Stream stream, const Projections<const float>& projections,
                             const NormParameters& norm, const float* sums, const float* dbias,
                             const Projections<float>& gradients, float* dnorm_weight,

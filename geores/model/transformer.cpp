@@ -85,9 +85,8 @@ Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
   const auto end = position + x.size(1);
   require(end <= config_.context, "transformer",
           "a sequence of {} is longer than the model's context of {}", end, config_.context);
-  auto rows = positions_.slice(0, position, end);
-  if (config_.input == "continuous") rows = rows + input_->bias;  // one pass less over the states
-  return to_state(traits(), add_to_each(embedded, rows));
+  return to_state(traits(), add_to_each(embedded, positions_.slice(0, position, end),
+                                        config_.input == "continuous" ? input_->bias : Tensor()));
 }
 
 Transformer::End Transformer::input_end() const {

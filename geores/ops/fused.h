@@ -52,8 +52,13 @@ void for_type_of(const Tensor& x, F&& f) {
     f(double());
 }
 
-// Where this thread's work on the GPU goes; in a build with CUDA only.
+// In a build with CUDA only: where this thread's work on the GPU goes; a stream of this thread's
+// own for work beside it, which it goes before; when what a stream has by now is done; and that a
+// stream waits for it, once.
 kernels::Stream current_stream();
+kernels::Stream side_stream();
+kernels::Event record_event(kernels::Stream stream);
+void wait_for_event(kernels::Stream stream, kernels::Event event);
 
 // f(T(), A(), stream) with the types of a state and of the activations beside it.
 template <class F>

@@ -252,7 +252,7 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
                                      statistics_in<T>(statistics), x.size(0), x.size(0) * x.size(1),
                                      x.size(2));
     });
-    context->save_for_backward({k, beta, x, weight, statistics, take_sum_room(weight)});
+    context->save_for_backward({k, beta, x, weight, statistics, gradient_place(weight)});
     return {g, h};
   }
 
@@ -261,15 +261,16 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
     const auto &k = saved[0], &beta = saved[1], &x = saved[2], &weight = saved[3];
     const auto dg = contiguous(gradients[0]), dh = gradients[1].contiguous();
     const auto dk = torch::empty_like(k), dbeta = torch::empty_like(beta),
-               dx = torch::empty_like(x), dweight = sums_like(weight, saved[5]);
+               dx = torch::empty_like(x);
+    const auto dweight = parameter_sum(weight, saved[5]);
     on_gpu(x, dh, [&]<class T, class A>(T, A, kernels::Stream stream) {
       kernels::erase_norm_backward<T>(stream, {values<T>(k), values<T>(beta)}, values<T>(x),
                                       {.weight = values<T>(weight)}, statistics_in<T>(saved[4]),
                                       values<T>(dg), values<A>(dh), values<T>(dx),
-                                      {values<T>(dk), values<T>(dbeta)}, values<T>(dweight),
+                                      {values<T>(dk), values<T>(dbeta)}, values<T>(dweight.sum),
                                       x.size(0), x.size(0) * x.size(1), x.size(2));
     });
-    return {dk, dbeta, dx, dweight};
+    return {dk, dbeta, dx, dweight.gradient};
   }
 };
 

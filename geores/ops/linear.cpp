@@ -5,6 +5,7 @@
 #include "geores/ops/fused.h"
 #include "geores/ops/precision.h"
 #include "geores/ops/products.h"
+#include "geores/ops/sum_room.h"
 
 namespace geores {
 namespace {
@@ -114,7 +115,9 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const OptionalTensor& bias, torch::ScalarType type) {
     const auto in = for_product(x).reshape({-1, x.size(-1)}).contiguous(), w = for_product(weight);
-    context->save_for_backward({in, w});
+    context->save_for_backward(
+        {in, w, gradient_place(weight), bias.has_value() ? gradient_place(*bias) : Tensor()});
+    keep(context, weight_gradients());
     context->saved_data["x_type"] = static_cast<int64_t>(x.scalar_type());
     context->saved_data["weight_type"] = static_cast<int64_t>(weight.scalar_type());
     context->saved_data["bias"] = bias.has_value();
@@ -135,9 +138,12 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
     tensor_list result(4);
     Tensor half;
     if (context->saved_data["bias"].toBool()) {
-      const auto [converted, sum] = converted_and_summed(dy, torch::kBFloat16);
-      half = converted;
-      result[2] = sum.to(type("weight_type"));
+      const auto& place = saved[3];
+      const auto sum = place.defined()
+                           ? place
+                           : torch::zeros({w.size(0)}, w.options().dtype(type("weight_type")));
+      half = converted_and_summed(dy, torch::kBFloat16, sum);
+      if (!place.defined()) result[2] = sum;
     } else {
       half = dy.to(torch::kBFloat16);
     }
@@ -146,7 +152,8 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
       shape.back() = w.size(1);
       result[0] = multiply(half, w, type("x_type")).view(shape);
     }
-    if (context->needs_input_grad(1)) result[1] = multiply(half.t(), in, type("weight_type"));
+    if (context->needs_input_grad(1))
+      result[1] = weight_gradient(context, half, in, saved[2], type("weight_type"));
     return result;
   }
 };
@@ -158,12 +165,10 @@ class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
                         const Tensor& down) {
     const auto in = for_product(x).reshape({-1, x.size(-1)}).contiguous();
     const auto w1 = for_product(up), w2 = for_product(down);
-    const auto hidden = at::mm(in, w1.t());
-    const auto active = torch::empty_like(hidden);
-    on_activations(hidden, [&]<class A>(A, kernels::Stream stream) {
-      kernels::gelu_forward(stream, values<A>(hidden), values<A>(active), hidden.numel());
-    });
-    context->save_for_backward({in, w1, w2, hidden, active});
+    const auto [hidden, active] = product_and_gelu(in, w1);
+    context->save_for_backward(
+        {in, w1, w2, hidden, active, gradient_place(up), gradient_place(down)});
+    keep(context, weight_gradients());
     context->saved_data["x_type"] = static_cast<int64_t>(x.scalar_type());
     context->saved_data["weight_type"] = static_cast<int64_t>(up.scalar_type());
     auto shape = x.sizes().vec();
@@ -178,32 +183,19 @@ class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
     const auto type = [&](const char* name) {
       return static_cast<torch::ScalarType>(context->saved_data[name].toInt());
     };
-    const auto dy = gradients[0].reshape({-1, w2.size(0)}).to(in.scalar_type());
-    const auto dhidden = at::mm(dy, w2);
-    on_activations(hidden, [&]<class A>(A, kernels::Stream stream) {
-      kernels::gelu_backward(stream, values<A>(hidden), values<A>(dhidden), values<A>(dhidden),
-                             hidden.numel());
-    });
+    const auto dy = gradients[0].reshape({-1, w2.size(0)}).to(in.scalar_type()).contiguous();
+    const auto dhidden = product_and_gelu_slope(dy, w2, hidden);
     tensor_list result(3);
     if (context->needs_input_grad(0)) {
       auto shape = gradients[0].sizes().vec();
       shape.back() = w1.size(1);
       result[0] = multiply(dhidden, w1, type("x_type")).view(shape);
     }
-    if (context->needs_input_grad(1)) result[1] = multiply(dhidden.t(), in, type("weight_type"));
-    if (context->needs_input_grad(2)) result[2] = multiply(dy.t(), active, type("weight_type"));
+    if (context->needs_input_grad(1))
+      result[1] = weight_gradient(context, dhidden, in, saved[5], type("weight_type"));
+    if (context->needs_input_grad(2))
+      result[2] = weight_gradient(context, dy, active, saved[6], type("weight_type"));
     return result;
-  }
-
- private:
-  template <class F>
-  static void on_activations(const Tensor& x, F&& f) {
-    if constexpr (kernels::kHasCuda) {
-      if (x.scalar_type() == torch::kBFloat16)
-        f(kernels::BFloat16(), current_stream());
-      else
-        for_type_of(x, [&]<class T>(T) { f(T(), current_stream()); });
-    }
   }
 };
 

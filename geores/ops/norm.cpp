@@ -42,7 +42,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     context->saved_data["eps"] = eps;
     context->saved_data["bias"] = bias.defined();
     context->saved_data["branch"] = branch.defined();
-    context->save_for_backward({sum, weight, statistics, take_sum_room(weight)});
+    context->save_for_backward({sum, weight, statistics, gradient_place(weight)});
     context->set_materialize_grads(false);  // zeros of the state's size where nothing skips
     if (!with_skip) return {y};
     return {y, branch.defined() ? sum : input};
@@ -57,17 +57,17 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     if (!gradients[0].defined()) return {skip, branched ? skip : Tensor(), {}, {}, {}, {}, {}, {}};
     const auto dy = gradients[0].contiguous();
     const auto dx = torch::empty_like(x), dbranch = branched ? torch::empty_like(dy) : Tensor();
-    const auto dweight = sums_like(weight, saved[3]);
+    const auto dweight = parameter_sum(weight, saved[3]);
     const auto dbias =
         context->saved_data["bias"].toBool() ? torch::zeros({width}, x.options()) : Tensor();
     on(x, dy, [&]<class T, class A>(T, A, auto... place) {
       kernels::norm_backward(place..., values<T>(x), statistics_in<T>(statistics),
                              norm_of<T>(context->saved_data["layer"].toBool(),
                                         context->saved_data["eps"].toDouble(), weight, Tensor()),
-                             values<A>(dy), values<T>(skip), values<T>(dx), values<T>(dweight),
+                             values<A>(dy), values<T>(skip), values<T>(dx), values<T>(dweight.sum),
                              values<T>(dbias), rows, width, values<A>(dbranch));
     });
-    return {dx, dbranch, dweight, dbias, {}, {}, {}, {}};
+    return {dx, dbranch, dweight.gradient, dbias, {}, {}, {}, {}};
   }
 };
 

@@ -76,9 +76,9 @@ TEST(SumRoom, WithoutOneSumsAreZerosOfTheirOwn) {
 
 TEST(SumRoom, OnAGpuPiecesAreZeroApartAndEndWithTheRoom) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  const auto x = torch::randn({4, 3}, torch::kCUDA);
+  const auto x = torch::randn({4, 3}, torch::kCUDA), values = torch::randn({5}, torch::kCUDA);
   {
-    const SumRoom room(torch::randn({5}, torch::kCUDA), {}, 30);
+    const SumRoom room(values, torch::zeros_like(values), 30);
     const auto first = take_sum_room(x), second = take_sum_room(x);
     ASSERT_TRUE(first.defined() && second.defined());
     first.add_(1);
@@ -90,17 +90,39 @@ TEST(SumRoom, OnAGpuPiecesAreZeroApartAndEndWithTheRoom) {
   EXPECT_FALSE(take_sum_room(x).defined());
 }
 
-TEST(SumRoom, OnAGpuParametersGetThePlaceOfTheirGradientOnce) {
+TEST(SumRoom, OnAGpuParametersHaveThePlaceOfTheirGradient) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   const auto values = torch::randn({20}, torch::kCUDA), gradients = torch::zeros_like(values);
-  const SumRoom room(values, gradients, 6);
   const auto parameter = values.slice(0, 5, 11).view({2, 3});
-  take_sum_room(parameter).fill_(7);
+  EXPECT_FALSE(gradient_place(parameter).defined()) << "no room yet";
+  const SumRoom room(values, gradients, 6);
+  gradient_place(parameter).fill_(7);
   EXPECT_EQ(gradients.sum().item<float>(), 42);
   EXPECT_EQ(gradients.slice(0, 5, 11).min().item<float>(), 7);
-  const auto again = take_sum_room(parameter);  // a second use: the two are added later
-  EXPECT_EQ(again.abs().max().item<float>(), 0);
-  EXPECT_FALSE(again.is_alias_of(gradients));
+  EXPECT_FALSE(gradient_place(torch::randn({2, 3}, torch::kCUDA)).defined()) << "no parameter";
+  const auto [sum, gradient] = parameter_sum(parameter, gradient_place(parameter));
+  EXPECT_TRUE(sum.is_alias_of(gradients));
+  EXPECT_FALSE(gradient.defined()) << "autograd would add it a second time";
+}
+
+TEST(SumRoom, OnAGpuProductsForWeightsAreAddedWhenItIsFinished) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  const auto half = torch::TensorOptions(torch::kBFloat16).device(torch::kCUDA);
+  const auto values = torch::randn({6 * 16 * 24}, torch::kCUDA);
+  const auto gradients = torch::zeros_like(values);
+  SumRoom room(values, gradients, 0);
+  std::vector<Tensor> wanted;
+  for (int64_t i = 0; i < 6; ++i) {  // more than one launch's
+    const auto dy = torch::randn({100 + i / 4, 16}, half),
+               x = torch::randn({100 + i / 4, 24}, half);
+    weight_gradients()->add(dy, x, gradients.slice(0, i * 384, (i + 1) * 384).view({16, 24}));
+    wanted.push_back(dy.to(torch::kFloat32).t().mm(x.to(torch::kFloat32)).flatten());
+  }
+  bool after = false;
+  weight_gradients()->then([&](kernels::Stream) { after = true; }, {});
+  room.finish();
+  EXPECT_TRUE(after);
+  EXPECT_LT((gradients - torch::cat(wanted)).abs().max().item<float>(), 1e-3);
 }
 
 }  // namespace

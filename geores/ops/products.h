@@ -17,11 +17,18 @@ torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type)
     return at::mm(a, b).to(type);
 }
 
-// dy (rows, columns) in `type`, and its sum over rows in its own: what a product's factors and its
-// bias need of a gradient. On a GPU one pass.
-struct ConvertedAndSummed {
-  torch::Tensor converted, sum;
+// dy (rows, columns) in `type`, for a product's factors; its sum over rows is added to `sum`, for
+// its bias. On a GPU one pass.
+torch::Tensor converted_and_summed(const torch::Tensor& dy, torch::ScalarType type,
+                                   const torch::Tensor& sum);
+
+// The products of a perceptron with GELU at their end, on a GPU, where there is a kernel for both
+// together as one: x W1ᵀ and its GELU, and (dy W2) ⊙ GELU'(hidden) on the way back.
+struct HiddenAndActive {
+  torch::Tensor hidden, active;
 };
-ConvertedAndSummed converted_and_summed(const torch::Tensor& dy, torch::ScalarType type);
+HiddenAndActive product_and_gelu(const torch::Tensor& x, const torch::Tensor& w1);
+torch::Tensor product_and_gelu_slope(const torch::Tensor& dy, const torch::Tensor& w2,
+                                     const torch::Tensor& hidden);
 
 }  // namespace geores

@@ -5,6 +5,7 @@
 #include "geores/ops/fused.h"
 #include "geores/ops/linear.h"
 #include "geores/ops/products.h"
+#include "geores/ops/sum_room.h"
 
 namespace geores {
 namespace {
@@ -32,17 +33,19 @@ kernels::Projections<T> arrays_of(at::TensorList parameters, const std::vector<i
 
 }  // namespace
 
-ConvertedAndSummed converted_and_summed(const Tensor& gradient, torch::ScalarType type) {
-  if (!runs_on_gpu(gradient) || gradient.size(1) > kernels::kMostSummedColumns)
-    return {gradient.to(type), gradient.sum(0)};
+Tensor converted_and_summed(const Tensor& gradient, torch::ScalarType type, const Tensor& sum) {
+  if (!runs_on_gpu(gradient) || gradient.size(1) > kernels::kMostSummedColumns ||
+      sum.scalar_type() != gradient.scalar_type()) {
+    sum.add_(gradient.sum(0));
+    return gradient.to(type);
+  }
   const auto dy = gradient.contiguous();
-  ConvertedAndSummed result{torch::empty(dy.sizes(), dy.options().dtype(type)),
-                            torch::empty({dy.size(1)}, dy.options())};
-  on_gpu(dy, result.converted, [&]<class T, class A>(T, A, kernels::Stream stream) {
-    kernels::convert_and_sum(stream, values<T>(dy), values<A>(result.converted),
-                             values<T>(result.sum), dy.size(0), dy.size(1));
+  const auto converted = torch::empty(dy.sizes(), dy.options().dtype(type));
+  on_gpu(dy, converted, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    kernels::convert_and_sum(stream, values<T>(dy), values<A>(converted), values<T>(sum),
+                             dy.size(0), dy.size(1));
   });
-  return result;
+  return converted;
 }
 
 PackedProjections::PackedProjections(at::TensorList parameters, std::vector<int64_t> has_scale)
@@ -95,8 +98,8 @@ int64_t PackedProjections::rows() const {
   return sum;
 }
 
-// The bias's are there already.
-std::vector<Tensor> PackedProjections::room_for_gradients(const Tensor& dbias) const {
+std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias) const {
+  if (has_scale_ == std::vector<int64_t>{0}) return {dweight, dbias.view(parameters_[1].sizes())};
   std::vector<Tensor> result;
   int64_t row = 0;
   for (size_t i = 0, next = 0; i < has_scale_.size(); ++i) {
@@ -106,12 +109,6 @@ std::vector<Tensor> PackedProjections::room_for_gradients(const Tensor& dbias) c
     if (has_scale_[i]) result.push_back(torch::empty_like(parameters_[next++]));
     row += rows;
   }
-  return result;
-}
-
-std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias) const {
-  if (has_scale_ == std::vector<int64_t>{0}) return {dweight, dbias.view(parameters_[1].sizes())};
-  const auto result = room_for_gradients(dbias);
   on_gpu(parameters_[0], [&]<class T>(T, kernels::Stream stream) {
     const auto in = dweight.size(1);
     kernels::unpack_projection_gradients(stream, arrays_of<const T>(parameters_, has_scale_, in),
@@ -138,20 +135,20 @@ PackedProjections::PackedBehindNorm PackedProjections::packed_behind(
   return result;
 }
 
-std::vector<Tensor> PackedProjections::gradients_behind(const Tensor& norm_weight,
-                                                        const Tensor& norm_bias,
-                                                        const Tensor& dweight, const Tensor& dbias,
-                                                        const Tensor& dnorm_weight,
-                                                        const Tensor& dnorm_bias) const {
-  const auto result = room_for_gradients(dbias);
+std::function<void(kernels::Stream)> PackedProjections::unpacking_behind(
+    const Tensor& norm_weight, const Tensor& norm_bias, const Tensor& dweight, const Tensor& dbias,
+    const std::vector<Tensor>& gradients, const Tensor& dnorm_weight,
+    const Tensor& dnorm_bias) const {
   const auto in = dweight.size(1);
-  if constexpr (kernels::kHasCuda)
-    kernels::unpack_route_gradients(
-        current_stream(), arrays_of<const float>(parameters_, has_scale_, in),
-        {values<float>(norm_weight), values<float>(norm_bias)}, values<float>(dweight),
-        values<float>(dbias), arrays_of<float>(result, has_scale_, in), values<float>(dnorm_weight),
-        values<float>(dnorm_bias));
-  return result;
+  return
+      [=, from = arrays_of<const float>(parameters_, has_scale_, in),
+       to = arrays_of<float>(gradients, has_scale_, in)]([[maybe_unused]] kernels::Stream stream) {
+        if constexpr (kernels::kHasCuda)
+          kernels::unpack_route_gradients(stream, from,
+                                          {values<float>(norm_weight), values<float>(norm_bias)},
+                                          values<float>(dweight), values<float>(dbias), to,
+                                          values<float>(dnorm_weight), values<float>(dnorm_bias));
+      };
 }
 
 namespace {
@@ -177,7 +174,8 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
     const auto &in = saved[0], &weight = saved[1];
     const auto parameters = at::TensorList(saved).slice(2);
     const auto dy = gradients[0].reshape({-1, weight.size(0)});
-    const auto [half, dbias] = converted_and_summed(dy, in.scalar_type());
+    const auto dbias = torch::zeros({weight.size(0)}, parameters[0].options());
+    const auto half = converted_and_summed(dy, in.scalar_type(), dbias);
     auto shape = gradients[0].sizes().vec();
     shape.back() = in.size(1);
     tensor_list result = {multiply(half, weight, in.scalar_type()).view(shape)};
@@ -192,23 +190,36 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
 
 class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
  public:
-  static Tensor forward(AutogradContext*, const Tensor& x, const Tensor& rows) { return x + rows; }
-
-  static tensor_list backward(AutogradContext*, tensor_list gradients) {
-    const auto d = gradients[0].contiguous();
-    auto sums = torch::empty({d.size(1), d.size(2)}, d.options());
-    on_gpu(d, [&]<class T>(T, kernels::Stream stream) {
-      kernels::sum_rows(stream, values<T>(d), values<T>(sums), d.size(0), sums.numel());
+  static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& all_rows,
+                        const OptionalTensor& biases) {
+    const auto x = input.contiguous(), rows = all_rows.contiguous(), bias = contiguous(biases);
+    context->save_for_backward({rows, bias, gradient_place(rows), gradient_place(bias)});
+    auto out = torch::empty_like(x);
+    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+      kernels::add_rows(stream, values<T>(x), values<T>(rows), values<T>(bias), values<T>(out),
+                        x.size(0), rows.numel(), rows.size(1));
     });
-    return {gradients[0], sums};
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto drows = parameter_sum(saved[0], saved[2]), dbias = parameter_sum(saved[1], saved[3]);
+    const auto d = gradients[0].contiguous();
+    on_gpu(d, [&]<class T>(T, kernels::Stream stream) {
+      kernels::sum_rows(stream, values<T>(d), values<T>(drows.sum), values<T>(dbias.sum), d.size(0),
+                        saved[0].numel(), saved[0].size(1));
+    });
+    return {gradients[0], drows.gradient, dbias.gradient};
   }
 };
 
 }  // namespace
 
-Tensor add_to_each(const Tensor& x, const Tensor& rows) {
-  return runs_on_gpu(x) && x.dim() == 3 && rows.dim() == 2 ? FusedAddToEach::apply(x, rows)
-                                                           : x + rows;
+Tensor add_to_each(const Tensor& x, const Tensor& rows, const Tensor& bias) {
+  if (runs_on_gpu(x) && x.dim() == 3 && rows.dim() == 2 && x.numel() > 0)
+    return FusedAddToEach::apply(x, rows, maybe(bias));
+  return x + (bias.defined() ? rows + bias : rows);  // one pass over x
 }
 
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections) {

@@ -4,7 +4,10 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <vector>
+
+#include "geores/kernels/device.h"
 
 namespace geores {
 
@@ -38,14 +41,17 @@ class PackedProjections {
     Tensor forward, backward, bias;
   };
   PackedBehindNorm packed_behind(const Tensor& norm_weight, const Tensor& norm_bias) const;
-  // Adds to the gradients of the norm's (undefined where it has none).
-  std::vector<Tensor> gradients_behind(const Tensor& norm_weight, const Tensor& norm_bias,
-                                       const Tensor& dweight, const Tensor& dbias,
-                                       const Tensor& dnorm_weight, const Tensor& dnorm_bias) const;
+  // The gradients of the parameters and of the norm's (undefined where it has none) are added to;
+  // f(stream) does it, later.
+  std::function<void(kernels::Stream)> unpacking_behind(const Tensor& norm_weight,
+                                                        const Tensor& norm_bias,
+                                                        const Tensor& dweight, const Tensor& dbias,
+                                                        const std::vector<Tensor>& gradients,
+                                                        const Tensor& dnorm_weight,
+                                                        const Tensor& dnorm_bias) const;
 
  private:
   int64_t rows() const;
-  std::vector<Tensor> room_for_gradients(const Tensor& dbias) const;
 
   std::vector<Tensor> parameters_;
   std::vector<int64_t> has_scale_;
@@ -55,7 +61,7 @@ class PackedProjections {
 // type.
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections);
 
-// x (B, T, D) + rows (T, D), the same rows for each sequence.
-Tensor add_to_each(const Tensor& x, const Tensor& rows);
+// x (B, T, D) + rows (T, D), the same rows for each sequence, + bias (D), or undefined for 0.
+Tensor add_to_each(const Tensor& x, const Tensor& rows, const Tensor& bias = {});
 
 }  // namespace geores

@@ -74,9 +74,9 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
                          read_statistics,
                          norm_weight,
                          read_weight,
-                         take_sum_room(norm_weight),
-                         take_sum_room(read_weight),
-                         take_sum_room(norm_bias)};
+                         gradient_place(norm_weight),
+                         gradient_place(read_weight),
+                         gradient_place(norm_bias)};
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
     context->saved_data["layer"] = spec.norm.layer;
@@ -101,9 +101,9 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
                dwrite = gradients[4].contiguous();
 
-    const auto dnorm_weight = sums_like(norm_weight, saved[11]);
-    const auto dread_weight = sums_like(read_weight, saved[12]);
-    const auto dnorm_bias = has_bias ? sums_like(norm_weight, saved[13]) : Tensor();
+    const auto dnorm_weight = parameter_sum(norm_weight, saved[11]);
+    const auto dread_weight = parameter_sum(read_weight, saved[12]);
+    const auto dnorm_bias = parameter_sum(has_bias ? norm_weight : Tensor(), saved[13]);
     const auto dc = torch::empty({x.size(0), x.size(1), shape.streams.d}, x.options());
     const auto dread = torch::empty_like(read), dres = torch::empty_like(res);
     const auto draw = torch::empty(raw.sizes(), normal.options());
@@ -119,7 +119,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
                                     .dc = values<T>(dc),
                                     .dread = values<T>(dread),
                                     .dres = values<T>(dres),
-                                    .dweight = values<T>(dread_weight)},
+                                    .dweight = values<T>(dread_weight.sum)},
                                    shape.tiles, shape.streams);
       RoutingNumbers(context).with<T>([&](const auto& routes) {
         const auto constant = [](const Tensor& tensor) {
@@ -143,11 +143,11 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
                                             .dout = values<T>(dout),
                                             .dc = values<T>(dc),
                                             .dx = values<T>(dx),
-                                            .dweight = values<T>(dnorm_weight),
-                                            .dbias = values<T>(dnorm_bias)},
+                                            .dweight = values<T>(dnorm_weight.sum),
+                                            .dbias = values<T>(dnorm_bias.sum)},
                                            shape.streams);
     });
-    tensor_list result = {dx, dnorm_weight, dnorm_bias, dread_weight};
+    tensor_list result = {dx, dnorm_weight.gradient, dnorm_bias.gradient, dread_weight.gradient};
     for (const auto& gradient :
          PackedProjections(parameters, context->saved_data["scales"].toIntVector())
              .gradients(multiply(draw.t(), normal, parameters[0].scalar_type()), dbias))

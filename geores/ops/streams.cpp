@@ -34,7 +34,7 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
                                    values<T>(g), values<A>(h), statistics_in<T>(statistics),
                                    m.size(0) * m.size(1), shape(m, x));
     });
-    context->save_for_backward({m, x, weight, statistics, take_sum_room(weight)});
+    context->save_for_backward({m, x, weight, statistics, gradient_place(weight)});
     context->saved_data["bias"] = bias.defined();
     return {g, h};
   }
@@ -44,15 +44,15 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
     const auto &m = saved[0], &x = saved[1], &weight = saved[2], &statistics = saved[3];
     const auto dg = contiguous(gradients[0]), dh = contiguous(gradients[1]);
     const auto dx = torch::empty_like(x), dm = torch::empty_like(m);
-    const auto dweight = sums_like(weight, saved[4]);
+    const auto dweight = parameter_sum(weight, saved[4]);
     const auto dbias = context->saved_data["bias"].toBool() ? torch::zeros_like(weight) : Tensor();
     on(x, dh.defined() ? dh : x, [&]<class T, class A>(T, A, auto... place) {
       kernels::mix_norm_backward<T>(
           place..., values<T>(m), values<T>(x), {.weight = values<T>(weight)},
           statistics_in<T>(statistics), values<T>(dg), values<A>(dh), values<T>(dx), values<T>(dm),
-          values<T>(dweight), values<T>(dbias), m.size(0) * m.size(1), shape(m, x));
+          values<T>(dweight.sum), values<T>(dbias), m.size(0) * m.size(1), shape(m, x));
     });
-    return {dm, dx, dweight, dbias};
+    return {dm, dx, dweight.gradient, dbias};
   }
 
  private:
@@ -78,7 +78,7 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
                                        {.weight = values<T>(weight)}, tiles, values<A>(h),
                                        statistics_in<T>(statistics), stream_shape(x));
     });
-    context->save_for_backward({read, x, weight, statistics, take_sum_room(weight)});
+    context->save_for_backward({read, x, weight, statistics, gradient_place(weight)});
     context->saved_data["tiles"] = tiles;
     return {h, input};
   }
@@ -88,14 +88,15 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
     const auto &read = saved[0], &x = saved[1], &weight = saved[2], &statistics = saved[3];
     const auto dh = gradients[0].contiguous(), skip = contiguous(gradients[1]);
     const auto dx = torch::empty_like(x), dread = torch::empty_like(read);
-    const auto dweight = sums_like(weight, saved[4]);
+    const auto dweight = parameter_sum(weight, saved[4]);
     on(x, dh, [&]<class T, class A>(T, A, auto... place) {
       kernels::collect_norm_backward<T>(
           place..., values<T>(read), values<T>(x), {.weight = values<T>(weight)},
           context->saved_data["tiles"].toInt(), statistics_in<T>(statistics), values<A>(dh),
-          values<T>(skip), values<T>(dx), values<T>(dread), values<T>(dweight), stream_shape(x));
+          values<T>(skip), values<T>(dx), values<T>(dread), values<T>(dweight.sum),
+          stream_shape(x));
     });
-    return {dread, dx, dweight, Tensor()};
+    return {dread, dx, dweight.gradient, Tensor()};
   }
 };
 

@@ -14,6 +14,8 @@ using Half = kernels::BFloat16;
 // Outputs: what the sublayer reads, x, res, read, write. What comes back for x is the gradient of
 // what write_routed() made: mixing it back is done here.
 class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
+  static constexpr size_t kSaved = 16;  // besides places of gradients, and parameters
+
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
                              const OptionalTensor& norm_weights, const OptionalTensor& norm_biases,
@@ -66,12 +68,15 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
                          norm_weight,
                          norm_bias,
                          read_weight,
-                         take_sum_room(norm_weight),
-                         take_sum_room(norm_bias),
-                         take_sum_room(read_weight),
-                         take_sum_room(packed.bias)};
+                         take_sum_room(packed.bias),
+                         take_sum_room(torch::empty({raw.size(1), x.size(2)}, x.options())),
+                         gradient_place(norm_weight),
+                         gradient_place(norm_bias),
+                         gradient_place(read_weight)};
+    for (const auto& parameter : parameters) saved.push_back(gradient_place(parameter));
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
+    keep(context, weight_gradients());
     context->saved_data["layer"] = spec.norm.layer;
     context->saved_data["scales"] = has_scale;
     routing.keep(context);
@@ -84,13 +89,24 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto &x = saved[0], &z = saved[1], &statistics = saved[2], &raw = saved[3],
                &weight = saved[4], &res = saved[5], &read = saved[6], &read_statistics = saved[7],
                &norm_weight = saved[8], &norm_bias = saved[9], &read_weight = saved[10];
-    const auto parameters = at::TensorList(saved).slice(15);
+    const auto parameters = at::TensorList(saved).slice((saved.size() - kSaved) / 2 + kSaved);
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
                dwrite = gradients[4].contiguous();
-    const auto dnorm_weight = sums_like(norm_weight, saved[11]);
-    const auto dnorm_bias = sums_like(norm_bias, saved[12]);
-    const auto dread_weight = sums_like(read_weight, saved[13]);
-    const auto dbias = saved[14].defined() ? saved[14] : torch::zeros({raw.size(1)}, x.options());
+    const auto room = [&](const Tensor& taken, at::IntArrayRef shape) {
+      return taken.defined() ? taken : torch::zeros(shape, x.options());
+    };
+    const auto dbias = room(saved[11], {raw.size(1)});
+    const auto dweight = room(saved[12], {raw.size(1), x.size(2)});
+    const auto dnorm_weight = parameter_sum(norm_weight, saved[13]);
+    const auto dnorm_bias = parameter_sum(norm_bias, saved[14]);
+    const auto dread_weight = parameter_sum(read_weight, saved[15]);
+    tensor_list sums,
+        result = {Tensor(), dnorm_weight.gradient, dnorm_bias.gradient, dread_weight.gradient};
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto [sum, gradient] = parameter_sum(parameters[i], saved[kSaved + i]);
+      sums.push_back(sum);
+      result.push_back(gradient);
+    }
     const auto draw = torch::empty(raw.sizes(), z.options());
     const auto dx = torch::empty_like(x);
     RoutingNumbers(context).with<float>([&](const auto& routes) {
@@ -111,16 +127,23 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
              .dout = values<float>(dout),
              .draw = values<Half>(draw),
              .dx = values<float>(dx),
-             .dread_weight = values<float>(dread_weight),
+             .dread_weight = values<float>(dread_weight.sum),
              .dbias = values<float>(dbias)},
             routes, raw.size(0), x.size(2) / read.size(2));
     });
-    const auto dweight = multiply(draw.t(), z, torch::kFloat32);
-    tensor_list result = {dx, dnorm_weight, dnorm_bias, dread_weight};
-    for (const auto& gradient :
-         PackedProjections(parameters, context->saved_data["scales"].toIntVector())
-             .gradients_behind(norm_weight, norm_bias, dweight, dbias, dnorm_weight, dnorm_bias))
-      result.push_back(gradient);
+    result[0] = dx;
+
+    // What is left is the parameters', and nobody waits for it.
+    const auto unpack = PackedProjections(parameters, context->saved_data["scales"].toIntVector())
+                            .unpacking_behind(norm_weight, norm_bias, dweight, dbias, sums,
+                                              dnorm_weight.sum, dnorm_bias.sum);
+    if (auto* taker = kept_in(context); taker && WeightGradients::fit(draw, z)) {
+      taker->add(draw, z, dweight);
+      taker->then(unpack, {});
+    } else {
+      dweight.add_(multiply(draw.t(), z, torch::kFloat32));
+      if constexpr (kernels::kHasCuda) unpack(current_stream());
+    }
     result.push_back(Tensor());
     return result;
   }

@@ -46,11 +46,13 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
     return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
   };
   batches_ = table_of(batches).to(device_);
-  learning_rate_ = by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); });
-  bias1_ = by_step(config.steps, like, correction(options.beta1));
-  bias2_ = by_step(config.steps, like, correction(options.beta2));
-  losses_ = torch::zeros_like(learning_rate_);
-  norms_ = torch::zeros_like(learning_rate_);
+  rates_ =
+      torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
+                    by_step(config.steps, like, correction(options.beta1)),
+                    by_step(config.steps, like, correction(options.beta2))},
+                   1);
+  losses_ = torch::zeros({config.steps}, rates_.options());
+  norms_ = torch::zeros_like(losses_);
   step_ = torch::full({1}, first_step, counter);
   const auto most = std::max(config.eval_batches, config.final_eval_batches);
   evaluation_batches_ = torch::zeros({most, config.batch}, counter);
@@ -61,13 +63,14 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
 void DeviceLoop::train_work() {
   const auto rows = batches_.index_select(0, step_).view(-1);
   const auto x = data_.train_x.index_select(0, rows), y = data_.train_y.index_select(0, rows);
+  const auto rates = rates_.index_select(0, step_).view(-1);
   StepResult done;
   {
     const PrecisionScope precision(config_.precision);
     done = training_.run(x, y,
-                         AdamW::Rates{.learning_rate = learning_rate_.index_select(0, step_),
-                                      .bias1 = bias1_.index_select(0, step_),
-                                      .bias2 = bias2_.index_select(0, step_)},
+                         AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),
+                                      .bias1 = rates.slice(0, 1, 2),
+                                      .bias2 = rates.slice(0, 2, 3)},
                          config_.accumulate);
   }
   torch::NoGradGuard no_grad;

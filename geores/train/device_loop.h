@@ -48,7 +48,7 @@ class DeviceLoop {
 
   Tensor step_;                              // (1) int64
   Tensor batches_;                           // (steps, batch) int64
-  Tensor learning_rate_, bias1_, bias2_;     // (steps)
+  Tensor rates_;                             // (steps, 3): learning rate, bias corrections
   Tensor losses_, norms_;                    // (steps)
   Tensor evaluation_step_, evaluation_sum_;  // (1)
   Tensor evaluation_batches_;                // (most batches, batch)

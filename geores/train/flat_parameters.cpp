@@ -1,7 +1,5 @@
 #include "geores/train/flat_parameters.h"
 
-#include <torch/version.h>
-
 #include <algorithm>
 
 #include "geores/base/error.h"
@@ -48,19 +46,13 @@ void FlatParameters::finish_gradients() {
   const torch::NoGradGuard no_grad;
   std::vector<Tensor> to, from;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const auto& gradient = parameters_[i].grad();
-    if (gradient.defined() && gradient.data_ptr() != views_[i].data_ptr()) {
+    if (const auto& gradient = parameters_[i].grad(); gradient.defined()) {
       to.push_back(views_[i]);
       from.push_back(gradient);
     }
     parameters_[i].mutable_grad() = views_[i];
   }
-  if (to.empty()) return;
-#if TORCH_VERSION_MAJOR >= 2
-  at::_foreach_copy_(to, from);
-#else
-  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
-#endif
+  if (!to.empty()) at::_foreach_add_(to, from);
 }
 
 }  // namespace geores

@@ -19,9 +19,9 @@ class FlatParameters {
   Tensor& values() { return values_; }
   Tensor& gradients() { return gradients_; }
 
-  // Around a backward pass: what it gives is in gradients() when the second returns. On a GPU the
-  // pass adds to them where its kernels do (ops/sum_room.h) and else fills tensors of its own, which
-  // are then copied together: adding to each view would be a hundred kernels.
+  // Around a backward pass: what it gives is in gradients() when the second returns. On a GPU some
+  // kernels add to them by themselves (ops/sum_room.h), and what autograd gives in tensors of its
+  // own is then added together: adding to each view would be a hundred kernels.
   void begin_gradients();
   void finish_gradients();
 

@@ -12,7 +12,8 @@
 namespace geores {
 
 struct DeviceStream::Guard {
-  c10::cuda::CUDAStreamGuard stream{at::cuda::getStreamFromPool()};
+  // Before the work that a step leaves to be done beside it (ops/weight_gradients.h).
+  c10::cuda::CUDAStreamGuard stream{at::cuda::getStreamFromPool(/*isHighPriority=*/true)};
 };
 DeviceStream::DeviceStream(const torch::Device& device) {
   if (device.is_cuda()) guard_ = std::make_unique<Guard>();
