@@ -320,7 +320,7 @@ TEST_F(UserData, RefusesBadDataInOneLineAndMakesNoRun) {
   expect_refused("train --preset edelta_plane --out " + out(), "did you mean 'edelta_plain'?");
   expect_refused("train --task gyroscope", "--out");
   expect_refused(train("additive --device tpu"), "device");
-  expect_refused(train("additive --precision bf16"), "needs device cuda");
+  expect_refused(train("additive --precision tf32"), "needs device cuda");
   EXPECT_FALSE(fs::exists(out()));
 }
 
