@@ -16,22 +16,23 @@ class PackedFactor {
   PackedFactor(Side side, const Lines& lines, unsigned char* room,
                const Bfloat16Tile& tile = bfloat16_tile());
 
+  // The first `lines` of them, up to the end of their last panel, from a depth on that is a
+  // multiple of the tile's group.
+  PackedFactor part(int64_t lines, int64_t from_depth = 0) const;
+
   const Bfloat16Tile& tile() const { return *tile_; }
   int64_t lines() const { return lines_; }
-  int64_t depth() const { return depth_; }  // with the zeros at its end
-
-  // From depth k on of the panel that begins with this line; k a multiple of the tile's group.
-  const unsigned char* panel(int64_t line, int64_t k = 0) const {
-    return room_ + (line * depth_ + k * panel_lines_) * tile_->value_bytes;
+  const unsigned char* panel(int64_t line) const {
+    return first_ + line * panel_depth_ * tile_->value_bytes;
   }
 
  private:
   const Bfloat16Tile* tile_;
-  int64_t panel_lines_, lines_, depth_;
-  unsigned char* room_;
+  int64_t panel_lines_, panel_depth_, lines_;
+  unsigned char* first_;
 };
 
-// c (rows, columns) = left · right, or added to c: all lines of both.
-void multiply(const PackedFactor& left, const PackedFactor& right, bool add, float* c, int64_t ldc);
+// c (rows, columns) = left · right, or added to c. Of right's depths as many as left has.
+void multiply(const Lines& left, const PackedFactor& right, bool add, float* c, int64_t ldc);
 
 }  // namespace geores::kernels

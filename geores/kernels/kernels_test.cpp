@@ -217,15 +217,22 @@ std::vector<float> joined(std::initializer_list<std::vector<float>> parts) {
   return all;
 }
 
-TEST(Threads, AttentionDoesNotDependOnThem) {
+template <class P>
+void expect_attention_does_not_depend_on_threads() {
   const AttentionShape s{.batch = 3, .length = 37, .heads = 2, .head_width = 9};
   const auto qkv = random_values<float>(3 * 37 * 54), dout = random_values<float>(3 * 37 * 18, 2);
   expect_threads_make_no_difference([&] {
     std::vector<float> out(dout.size()), log_sum(3 * 2 * 37), dqkv(qkv.size());
-    causal_attention_forward(qkv.data(), out.data(), log_sum.data(), s);
-    causal_attention_backward(qkv.data(), out.data(), log_sum.data(), dout.data(), dqkv.data(), s);
+    causal_attention_forward<float, P>(qkv.data(), out.data(), log_sum.data(), s);
+    causal_attention_backward<float, P>(qkv.data(), out.data(), log_sum.data(), dout.data(),
+                                        dqkv.data(), s);
     return joined({out, dqkv});
   });
+}
+
+TEST(Threads, AttentionDoesNotDependOnThem) {
+  expect_attention_does_not_depend_on_threads<float>();
+  expect_attention_does_not_depend_on_threads<BFloat16>();
 }
 
 template <class P>
@@ -286,6 +293,79 @@ TEST(Attention, ConstantValuesComeBack) {
   std::vector<double> out(257 * 8);
   causal_attention_forward<double>(qkv.data(), out.data(), nullptr, s);
   for (const auto value : out) EXPECT_NEAR(value, 3.0, 1e-14);
+}
+
+// Attention of one head by its definition, in double, with the factors of each product rounded.
+struct RoundedAttention {
+  std::vector<double> out, dqkv;
+};
+
+RoundedAttention rounded_attention(const std::vector<float>& qkv, const std::vector<float>& dout,
+                                   int64_t length, int64_t width) {
+  const auto r = [](double x) { return factor<BFloat16>(static_cast<float>(x)); };
+  const auto scale = 1 / std::sqrt(static_cast<double>(width));
+  const auto at = [&](int64_t part, int64_t t, int64_t k) {
+    return static_cast<size_t>((3 * t + part) * width + k);
+  };
+  const auto in_out = [&](int64_t t, int64_t k) { return static_cast<size_t>(t * width + k); };
+  RoundedAttention result{std::vector<double>(dout.size()), std::vector<double>(qkv.size())};
+  for (int64_t t = 0; t < length; ++t) {
+    std::vector<double> p(static_cast<size_t>(t + 1)), dp(p.size());
+    double largest = -1e300, sum = 0, along = 0;
+    for (int64_t i = 0; i <= t; ++i) {
+      auto &score = p[static_cast<size_t>(i)], &d = dp[static_cast<size_t>(i)];
+      for (int64_t k = 0; k < width; ++k) {
+        score += r(qkv[at(0, t, k)]) * r(qkv[at(1, i, k)]) * scale;
+        d += r(dout[in_out(t, k)]) * r(qkv[at(2, i, k)]);
+      }
+      largest = std::max(largest, score);
+    }
+    for (auto& score : p) sum += score = std::exp(score - largest);
+    for (int64_t k = 0; k < width; ++k) {
+      auto& value = result.out[in_out(t, k)];
+      for (int64_t i = 0; i <= t; ++i)
+        value += r(p[static_cast<size_t>(i)]) * r(qkv[at(2, i, k)]) / sum;
+      along += dout[in_out(t, k)] * value;
+    }
+    for (int64_t i = 0; i <= t; ++i) {
+      const auto weight = p[static_cast<size_t>(i)] / sum,
+                 ds = weight * (dp[static_cast<size_t>(i)] - along) * scale;
+      for (int64_t k = 0; k < width; ++k) {
+        result.dqkv[at(0, t, k)] += r(ds) * r(qkv[at(1, i, k)]);
+        result.dqkv[at(1, i, k)] += r(ds) * r(qkv[at(0, t, k)]);
+        result.dqkv[at(2, i, k)] += r(weight) * r(dout[in_out(t, k)]);
+      }
+    }
+  }
+  return result;
+}
+
+// Compared as a whole: a weight that lies at a tie may be rounded to the other side.
+double relative_difference(const std::vector<float>& is, const std::vector<double>& wanted) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < is.size(); ++i) {
+    difference += (is[i] - wanted[i]) * (is[i] - wanted[i]);
+    size += wanted[i] * wanted[i];
+  }
+  return std::sqrt(difference / (size + 1e-30));
+}
+
+TEST(Attention, InBfloat16IsThatOfRoundedFactors) {
+  on_bfloat16_tiles([] {
+    for (const int64_t length : {1, 3, 17, 129})
+      for (const int64_t width : {1, 9, 32}) {
+        const AttentionShape s{.batch = 1, .length = length, .heads = 1, .head_width = width};
+        const auto qkv = random_values<float>(3 * length * width),
+                   dout = random_values<float>(length * width, 2);
+        std::vector<float> out(dout.size()), log_sum(static_cast<size_t>(length)), dqkv(qkv.size());
+        causal_attention_forward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(), s);
+        causal_attention_backward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(),
+                                                   dout.data(), dqkv.data(), s);
+        const auto wanted = rounded_attention(qkv, dout, length, width);
+        EXPECT_LT(relative_difference(out, wanted.out), 3e-4) << length << ' ' << width;
+        EXPECT_LT(relative_difference(dqkv, wanted.dqkv), 3e-4) << length << ' ' << width;
+      }
+  });
 }
 
 }  // namespace

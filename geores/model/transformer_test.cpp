@@ -211,7 +211,7 @@ TEST(Transformer, Bfloat16ProductsChangeNothingBeyondTheirRounding) {
     const auto output = largest_difference({half[0]}, {full[0]});
     EXPECT_LT(output, 2e-2) << connection.name;
     EXPECT_GT(output, 1e-5) << connection.name << ": nothing was rounded";
-    EXPECT_LT(difference_of_all(half, full), 2e-2) << connection.name;
+    EXPECT_LT(difference_of_all(half, full), 5e-2) << connection.name;
     const auto again = everything(model, x, Implementation::fused);
     for (size_t i = 0; i < full.size(); ++i)
       EXPECT_TRUE(torch::equal(again[i], full[i])) << connection.name << ": and it ends";
