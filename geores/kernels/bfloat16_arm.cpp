@@ -64,6 +64,8 @@ void pack(const Lines& lines, void* panels) {
 template <bool Add>
 void multiply_tile(const bfloat16_t* left, const bfloat16_t* right, int64_t depth, float* c,
                    int64_t ldc) {
+  if (Add)  // it comes while the sums are taken
+    for (int row = 0; row < kLines; ++row) __builtin_prefetch(c + row * ldc, 1);
   // Two rows by two columns each, of pairs of rows 0 to 3 and pairs of columns 0 to 3.
   float32x4_t s00{}, s01{}, s02{}, s03{}, s10{}, s11{}, s12{}, s13{}, s20{}, s21{}, s22{}, s23{},
       s30{}, s31{}, s32{}, s33{};
