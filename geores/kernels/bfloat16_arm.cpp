@@ -15,28 +15,27 @@ namespace {
 // GCC does not move its loads apart and spill.
 constexpr int kPairs = 4, kLines = 2 * kPairs, kGroup = 4, kValues = kLines * kGroup;
 
-bfloat16x8_t rounded(const float* low, const float* high) {
-  return vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(vld1q_f32(low)), vld1q_f32(high));
+uint16x8_t rounded(const float* low, const float* high) {
+  return vreinterpretq_u16_bf16(
+      vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(vld1q_f32(low)), vld1q_f32(high)));
 }
 
-void pack_lines_group(const float* values, int64_t stride, bfloat16_t* to) {
+void pack_lines_group(const float* values, int64_t stride, uint16_t* to) {
   for (int pair = 0; pair < kPairs; ++pair)
-    vst1q_bf16(to + 8 * pair,
-               rounded(values + 2 * pair * stride, values + (2 * pair + 1) * stride));
+    vst1q_u16(to + 8 * pair, rounded(values + 2 * pair * stride, values + (2 * pair + 1) * stride));
 }
 
 // Four rows of eight values: each column's four become neighbours.
-void pack_depths_group(const float* values, int64_t stride, bfloat16_t* to) {
+void pack_depths_group(const float* values, int64_t stride, uint16_t* to) {
   uint16x8_t row[kGroup];
-  for (int k = 0; k < kGroup; ++k)
-    row[k] = vreinterpretq_u16_bf16(rounded(values + k * stride, values + k * stride + 4));
-  const auto both = [](uint16x8_t v) { return vreinterpretq_u32_u16(v); };
-  const uint32x4_t a = both(vzip1q_u16(row[0], row[1])), b = both(vzip1q_u16(row[2], row[3])),
-                   c = both(vzip2q_u16(row[0], row[1])), d = both(vzip2q_u16(row[2], row[3]));
-  vst1q_bf16(to, vreinterpretq_bf16_u32(vzip1q_u32(a, b)));
-  vst1q_bf16(to + 8, vreinterpretq_bf16_u32(vzip2q_u32(a, b)));
-  vst1q_bf16(to + 16, vreinterpretq_bf16_u32(vzip1q_u32(c, d)));
-  vst1q_bf16(to + 24, vreinterpretq_bf16_u32(vzip2q_u32(c, d)));
+  for (int k = 0; k < kGroup; ++k) row[k] = rounded(values + k * stride, values + k * stride + 4);
+  const auto pairs = [](uint16x8_t v) { return vreinterpretq_u32_u16(v); };
+  const uint32x4_t a = pairs(vzip1q_u16(row[0], row[1])), b = pairs(vzip1q_u16(row[2], row[3])),
+                   c = pairs(vzip2q_u16(row[0], row[1])), d = pairs(vzip2q_u16(row[2], row[3]));
+  vst1q_u16(to, vreinterpretq_u16_u32(vzip1q_u32(a, b)));
+  vst1q_u16(to + 8, vreinterpretq_u16_u32(vzip2q_u32(a, b)));
+  vst1q_u16(to + 16, vreinterpretq_u16_u32(vzip1q_u32(c, d)));
+  vst1q_u16(to + 24, vreinterpretq_u16_u32(vzip2q_u32(c, d)));
 }
 
 // The order follows the matrix in memory.
@@ -45,9 +44,9 @@ void pack(const Lines& lines, void* panels) {
   const auto panel_count = (lines.count + kLines - 1) / kLines;
   const auto pack_one = [&](int64_t panel, int64_t group) {
     const auto line = panel * kLines, k = group * kGroup;
-    auto* to = static_cast<bfloat16_t*>(panels) + (panel * groups + group) * kValues;
+    auto* to = static_cast<uint16_t*>(panels) + (panel * groups + group) * kValues;
     if (line + kLines > lines.count || k + kGroup > lines.depth)
-      pack_group<kLines, kGroup>(lines, line, k, reinterpret_cast<uint16_t*>(to), bfloat16_bits);
+      pack_group<kLines, kGroup>(lines, line, k, to, bfloat16_bits);
     else if (lines.by_depth)
       pack_depths_group(lines.values + k * lines.stride + line, lines.stride, to);
     else
@@ -61,8 +60,10 @@ void pack(const Lines& lines, void* panels) {
       for (int64_t group = 0; group < groups; ++group) pack_one(panel, group);
 }
 
+bfloat16x8_t factors(const uint16_t* from) { return vreinterpretq_bf16_u16(vld1q_u16(from)); }
+
 template <bool Add>
-void multiply_tile(const bfloat16_t* left, const bfloat16_t* right, int64_t depth, float* c,
+void multiply_tile(const uint16_t* left, const uint16_t* right, int64_t depth, float* c,
                    int64_t ldc) {
   if (Add)  // it comes while the sums are taken
     for (int row = 0; row < kLines; ++row) __builtin_prefetch(c + row * ldc, 1);
@@ -70,10 +71,10 @@ void multiply_tile(const bfloat16_t* left, const bfloat16_t* right, int64_t dept
   float32x4_t s00{}, s01{}, s02{}, s03{}, s10{}, s11{}, s12{}, s13{}, s20{}, s21{}, s22{}, s23{},
       s30{}, s31{}, s32{}, s33{};
   for (int64_t k = 0; k < depth; k += kGroup, left += kValues, right += kValues) {
-    const auto a0 = vld1q_bf16(left), a1 = vld1q_bf16(left + 8), a2 = vld1q_bf16(left + 16),
-               a3 = vld1q_bf16(left + 24);
-    const auto b0 = vld1q_bf16(right), b1 = vld1q_bf16(right + 8), b2 = vld1q_bf16(right + 16),
-               b3 = vld1q_bf16(right + 24);
+    const auto a0 = factors(left), a1 = factors(left + 8), a2 = factors(left + 16),
+               a3 = factors(left + 24);
+    const auto b0 = factors(right), b1 = factors(right + 8), b2 = factors(right + 16),
+               b3 = factors(right + 24);
     s00 = vbfmmlaq_f32(s00, a0, b0);
     s10 = vbfmmlaq_f32(s10, a1, b0);
     s20 = vbfmmlaq_f32(s20, a2, b0);
@@ -111,7 +112,7 @@ void multiply_tile(const bfloat16_t* left, const bfloat16_t* right, int64_t dept
 }
 
 void multiply(const void* left, const void* right, int64_t depth, bool add, float* c, int64_t ldc) {
-  const auto *a = static_cast<const bfloat16_t*>(left), *b = static_cast<const bfloat16_t*>(right);
+  const auto *a = static_cast<const uint16_t*>(left), *b = static_cast<const uint16_t*>(right);
   add ? multiply_tile<true>(a, b, depth, c, ldc) : multiply_tile<false>(a, b, depth, c, ldc);
 }
 
@@ -119,7 +120,7 @@ constexpr Bfloat16Tile kTile{.instruction = "BFMMLA",
                              .rows = kLines,
                              .columns = kLines,
                              .group = kGroup,
-                             .value_bytes = sizeof(bfloat16_t),
+                             .value_bytes = sizeof(uint16_t),
                              .pack_left = pack,
                              .pack_right = pack,
                              .multiply = multiply};
