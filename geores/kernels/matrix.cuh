@@ -53,6 +53,13 @@ __device__ inline Left as_left(const Result& low, const Result& high) {
            pack(high.at[2], high.at[3])}};
 }
 
+// Right operands that lie in memory as lanes want them: four numbers for each, of a 16 × 8 matrix
+// that is the `matrix`th. Where the number of row `inner` and column `outer` lies.
+__device__ inline int64_t fragment_place(int64_t matrix, int inner, int outer) {
+  const int lane = outer * 4 + inner % 8 / 2;
+  return (matrix * 32 + lane) * 4 + inner % 2 + inner / 8 * 2;
+}
+
 // A (length, D) matrix in shared memory; rows are padded by 16 bytes so that the eight rows of an
 // 8 × 8 matrix lie in different banks.
 template <int D>
@@ -124,6 +131,14 @@ __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t str
     else
       *reinterpret_cast<uint4*>(place) = make_uint4(0, 0, 0, 0);
   }
+}
+
+// `count` floats, a multiple of 4; both ends are aligned to 16 bytes.
+__device__ inline void copy_async(float* to, const float* from, int count) {
+  for (int i = threadIdx.x * 4; i < count; i += blockDim.x * 4)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
+                 "l"(from + i));
 }
 
 __device__ inline void wait_for_copies() {

@@ -2,6 +2,7 @@
 
 #include "geores/kernels/device.cuh"
 #include "geores/kernels/mixer_lines.h"
+#include "geores/kernels/quad_sinkhorn.cuh"
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/sinkhorn.h"
 
@@ -224,32 +225,7 @@ __global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T
   if (dbias) stage.add_sums(dbias, tokens);
 }
 
-// The same for n = 4 with a lane for each row of a token's matrix: a fourth of the work in a row.
-template <class T>
-struct QuadRow {
-  T at[4];
-
-  __device__ T sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
-};
-
-template <class T>
-__device__ inline T quad_sum(T x) {
-  x += __shfl_xor_sync(kAllLanes, x, 1);
-  return x + __shfl_xor_sync(kAllLanes, x, 2);
-}
-
-// One iteration; `row` and `column` are what this lane's row and its column were divided by.
-template <class T>
-__device__ inline void normalize_quad(QuadRow<T>& p, T guard, T& row, T& column) {
-  row = p.sum() + guard;
-  const T inverse = T(1) / row;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) p.at[j] *= inverse;
-  column = SharedSums<4, 4, T>(p.at).at[0] + guard;
-  const T column_inverse = T(1) / column;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) p.at[j] *= __shfl_sync(kAllLanes, column_inverse, j, 4);
-}
+// The same for n = 4 with a lane for each row (quad_sinkhorn.cuh).
 
 // What a lane has of its token's 24 values: one of read, one of write, a row of res.
 template <class T>
@@ -321,29 +297,11 @@ __global__ void guarded_routes_back_by_quad(const T* raw, const T* bias, Guarded
   const auto t = min(thread / 4, tokens - 1);
   const int i = threadIdx.x % 4;
   QuadToken<T> token(raw, bias, t, i);
-  T rows[kMostGuardedIterations], columns[kMostGuardedIterations];
   const auto start = exponentials_of(token.res);
-  auto p = start;
-  for (int k = 0; k < routes.iterations; ++k) normalize_quad(p, routes.guard, rows[k], columns[k]);
   QuadRow<T> d;
 #pragma unroll
   for (int j = 0; j < 4; ++j) d.at[j] = dres[(t * 4 + i) * 4 + j];
-  for (int k = routes.iterations - 1; k >= 0; --k) {
-    T along = 0;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const T divisor = __shfl_sync(kAllLanes, columns[k], j, 4);
-      d.at[j] = (d.at[j] - quad_sum(p.at[j] * d.at[j])) * (T(1) / divisor);
-      p.at[j] *= divisor;
-      along += p.at[j] * d.at[j];
-    }
-    const T inverse = T(1) / rows[k];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      d.at[j] = (d.at[j] - along) * inverse;
-      p.at[j] *= rows[k];
-    }
-  }
+  normalized_quad_backward(start, routes, d);
   const T open = sigmoid(token.read), half = sigmoid(token.write), counts = there ? T(1) : T(0);
   token.read = counts * dread[t * 4 + i] * open * (T(1) - open);
   token.write = counts * dwrite[t * 4 + i] * T(2) * half * (T(1) - half);

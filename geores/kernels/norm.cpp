@@ -58,11 +58,16 @@ void normalize_row_backward(const T* x, const RowStatistics<T>& s, const Norm<T>
 
 template <class T>
 void norm_forward(const T* x, const Norm<T>& norm, T* y, RowStatistics<T>* statistics, int64_t rows,
-                  int64_t width) {
+                  int64_t width, const T* branch, T* sum) {
   parallel_ranges(rows, threads_for(rows, 32), [&](int64_t begin, int64_t end, int) {
     for (auto row = begin; row < end; ++row) {
-      const auto s = row_statistics(x + row * width, width, norm);
-      normalize_row(x + row * width, s, norm, y + row * width, width);
+      const T* in = x + row * width;
+      if (branch) {
+        for (auto i = row * width; i < (row + 1) * width; ++i) sum[i] = x[i] + branch[i];
+        in = sum + row * width;
+      }
+      const auto s = row_statistics(in, width, norm);
+      normalize_row(in, s, norm, y + row * width, width);
       if (statistics) statistics[row] = s;
     }
   });
@@ -70,7 +75,8 @@ void norm_forward(const T* x, const Norm<T>& norm, T* y, RowStatistics<T>* stati
 
 template <class T>
 void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>& norm, const T* dy,
-                   const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width) {
+                   const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width,
+                   T* dbranch) {
   const int threads = threads_for(rows, 32);
   PartialSums<T> partial(threads, 2 * width);
   parallel_ranges(rows, threads, [&](int64_t begin, int64_t end, int thread) {
@@ -80,20 +86,22 @@ void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>
       if (skip) std::copy_n(skip + row * width, width, dx + row * width);
       normalize_row_backward(x + row * width, statistics[row], norm, dy + row * width,
                              skip != nullptr, dx + row * width, dweight_here, dbias_here, width);
+      if (dbranch) std::copy_n(dx + row * width, width, dbranch + row * width);
     }
   });
   if (dweight) partial.add_to(dweight, 0, width);
   if (dbias) partial.add_to(dbias, width, width);
 }
 
-#define GEORES_INSTANTIATE(T)                                                                    \
-  template RowStatistics<T> row_statistics(const T*, int64_t, const Norm<T>&);                   \
-  template void normalize_row(const T*, const RowStatistics<T>&, const Norm<T>&, T*, int64_t);   \
-  template void normalize_row_backward(const T*, const RowStatistics<T>&, const Norm<T>&,        \
-                                       const T*, bool, T*, T*, T*, int64_t);                     \
-  template void norm_forward(const T*, const Norm<T>&, T*, RowStatistics<T>*, int64_t, int64_t); \
-  template void norm_backward(const T*, const RowStatistics<T>*, const Norm<T>&, const T*,       \
-                              const T*, T*, T*, T*, int64_t, int64_t);
+#define GEORES_INSTANTIATE(T)                                                                   \
+  template RowStatistics<T> row_statistics(const T*, int64_t, const Norm<T>&);                  \
+  template void normalize_row(const T*, const RowStatistics<T>&, const Norm<T>&, T*, int64_t);  \
+  template void normalize_row_backward(const T*, const RowStatistics<T>&, const Norm<T>&,       \
+                                       const T*, bool, T*, T*, T*, int64_t);                    \
+  template void norm_forward(const T*, const Norm<T>&, T*, RowStatistics<T>*, int64_t, int64_t, \
+                             const T*, T*);                                                     \
+  template void norm_backward(const T*, const RowStatistics<T>*, const Norm<T>&, const T*,      \
+                              const T*, T*, T*, T*, int64_t, int64_t, T*);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE

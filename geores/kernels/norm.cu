@@ -8,7 +8,7 @@ using namespace device;
 
 template <class L, class T, class A>
 __global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statistics, int64_t rows,
-                        int width) {
+                        int width, const A* branch, T* sum) {
   wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   T weight[L::kHeld], bias[L::kHeld];
@@ -17,6 +17,13 @@ __global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statis
   for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
     T v[L::kHeld];
     L::load(x + row * width, lane, width, v);
+    if (branch) {
+      T added[L::kHeld];
+      L::load(branch + row * width, lane, width, added);
+#pragma unroll
+      for (int i = 0; i < L::kHeld; ++i) v[i] += added[i];
+      if (there) L::store(v, sum + row * width, lane, width);
+    }
     T mean = 0;
     if (norm.kind == NormKind::layer) {
 #pragma unroll
@@ -42,7 +49,8 @@ __global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statis
 
 template <class L, class T, class A>
 __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T> norm, const A* dy,
-                         const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int width) {
+                         const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int width,
+                         A* dbranch) {
   wait_for_previous();
   extern __shared__ unsigned char memory[];
   const int lane = threadIdx.x % L::kGroup;
@@ -72,7 +80,9 @@ __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T>
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i)
       g[i] = around[i] + s.inverse * (g[i] - sum_g - z[i] * sum_gz);
-    if (there) L::store(g, dx + row * width, lane, width);
+    if (!there) return;
+    L::store(g, dx + row * width, lane, width);
+    if (dbranch) L::store(g, dbranch + row * width, lane, width);
   });
   if (dweight) add_columns<L>(&dweight_here, 1, reinterpret_cast<T*>(memory), dweight, width);
   if (dbias) add_columns<L>(&dbias_here, 1, reinterpret_cast<T*>(memory), dbias, width);
@@ -82,11 +92,12 @@ __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T>
 
 template <class T, class A>
 void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
-                  RowStatistics<T>* statistics, int64_t rows, int64_t width) {
+                  RowStatistics<T>* statistics, int64_t rows, int64_t width, const A* branch,
+                  T* sum) {
   if (rows == 0) return;
   with_row<T>(width, [&]<class L>(L) {
     launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A>, x, norm, y,
-           statistics, rows, static_cast<int>(width));
+           statistics, rows, static_cast<int>(width), branch, sum);
   });
   check_launch("norm_forward");
 }
@@ -94,23 +105,23 @@ void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
 template <class T, class A>
 void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics,
                    const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
-                   int64_t rows, int64_t width) {
+                   int64_t rows, int64_t width, A* dbranch) {
   if (rows == 0) return;
   with_row<T>(width, [&]<class L>(L) {
     // Each block adds its sums at the end: fewer of them where rows are long.
     const auto blocks =
         blocks_for(rows, L::kGroup, L::kHeld > 4 ? kBlocksForSums : 2 * kBlocksForSums);
     launch(stream, {blocks, kThreads, width * sizeof(T)}, backward<L, T, A>, x, statistics, norm,
-           dy, skip, dx, dweight, dbias, rows, static_cast<int>(width));
+           dy, skip, dx, dweight, dbias, rows, static_cast<int>(width), dbranch);
   });
   check_launch("norm_backward");
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                                   \
   template void norm_forward(Stream, const T*, const Norm<T>&, A*, RowStatistics<T>*, int64_t,     \
-                             int64_t);                                                             \
+                             int64_t, const A*, T*);                                               \
   template void norm_backward(Stream, const T*, const RowStatistics<T>*, const Norm<T>&, const A*, \
-                              const T*, T*, T*, T*, int64_t, int64_t);
+                              const T*, T*, T*, T*, int64_t, int64_t, A*);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

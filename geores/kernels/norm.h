@@ -40,23 +40,26 @@ void normalize_row_backward(const T* x, const RowStatistics<T>& statistics, cons
                             const T* dy, bool accumulate, T* dx, T* dweight, T* dbias,
                             int64_t width);
 
-// The same for `rows` rows, on all threads.
+// The same for `rows` rows, on all threads; with a branch of x + branch, which is left in `sum`.
 template <class T>
 void norm_forward(const T* x, const Norm<T>& norm, T* y, RowStatistics<T>* statistics, int64_t rows,
-                  int64_t width);
+                  int64_t width, const T* branch = nullptr, T* sum = nullptr);
 
-// dx = skip + gradient; skip (rows, width) may be null. dweight and dbias are added to.
+// dx = skip + gradient; skip (rows, width) may be null. dweight and dbias are added to. dbranch: dx
+// once more, or null. x is the sum where there was a branch.
 template <class T>
 void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>& norm, const T* dy,
-                   const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width);
+                   const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width,
+                   T* dbranch = nullptr);
 
 // On a GPU, width up to kDeviceRow.
 template <class T, class A>
 void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
-                  RowStatistics<T>* statistics, int64_t rows, int64_t width);
+                  RowStatistics<T>* statistics, int64_t rows, int64_t width,
+                  const A* branch = nullptr, T* sum = nullptr);
 template <class T, class A>
 void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics,
                    const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
-                   int64_t rows, int64_t width);
+                   int64_t rows, int64_t width, A* dbranch = nullptr);
 
 }  // namespace geores::kernels

@@ -1,6 +1,7 @@
 #include "geores/kernels/projections.h"
 
-#include "geores/kernels/device.cuh"
+#include "geores/kernels/matrix.cuh"
+#include "geores/kernels/token_routes.h"
 
 namespace geores::kernels {
 namespace {
@@ -100,7 +101,102 @@ __global__ void add_rows(const T* x, T* sums, int64_t rows, int64_t columns) {
   sums[column] = sum;
 }
 
+// One block for each row of W, and for those that pad it.
+__global__ void pack_weights(Projections<const float> p, NormParameters norm, RouteWeights packed,
+                             int raw) {
+  wait_for_previous();
+  __shared__ float sums[kThreads / 32];
+  const int o = blockIdx.x;
+  int row = o;
+  const float *weight = nullptr, *bias = nullptr;
+  float scale = 0;
+  if (o < raw) {
+    const auto& from = projection_of(p, row);
+    scale = from.scale ? from.scale[scale_of(from, row)] : 1.f;
+    weight = from.weight + static_cast<int64_t>(row) * p.in;
+    bias = from.bias + row;
+  }
+  float sum = 0;
+  for (int c = threadIdx.x; c < p.in; c += kThreads) {
+    const float plain = weight ? scale * weight[c] : 0.f;
+    const auto value = As<BFloat16>::from(norm.weight ? plain * norm.weight[c] : plain);
+    if (norm.bias) sum += plain * norm.bias[c];
+    if (weight) packed.forward[fragment_place(c / 16 * (raw / 8) + o / 8, c % 16, o % 8)] = value;
+    packed.backward[fragment_place(c / 8 * (static_cast<int>(gridDim.x) / 16) + o / 16, o % 16,
+                                   c % 8)] = value;
+  }
+  sum = group_sum<32>(sum);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x > 0 || !weight) return;
+  sum = *bias;
+  for (const float part : sums) sum += part;
+  packed.bias[o] = sum;
+}
+
+// One block for each scale and its rows, so that nobody else adds to it, or for each row. A thread
+// stays with one column: the width divides their number.
+constexpr int kUnpackThreads = 512;
+__global__ void unpack_gradients(Projections<const float> p, NormParameters norm, const float* sums,
+                                 const float* dbias, Projections<float> gradients,
+                                 float* dnorm_weight, float* dnorm_bias) {
+  wait_for_previous();
+  __shared__ float parts[kUnpackThreads / 32];
+  int block = blockIdx.x, index = 0, first = 0;
+  const auto blocks = [&](int i) { return p.each[i].scale ? p.each[i].scales : p.each[i].rows; };
+  for (; block >= blocks(index); ++index) {
+    block -= blocks(index);
+    first += p.each[index].rows;
+  }
+  const auto& from = p.each[index];
+  const auto& to = gradients.each[index];
+  const int rows = from.rows / blocks(index), begin = block * rows;
+  const float scale = from.scale ? from.scale[block] : 1.f;
+  const int column = threadIdx.x % p.in;
+  const float norm_weight = norm.weight ? norm.weight[column] : 1.f;
+  const float norm_bias = norm.bias ? norm.bias[column] : 0.f;
+  float along = 0, to_weight = 0, to_bias = 0;
+#pragma unroll 4
+  for (int row = begin + threadIdx.x / p.in; row < begin + rows; row += kUnpackThreads / p.in) {
+    const float sum = sums[(first + row) * p.in + column], b = dbias[first + row];
+    const float weight = from.weight[row * p.in + column];
+    const float d = sum * norm_weight + b * norm_bias;
+    to.weight[row * p.in + column] = scale * d;
+    along += d * weight;
+    to_weight += scale * weight * sum;
+    to_bias += scale * weight * b;
+  }
+  if (dnorm_weight) atomicAdd(dnorm_weight + column, to_weight);
+  if (dnorm_bias) atomicAdd(dnorm_bias + column, to_bias);
+  if (!to.scale) return;
+  along = group_sum<32>(along);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = along;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  along = 0;
+  for (const float part : parts) along += part;
+  to.scale[block] = along;
+}
+
 }  // namespace
+
+void pack_route_weights(Stream stream, const Projections<const float>& p,
+                        const NormParameters& norm, const RouteWeights& packed) {
+  const int raw = p.rows();
+  launch(stream, {padded_raw(raw), kThreads}, pack_weights, p, norm, packed, raw);
+  check_launch("pack_route_weights");
+}
+
+void unpack_route_gradients(Stream stream, const Projections<const float>& p,
+                            const NormParameters& norm, const float* sums, const float* dbias,
+                            const Projections<float>& gradients, float* dnorm_weight,
+                            float* dnorm_bias) {
+  int blocks = 0;
+  for (int i = 0; i < p.count; ++i) blocks += p.each[i].scale ? p.each[i].scales : p.each[i].rows;
+  launch(stream, {blocks, kUnpackThreads}, unpack_gradients, p, norm, sums, dbias, gradients,
+         dnorm_weight, dnorm_bias);
+  check_launch("unpack_route_gradients");
+}
 
 template <class T>
 void sum_rows(Stream stream, const T* x, T* sums, int64_t rows, int64_t columns) {

@@ -8,8 +8,9 @@ namespace {
 using namespace device;
 
 // One block for each piece of a sequence.
-template <int N, class L, class T>
-__global__ void forward(const T* x, T* sums, T* entropies, int64_t length, int d) {
+template <int N, class L, class T, class A>
+__global__ void forward(const T* x, const A* branch, T* total, T* sums, T* entropies,
+                        int64_t length, int d) {
   wait_for_previous();
   extern __shared__ unsigned char memory[];
   __shared__ T entropy_sum;
@@ -24,8 +25,15 @@ __global__ void forward(const T* x, T* sums, T* entropies, int64_t length, int d
   T entropy = 0;
   for (int64_t begin = 0; begin < length; begin += stride) {
     const auto t = begin + part * groups + threadIdx.x / L::kGroup;
+    const auto at = (sequence * length + min(t, length - 1)) * width;
     Token<N, L, T> in;
-    in.load(x + (sequence * length + min(t, length - 1)) * width, lane, d);
+    in.load(x + at, lane, d);
+    if (branch) {
+      Token<N, L, T> added;
+      added.load(branch + at, lane, d);
+      in.for_each([&](int i, int c) { in.at[i][c] += added.at[i][c]; });
+      if (t < length) in.store(total + at, lane, d);
+    }
     if (t < length) in.for_each([&](int i, int c) { sum.at[i][c] += in.at[i][c]; });
     if (!entropies) continue;
     const Gram<N, L, T> gram(in);
@@ -47,9 +55,9 @@ __global__ void forward(const T* x, T* sums, T* entropies, int64_t length, int d
   if (entropies && threadIdx.x == 0) entropies[blockIdx.x] = entropy_sum;
 }
 
-template <int N, class L, class T>
+template <int N, class L, class T, class A>
 __global__ void backward(const T* x, const T* dmean, const T* dentropy, const T* skip, T* dx,
-                         int64_t tokens, int64_t length, int d) {
+                         A* dbranch, int64_t tokens, int64_t length, int d) {
   wait_for_previous();
   const int lane = threadIdx.x % L::kGroup, width = N * d;
   const T share = T(1) / T(length);
@@ -67,40 +75,46 @@ __global__ void backward(const T* x, const T* dmean, const T* dentropy, const T*
       total.for_each([&](int i, int c) { total.at[i][c] += slope.at[i][c]; });
     }
     total.for_each([&](int i, int c) { total.at[i][c] += around.at[i][c]; });
-    if (there) total.store(dx + t * width, lane, d);
+    if (!there) return;
+    total.store(dx + t * width, lane, d);
+    if (dbranch) total.store(dbranch + t * width, lane, d);
   });
 }
 
 }  // namespace
 
-template <class T>
-void summary_forward(Stream stream, const T* x, T* sums, T* entropies, int64_t sequences,
-                     const StreamShape& s) {
+template <class T, class A>
+void summary_forward(Stream stream, const T* x, const A* branch, T* total, T* sums, T* entropies,
+                     int64_t sequences, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream,
            {static_cast<unsigned>(sequences * kSummaryParts), kThreads,
             static_cast<size_t>(s.n * s.d) * sizeof(T)},
-           forward<n.value, L, T>, x, sums, entropies, s.tokens / sequences, static_cast<int>(s.d));
+           forward<n.value, L, T, A>, x, branch, total, sums, entropies, s.tokens / sequences,
+           static_cast<int>(s.d));
   });
   check_launch("summary_forward");
 }
 
-template <class T>
+template <class T, class A>
 void summary_backward(Stream stream, const T* x, const T* dmean, const T* dentropy, const T* skip,
-                      T* dx, int64_t sequences, const StreamShape& s) {
+                      T* dx, A* dbranch, int64_t sequences, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, backward<n.value, L, T>, x, dmean,
-           dentropy, skip, dx, s.tokens, s.tokens / sequences, static_cast<int>(s.d));
+    launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, backward<n.value, L, T, A>, x,
+           dmean, dentropy, skip, dx, dbranch, s.tokens, s.tokens / sequences,
+           static_cast<int>(s.d));
   });
   check_launch("summary_backward");
 }
 
-#define GEORES_INSTANTIATE(T)                                                                 \
-  template void summary_forward(Stream, const T*, T*, T*, int64_t, const StreamShape&);       \
-  template void summary_backward(Stream, const T*, const T*, const T*, const T*, T*, int64_t, \
+#define GEORES_INSTANTIATE(T, A)                                                                  \
+  template void summary_forward(Stream, const T*, const A*, T*, T*, T*, int64_t,                  \
+                                const StreamShape&);                                              \
+  template void summary_backward(Stream, const T*, const T*, const T*, const T*, T*, A*, int64_t, \
                                  const StreamShape&);
-GEORES_INSTANTIATE(float)
-GEORES_INSTANTIATE(double)
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

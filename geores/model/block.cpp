@@ -21,7 +21,7 @@ Block::Block(const std::string& connection, const ResidualConfig& config, int64_
   mlp_ = register_module("mlp", std::make_shared<Mlp>(width, out_std));
 }
 
-Tensor Block::forward(Tensor x, Trace& trace, AttentionCache* cache) {
+State Block::advance(const State& state, Trace& trace, AttentionCache* cache) {
   const Sublayer attention([&](const Tensor& h) { return attention_->forward(h, cache); },
                            [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
                              return attention_->between(pre, h, post, cache);
@@ -30,8 +30,7 @@ Tensor Block::forward(Tensor x, Trace& trace, AttentionCache* cache) {
                      [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
                        return mlp_->between(pre, h, post);
                      });
-  x = attention_residual_->forward(x, attention, trace);
-  return mlp_residual_->forward(x, mlp, trace);
+  return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
 }
 
 }  // namespace geores

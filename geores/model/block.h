@@ -15,7 +15,11 @@ class Block : public torch::nn::Module {
  public:
   // config.index is the block's number; `layers` scales the initial output projections.
   Block(const std::string& connection, const ResidualConfig& config, int64_t heads, int64_t layers);
-  Tensor forward(Tensor x, Trace& trace, AttentionCache* cache = nullptr);
+  Tensor forward(const Tensor& x, Trace& trace, AttentionCache* cache = nullptr) {
+    return advance(x, trace, cache).total();
+  }
+  // The same for a state whose last branch may not be added yet, before and after.
+  State advance(const State& state, Trace& trace, AttentionCache* cache = nullptr);
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const {
     return attention_->make_cache(batch, capacity);

@@ -100,7 +100,7 @@ Transformer::End Transformer::output_end() const {
   return {embedding_, {}};
 }
 
-Tensor Transformer::outputs(const Tensor& state) const {
+Tensor Transformer::outputs(const State& state) const {
   const auto [weight, bias] = output_end();
   return normalized_linear(from_state(traits(), state),
                            {.layer = true, .weight = final_norm_->weight()}, weight, bias)
@@ -109,9 +109,10 @@ Tensor Transformer::outputs(const Tensor& state) const {
 
 Tensor Transformer::forward(const Tensor& x, Trace& trace) {
   const SerialProducts serial;
-  auto state = initial_state(x);
+  State state = initial_state(x);
   for (const auto& block : blocks_)
-    state = recompute_ ? forward_recomputed(block, state, trace) : block->forward(state, trace);
+    state =
+        recompute_ ? forward_recomputed(block, state.total(), trace) : block->advance(state, trace);
   return outputs(state);
 }
 

@@ -44,7 +44,7 @@ class Transformer : public torch::nn::Module {
   // Forward in its two ends: the state that enters the first block when x begins at `position`, and
   // what the last block's state says.
   Tensor initial_state(const Tensor& x, int64_t position = 0) const;
-  Tensor outputs(const Tensor& state) const;
+  Tensor outputs(const State& state) const;
 
   // The weights of both ends, for those who run them on buffers of their own; bias undefined for
   // tokens.

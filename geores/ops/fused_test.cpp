@@ -175,18 +175,38 @@ TEST_F(Fused, NormsEqualComposed) {
           return Tensors{normalized, skip};
         },
         what + " and skip", 1e-4);
+    const Tensors with_branch = {inputs[0], inputs[1], random({3, 5, width})};
+    const auto of_a_sum = [](const Tensors& t) { return layer_norm_and_skip({t[0], t[2]}, t[1]); };
+    expect_fused_equals_composed(
+        with_branch,
+        [&](const Tensors& t) {
+          const auto [normalized, skip] = of_a_sum(t);
+          return Tensors{normalized, skip};
+        },
+        what + " of a sum", 1e-4);
+    expect_fused_equals_composed(
+        with_branch, [&](const Tensors& t) { return Tensors{of_a_sum(t).normalized}; },
+        what + " of a sum without skip", 1e-4);
+    expect_fused_equals_composed(
+        with_branch,
+        [&](const Tensors& t) {
+          return Tensors{of_a_sum(t).skip, t[1] * 1};
+        },
+        what + " of a sum, skip only", 1e-4);
     expect_fused_equals_composed(
         {inputs[0]}, [](const Tensors& t) { return Tensors{rms_normalize(t[0])}; }, what + " rms");
     for (const bool layer : {true, false})
-      expect_fused_equals_composed(
-          {random({70, width}), random({9, width}), random({9}), inputs[1], inputs[2]},
-          [layer](const Tensors& t) {
-            const auto [projected, skip] = normalized_linear(
-                t[0], {.layer = layer, .weight = t[3], .bias = layer ? t[4] : Tensor()}, t[1],
-                t[2]);
-            return Tensors{projected, skip, t[4] * 1};
-          },
-          what + " projected", 1e-4);
+      for (const bool sum : {true, false})
+        expect_fused_equals_composed(
+            {random({70, width}), random({9, width}), random({9}), inputs[1], inputs[2],
+             random({70, width})},
+            [layer, sum](const Tensors& t) {
+              const auto [projected, skip] = normalized_linear(
+                  {t[0], sum ? t[5] : Tensor()},
+                  {.layer = layer, .weight = t[3], .bias = layer ? t[4] : Tensor()}, t[1], t[2]);
+              return Tensors{projected, skip, t[4] * 1, t[5] * 1};
+            },
+            what + " projected", 1e-4);
   }
 }
 

@@ -63,29 +63,43 @@ kernels::GeneratorState<T> state_in(at::TensorList state) {
           values<Value>(state[3]), values<Value>(state[4])};
 }
 
-struct SummarySums {
-  Tensor sums, entropies;
+// Of x, the input and its branch together.
+struct Summary {
+  Tensor x, sums, entropies;
 };
 
-SummarySums summarize(const Tensor& x, int64_t n, bool entropy) {
-  const auto parts = int64_t{kernels::kSummaryParts};
-  SummarySums s{torch::empty({x.size(0), parts, x.size(2)}, x.options()),
-                entropy ? torch::empty({x.size(0), parts}, x.options()) : Tensor()};
-  on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
-    kernels::summary_forward(stream, values<T>(x), values<T>(s.sums), values<T>(s.entropies),
-                             x.size(0), summary_shape(x, n));
+Summary summarize(const Tensor& input, const Tensor& branch, int64_t n, bool entropy) {
+  const auto parts = int64_t{kernels::kSummaryParts}, batch = input.size(0);
+  const Summary s{.x = branch.defined() ? torch::empty_like(input) : input,
+                  .sums = torch::empty({batch, parts, input.size(2)}, input.options()),
+                  .entropies = entropy ? torch::empty({batch, parts}, input.options()) : Tensor()};
+  on_gpu(input, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    kernels::summary_forward(stream, values<T>(input), values<A>(branch), values<T>(s.x),
+                             values<T>(s.sums), values<T>(s.entropies), batch,
+                             summary_shape(input, n));
   });
   return s;
 }
 
-Tensor summarize_backward(const Tensor& x, int64_t n, const Tensor& dmean, const Tensor& dentropy,
-                          const Tensor& skip) {
-  auto dx = torch::empty_like(x);
-  on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+// Gradients of the input and of its branch, which is of this type.
+std::pair<Tensor, Tensor> summarize_backward(const Tensor& x, torch::ScalarType branch, int64_t n,
+                                             const Tensor& dmean, const Tensor& dentropy,
+                                             const Tensor& skip) {
+  const auto dx = torch::empty_like(x);
+  const auto dbranch =
+      branch == torch::ScalarType::Undefined ? Tensor() : torch::empty_like(x, branch);
+  on_gpu(x, dbranch, [&]<class T, class A>(T, A, kernels::Stream stream) {
     kernels::summary_backward(stream, values<T>(x), values<T>(dmean), values<T>(dentropy),
-                              values<T>(skip), values<T>(dx), x.size(0), summary_shape(x, n));
+                              values<T>(skip), values<T>(dx), values<A>(dbranch), x.size(0),
+                              summary_shape(x, n));
   });
-  return dx;
+  return {dx, dbranch};
+}
+
+// A type among a function's saved data; that of an undefined tensor is one, too.
+int64_t saved_type(const Tensor& tensor) { return static_cast<int64_t>(tensor.scalar_type()); }
+torch::ScalarType branch_type(AutogradContext* context) {
+  return static_cast<torch::ScalarType>(context->saved_data["branch"].toInt());
 }
 
 tensor_list like_all(at::TensorList tensors) {
@@ -107,15 +121,15 @@ tensor_list room_like(at::TensorList state) {
 // Saved by both functions: x, what was kept, the operator's own tensors, then the parameters.
 constexpr size_t kStateTensors = 5;
 
-// Outputs: g, gamma, penalty (B), x.
+// Outputs: g, gamma, penalty (B), x with its branch.
 class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid> {
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
-                             at::TensorList parameters, int64_t n, bool entropy,
-                             double penalty_weight) {
-    const auto x = input.contiguous();
+                             const OptionalTensor& branches, at::TensorList parameters, int64_t n,
+                             bool entropy, double penalty_weight) {
+    const auto branch = contiguous(branches);
+    const auto [x, sums, entropies] = summarize(input.contiguous(), branch, n, entropy);
     const auto shape = generator_shape(x, parameters);
-    const auto [sums, entropies] = summarize(x, n, entropy);
     const auto state = state_for(shape, x);
     const auto batch = x.size(0);
     const auto g = torch::empty({batch, 1, n, n}, x.options());
@@ -134,9 +148,10 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     context->save_for_backward(saved);
     context->mark_non_differentiable({gamma});
     context->saved_data["n"] = n;
+    context->saved_data["branch"] = saved_type(branch);
     context->saved_data["entropy"] = entropy;
     context->saved_data["penalty_weight"] = penalty_weight / static_cast<double>(batch);
-    return {g, gamma, penalty, input};
+    return {g, gamma, penalty, branch.defined() ? x : input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
@@ -161,7 +176,9 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
           values<T>(dentropy), generators_in<T>(dparameters), static_cast<int>(n),
           generator_shape(x, parameters));
     });
-    tensor_list result = {summarize_backward(x, n, dmean, dentropy, skip)};
+    const auto [dx, dbranch] =
+        summarize_backward(x, branch_type(context), n, dmean, dentropy, skip);
+    tensor_list result = {dx, dbranch};
     result.insert(result.end(), dparameters.begin(), dparameters.end());
     result.resize(result.size() + 3);
     return result;
@@ -170,14 +187,15 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
 
 int64_t summary_streams(const Tensor& x) { return x.size(2) % 4 == 0 ? 4 : 2; }
 
-// Outputs: k, beta, x.
+// Outputs: k, beta, x with its branch.
 class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> {
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
-                             at::TensorList parameters) {
-    const auto x = input.contiguous();
+                             const OptionalTensor& branches, at::TensorList parameters) {
+    const auto branch = contiguous(branches);
+    const auto [x, sums, none] =
+        summarize(input.contiguous(), branch, summary_streams(input), false);
     const auto shape = generator_shape(x, parameters);
-    const auto sums = summarize(x, summary_streams(x), false).sums;
     const auto state = state_for(shape, x);
     const auto k = torch::empty({x.size(0), 1, x.size(2)}, x.options());
     const auto beta = torch::empty({x.size(0), 1, 1}, x.options());
@@ -190,7 +208,8 @@ class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> 
     saved.insert(saved.end(), {k, beta});
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
-    return {k, beta, input};
+    context->saved_data["branch"] = saved_type(branch);
+    return {k, beta, branch.defined() ? x : input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
@@ -210,7 +229,9 @@ class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> 
           {values<T>(k), values<T>(beta)}, {values<T>(dk), values<T>(dbeta)}, room_in<T>(room),
           values<T>(dmean), generators_in<T>(dparameters), generator_shape(x, parameters));
     });
-    tensor_list result = {summarize_backward(x, summary_streams(x), dmean, {}, skip)};
+    const auto [dx, dbranch] =
+        summarize_backward(x, branch_type(context), summary_streams(x), dmean, {}, skip);
+    tensor_list result = {dx, dbranch};
     result.insert(result.end(), dparameters.begin(), dparameters.end());
     return result;
   }
@@ -277,21 +298,23 @@ bool generators_run_fused(const Tensor& x, int64_t streams,
   return units <= kernels::kMostGeneratorUnits;
 }
 
-SequenceHybrid sequence_hybrid(const Tensor& x, int64_t streams,
+SequenceHybrid sequence_hybrid(const State& state, int64_t streams,
                                const std::vector<Perceptron*>& u_v_beta_k, const HybridGate& gate) {
   auto parameters = parameters_of(u_v_beta_k);
   parameters.insert(parameters.end(), {gate.weight, gate.bias});
-  const auto outputs = FusedSequenceHybrid::apply(x, at::TensorList(parameters), streams,
-                                                  gate.entropy, gate.penalty_weight);
+  const auto [x, branch] = for_kernels(state);
+  const auto outputs = FusedSequenceHybrid::apply(x, maybe(branch), at::TensorList(parameters),
+                                                  streams, gate.entropy, gate.penalty_weight);
   return {.g = outputs[0],
           .gamma = outputs[1],
           .penalty = gate.penalty_weight > 0 ? outputs[2] : Tensor(),
           .skip = outputs[3]};
 }
 
-SequenceErase sequence_erase(const Tensor& x, const std::vector<Perceptron*>& k_beta) {
+SequenceErase sequence_erase(const State& state, const std::vector<Perceptron*>& k_beta) {
   const auto parameters = parameters_of(k_beta);
-  const auto outputs = FusedSequenceErase::apply(x, at::TensorList(parameters));
+  const auto [x, branch] = for_kernels(state);
+  const auto outputs = FusedSequenceErase::apply(x, maybe(branch), at::TensorList(parameters));
   return {.k = outputs[0], .beta = outputs[1], .skip = outputs[2]};
 }
 

@@ -22,21 +22,21 @@ struct SequenceHybrid {
   Tensor g;        // (B, 1, n, n)
   Tensor gamma;    // (B, 1, 1), without gradient
   Tensor penalty;  // (B), its sum is weight · mean 4γ(1 − γ)
-  Tensor skip;     // x, for the path around: its gradient joins in the same pass
+  Tensor skip;     // x, its branch added, for the path around: its gradient joins in the same pass
 };
 struct HybridGate {
   Tensor weight, bias;  // of the linear map to the logit: (1, D), (1)
   bool entropy;         // logit times (1 + mean stream entropy)
   double penalty_weight;
 };
-SequenceHybrid sequence_hybrid(const Tensor& x, int64_t streams,
+SequenceHybrid sequence_hybrid(const State& state, int64_t streams,
                                const std::vector<Perceptron*>& u_v_beta_k, const HybridGate& gate);
 
 // DDL's direction and strength: k (B, 1, D) of length 1, beta (B, 1, 1) = 2σ(·).
 struct SequenceErase {
   Tensor k, beta, skip;
 };
-SequenceErase sequence_erase(const Tensor& x, const std::vector<Perceptron*>& k_beta);
+SequenceErase sequence_erase(const State& state, const std::vector<Perceptron*>& k_beta);
 
 // g = x − β k (kᵀx) and LN(g), for k and beta as above.
 NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,

@@ -24,8 +24,8 @@ class LayerNorm : public torch::nn::Module {
  public:
   explicit LayerNorm(int64_t width, bool bias = false);
   Tensor forward(const Tensor& x) const { return layer_norm(x, weight_, bias_); }
-  NormAndSkip forward_and_skip(const Tensor& x) const {
-    return layer_norm_and_skip(x, weight_, bias_);
+  NormAndSkip forward_and_skip(const State& state) const {
+    return layer_norm_and_skip(state, weight_, bias_);
   }
   const Tensor& weight() const { return weight_; }
   const Tensor& bias() const { return bias_; }  // undefined without one

@@ -212,24 +212,6 @@ class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
   }
 };
 
-// state + y for a float32 state and a bfloat16 y, on a GPU.
-class FusedAddBranch : public torch::autograd::Function<FusedAddBranch> {
- public:
-  static Tensor forward(AutogradContext*, const Tensor& states, const Tensor& branches) {
-    const auto state = states.contiguous(), branch = branches.contiguous();
-    auto out = torch::empty_like(state);
-    on_gpu(state, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
-      kernels::add_branch(stream, values<T>(state), values<A>(branch), values<T>(out),
-                          state.numel());
-    });
-    return out;
-  }
-
-  static tensor_list backward(AutogradContext*, tensor_list gradients) {
-    return {gradients[0], gradients[0].to(torch::kBFloat16)};
-  }
-};
-
 // a b in bfloat16 for two matrices of parameters.
 class HalfWeightProduct : public torch::autograd::Function<HalfWeightProduct> {
  public:
@@ -290,13 +272,6 @@ Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
   require(down.dim() == 2 && down.size(1) == up.size(0), "perceptron",
           "{} hidden values do not fit weights of {}", up.size(0), down.size(-1));
   return FusedPerceptron::apply(x, up, down, needs_gradient(x, up, down));
-}
-
-Tensor add_branch(const Tensor& state, const Tensor& y) {
-  if (runs_on_gpu(state) && state.scalar_type() == torch::kFloat32 &&
-      y.scalar_type() == torch::kBFloat16 && state.sizes() == y.sizes())
-    return FusedAddBranch::apply(state, y);
-  return state + y;
 }
 
 Tensor exact_gelu(const Tensor& x) { return runs_fused(x) ? FusedGelu::apply(x) : torch::gelu(x); }

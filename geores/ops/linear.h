@@ -21,9 +21,6 @@ Tensor weight_product(const Tensor& a, const Tensor& b);
 // GELU(x W₁ᵀ) W₂ᵀ: up (hidden, in), down (out, hidden). Fused, it keeps the hidden layer once.
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down);
 
-// state + y, where y may be bfloat16 beside a float32 state: what a sublayer's last product gave.
-Tensor add_branch(const Tensor& state, const Tensor& y);
-
 // GELU(erf).
 Tensor exact_gelu(const Tensor& x);
 

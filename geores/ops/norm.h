@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "geores/ops/state.h"
+
 namespace geores {
 
 using torch::Tensor;
@@ -17,11 +19,11 @@ Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
 
 // The normalized x, for a product to take (in bfloat16 on a GPU where products want that), and x
 // itself for the path around the sublayer. To use both adds their two gradients in the same pass
-// that computes the norm's.
+// that computes the norm's. A branch that x still has to take is added in the norm's pass.
 struct NormAndSkip {
   Tensor normalized, skip;
 };
-NormAndSkip layer_norm_and_skip(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+NormAndSkip layer_norm_and_skip(const State& state, const Tensor& weight, const Tensor& bias = {});
 NormAndSkip rms_norm_and_skip(const Tensor& x, const Tensor& weight = {}, double eps = 1e-6);
 
 }  // namespace geores

@@ -80,13 +80,14 @@ LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& 
                                                     : bias};
 }
 
-ProjectionAndSkip normalized_linear(const Tensor& x, const NormSpec& norm, const Tensor& weight,
+ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, const Tensor& weight,
                                     const Tensor& bias) {
-  if (runs_on_gpu(x)) {
-    const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
-                                      : rms_norm_and_skip(x, norm.weight);
-    return {linear_map_to(h, weight, bias, x.scalar_type()), skip};
+  if (runs_on_gpu(state.x)) {
+    const auto [h, skip] = norm.layer ? layer_norm_and_skip(state, norm.weight, norm.bias)
+                                      : rms_norm_and_skip(state.total(), norm.weight);
+    return {linear_map_to(h, weight, bias, skip.scalar_type()), skip};
   }
+  const auto x = state.total();
   if (!runs_fused(x)) return {linear_map(normalized(x, norm), weight, bias), x};
   const auto folded = folded_into(norm, weight, bias);
   const auto outputs =

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "geores/ops/state.h"
+
 namespace geores {
 
 using torch::Tensor;
@@ -24,7 +26,7 @@ LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& 
 struct ProjectionAndSkip {
   Tensor projected, skip;
 };
-ProjectionAndSkip normalized_linear(const Tensor& x, const NormSpec& norm, const Tensor& weight,
+ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, const Tensor& weight,
                                     const Tensor& bias);
 
 // Norm(x), composed or fused.

@@ -65,7 +65,8 @@ TEST(Precision, Float32ProductsOnAGpuMayDropDigitsUnlessAskedNotTo) {
     set_float32_products(precision);
     EXPECT_EQ(at::globalContext().float32MatmulPrecision(), at::Float32MatmulPrecision::HIGH);
   }
-  at::globalContext().setFloat32MatmulPrecision(before);
+  at::globalContext().setFloat32MatmulPrecision(
+      before == at::Float32MatmulPrecision::HIGHEST ? "highest" : "high");
 }
 
 Tensor rounded(const Tensor& x) { return x.to(torch::kBFloat16).to(torch::kFloat64); }
@@ -162,18 +163,18 @@ TEST(Bfloat16, LeavesFloat64AsItIs) {
 TEST(SumRoom, WithoutOneSumsAreZerosOfTheirOwn) {
   const auto x = torch::randn({4, 3});
   EXPECT_FALSE(take_sum_room(x).defined());
-  const SumRoom room(x, 100);  // on a CPU it has nothing to give
+  const SumRoom room(x.flatten(), torch::zeros({12}), 100);  // on a CPU it has nothing to give
   EXPECT_FALSE(take_sum_room(x).defined());
   EXPECT_TRUE(torch::equal(sums_like(x, {}), torch::zeros({4, 3})));
   EXPECT_FALSE(sums_like({}, {}).defined());
-  EXPECT_TRUE(sums_like(x, x).is_same(x));
+  EXPECT_TRUE(sums_like(x, x).is_alias_of(x));
 }
 
 TEST(SumRoom, OnAGpuPiecesAreZeroApartAndEndWithTheRoom) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   const auto x = torch::randn({4, 3}, torch::kCUDA);
   {
-    const SumRoom room(x, 30);
+    const SumRoom room(torch::randn({5}, torch::kCUDA), {}, 30);
     const auto first = take_sum_room(x), second = take_sum_room(x);
     ASSERT_TRUE(first.defined() && second.defined());
     first.add_(1);
@@ -183,6 +184,19 @@ TEST(SumRoom, OnAGpuPiecesAreZeroApartAndEndWithTheRoom) {
     EXPECT_FALSE(take_sum_room(torch::Tensor()).defined());
   }
   EXPECT_FALSE(take_sum_room(x).defined());
+}
+
+TEST(SumRoom, OnAGpuParametersGetThePlaceOfTheirGradientOnce) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  const auto values = torch::randn({20}, torch::kCUDA), gradients = torch::zeros_like(values);
+  const SumRoom room(values, gradients, 6);
+  const auto parameter = values.slice(0, 5, 11).view({2, 3});
+  take_sum_room(parameter).fill_(7);
+  EXPECT_EQ(gradients.sum().item<float>(), 42);
+  EXPECT_EQ(gradients.slice(0, 5, 11).min().item<float>(), 7);
+  const auto again = take_sum_room(parameter);  // a second use: the two are added later
+  EXPECT_EQ(again.abs().max().item<float>(), 0);
+  EXPECT_FALSE(again.is_alias_of(gradients));
 }
 
 }  // namespace

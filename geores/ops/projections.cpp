@@ -1,6 +1,7 @@
 #include "geores/ops/projections.h"
 
 #include "geores/kernels/projections.h"
+#include "geores/kernels/token_routes.h"
 #include "geores/ops/fused.h"
 #include "geores/ops/linear.h"
 #include "geores/ops/products.h"
@@ -78,10 +79,8 @@ PackedProjections::Packed PackedProjections::packed() const {
   const auto& like = parameters_[0];
   if (has_scale_ == std::vector<int64_t>{0})  // as it is
     return {for_product(like), parameters_[1].reshape({-1})};
-  int64_t rows = 0;
-  for (size_t i = 0, next = 0; i < has_scale_.size(); next += has_scale_[i++] ? 3 : 2)
-    rows += parameters_[next].size(0);
-  Packed result{for_product_of(like, {rows, like.size(1)}), torch::empty({rows}, like.options())};
+  Packed result{for_product_of(like, {rows(), like.size(1)}),
+                torch::empty({rows()}, like.options())};
   on_gpu(like, result.weight, [&]<class T, class A>(T, A, kernels::Stream stream) {
     kernels::pack_projections(stream, arrays_of<const T>(parameters_, has_scale_, like.size(1)),
                               values<A>(result.weight), values<T>(result.bias));
@@ -89,8 +88,15 @@ PackedProjections::Packed PackedProjections::packed() const {
   return result;
 }
 
-std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias) const {
-  if (has_scale_ == std::vector<int64_t>{0}) return {dweight, dbias.view(parameters_[1].sizes())};
+int64_t PackedProjections::rows() const {
+  int64_t sum = 0;
+  for (size_t i = 0, next = 0; i < has_scale_.size(); next += has_scale_[i++] ? 3 : 2)
+    sum += parameters_[next].size(0);
+  return sum;
+}
+
+// The bias's are there already.
+std::vector<Tensor> PackedProjections::room_for_gradients(const Tensor& dbias) const {
   std::vector<Tensor> result;
   int64_t row = 0;
   for (size_t i = 0, next = 0; i < has_scale_.size(); ++i) {
@@ -100,11 +106,51 @@ std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Te
     if (has_scale_[i]) result.push_back(torch::empty_like(parameters_[next++]));
     row += rows;
   }
+  return result;
+}
+
+std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias) const {
+  if (has_scale_ == std::vector<int64_t>{0}) return {dweight, dbias.view(parameters_[1].sizes())};
+  const auto result = room_for_gradients(dbias);
   on_gpu(parameters_[0], [&]<class T>(T, kernels::Stream stream) {
     const auto in = dweight.size(1);
     kernels::unpack_projection_gradients(stream, arrays_of<const T>(parameters_, has_scale_, in),
                                          values<T>(dweight), arrays_of<T>(result, has_scale_, in));
   });
+  return result;
+}
+
+PackedProjections::PackedBehindNorm PackedProjections::packed_behind(
+    const Tensor& norm_weight, const Tensor& norm_bias) const {
+  const auto& like = parameters_[0];
+  const auto in = like.size(1);
+  const auto half = like.options().dtype(torch::kBFloat16);
+  const PackedBehindNorm result{torch::empty({rows() * in}, half),
+                                torch::empty({kernels::padded_raw(rows()) * in}, half),
+                                torch::empty({rows()}, like.options())};
+  if constexpr (kernels::kHasCuda)
+    kernels::pack_route_weights(current_stream(),
+                                arrays_of<const float>(parameters_, has_scale_, in),
+                                {values<float>(norm_weight), values<float>(norm_bias)},
+                                {.forward = values<kernels::BFloat16>(result.forward),
+                                 .backward = values<kernels::BFloat16>(result.backward),
+                                 .bias = values<float>(result.bias)});
+  return result;
+}
+
+std::vector<Tensor> PackedProjections::gradients_behind(const Tensor& norm_weight,
+                                                        const Tensor& norm_bias,
+                                                        const Tensor& dweight, const Tensor& dbias,
+                                                        const Tensor& dnorm_weight,
+                                                        const Tensor& dnorm_bias) const {
+  const auto result = room_for_gradients(dbias);
+  const auto in = dweight.size(1);
+  if constexpr (kernels::kHasCuda)
+    kernels::unpack_route_gradients(
+        current_stream(), arrays_of<const float>(parameters_, has_scale_, in),
+        {values<float>(norm_weight), values<float>(norm_bias)}, values<float>(dweight),
+        values<float>(dbias), arrays_of<float>(result, has_scale_, in), values<float>(dnorm_weight),
+        values<float>(dnorm_bias));
   return result;
 }
 

@@ -32,7 +32,21 @@ class PackedProjections {
   Packed packed() const;
   std::vector<Tensor> gradients(const Tensor& dweight, const Tensor& dbias) const;
 
+  // Of normalized values before the norm's weight and bias (each may be undefined), which become
+  // part of it: for kernels that multiply by themselves (kernels/token_routes.h).
+  struct PackedBehindNorm {
+    Tensor forward, backward, bias;
+  };
+  PackedBehindNorm packed_behind(const Tensor& norm_weight, const Tensor& norm_bias) const;
+  // Adds to the gradients of the norm's (undefined where it has none).
+  std::vector<Tensor> gradients_behind(const Tensor& norm_weight, const Tensor& norm_bias,
+                                       const Tensor& dweight, const Tensor& dbias,
+                                       const Tensor& dnorm_weight, const Tensor& dnorm_bias) const;
+
  private:
+  int64_t rows() const;
+  std::vector<Tensor> room_for_gradients(const Tensor& dbias) const;
+
   std::vector<Tensor> parameters_;
   std::vector<int64_t> has_scale_;
 };

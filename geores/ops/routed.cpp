@@ -1,10 +1,9 @@
 #include "geores/ops/routed.h"
 
-#include "geores/kernels/mixers.h"
 #include "geores/kernels/routed_passes.h"
 #include "geores/ops/fused.h"
 #include "geores/ops/products.h"
-#include "geores/ops/sinkhorn.h"
+#include "geores/ops/routed_parts.h"
 #include "geores/ops/streams.h"
 #include "geores/ops/sum_room.h"
 
@@ -12,55 +11,6 @@ namespace geores {
 namespace {
 
 using namespace fused;
-
-// The routes' kind and numbers, as autograd keeps them.
-struct RoutingNumbers {
-  bool cayley;
-  double temperature = 0, alpha = 0;
-  int64_t iterations = 0;
-
-  explicit RoutingNumbers(const RoutedSpec& spec)
-      : cayley(std::holds_alternative<CayleyRouting>(spec.routing)) {
-    if (cayley) {
-      const auto& routing = std::get<CayleyRouting>(spec.routing);
-      temperature = routing.temperature;
-      alpha = routing.alpha;
-      iterations = routing.iterations;
-    } else {
-      iterations = std::get<GuardedRouting>(spec.routing).iterations;
-    }
-  }
-
-  explicit RoutingNumbers(AutogradContext* context)
-      : cayley(context->saved_data["cayley"].toBool()),
-        temperature(context->saved_data["temperature"].toDouble()),
-        alpha(context->saved_data["alpha"].toDouble()),
-        iterations(context->saved_data["iterations"].toInt()) {}
-
-  void keep(AutogradContext* context) const {
-    context->saved_data["cayley"] = cayley;
-    context->saved_data["temperature"] = temperature;
-    context->saved_data["alpha"] = alpha;
-    context->saved_data["iterations"] = iterations;
-  }
-
-  // f(what kernels take).
-  template <class T, class F>
-  void with(F&& f) const {
-    if (cayley)
-      f(kernels::CayleyRoutes<T>{T(temperature), T(alpha), static_cast<int>(iterations)});
-    else
-      f(kernels::GuardedRoutes<T>{static_cast<int>(iterations), T(kSinkhornGuard)});
-  }
-};
-
-template <class T>
-kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias = {}) {
-  return {.kind = layer ? kernels::NormKind::layer : kernels::NormKind::rms,
-          .weight = values<T>(weight),
-          .bias = values<T>(bias),
-          .eps = T(layer ? 1e-5 : 1e-6)};
-}
 
 struct RoutedShape {
   kernels::StreamShape streams;
@@ -258,6 +208,7 @@ bool fits_gpu(const Tensor& x, const RoutedSpec& spec) {
 
 std::optional<Routed> route_on_gpu(const Tensor& x, const RoutedSpec& spec) {
   if (!fits_gpu(x, spec)) return std::nullopt;
+  if (auto routed = route_by_token(x, spec)) return routed;
   const auto parameters = PackedProjections::parameters_of(spec.projections);
   const auto outputs = FusedRoute::apply(x, maybe(spec.norm.weight), maybe(spec.norm.bias),
                                          spec.read_weight, at::TensorList(parameters), spec);

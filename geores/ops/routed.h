@@ -1,7 +1,8 @@
 // A token's way to its sublayer and back, for connections whose routes (routes.h) are made of the
 // token itself, as two operations: routes and what the sublayer reads, then mixing and writing. The
-// backward pass goes over the state three times on a GPU and twice on a CPU, where operations one
-// by one would five times (kernels/routed_passes.h, kernels/routed_streams.h).
+// backward pass goes over the state two or three times on a GPU and twice on a CPU, where
+// operations one by one would five times (kernels/token_routes.h, routed_passes.h,
+// routed_streams.h).
 #pragma once
 
 #include <optional>
@@ -35,6 +36,8 @@ struct Routed {
 // x (B, T, n·d); nothing where there is no such form: then it is operations one by one.
 std::optional<Routed> route_fused(const Tensor& x, const RoutedSpec& spec);
 std::optional<Routed> route_on_gpu(const Tensor& x, const RoutedSpec& spec);
+// One kernel each way (kernels/token_routes.h): four streams and products in bfloat16.
+std::optional<Routed> route_by_token(const Tensor& x, const RoutedSpec& spec);
 std::optional<Routed> route_on_cpu(const Tensor& x, const RoutedSpec& spec);  // Cayley routes only
 
 // Σ_j res_ij x_j + write_i y_i: y (B, T, d), or (B, T, n, d) with one for each stream.

@@ -1,7 +1,7 @@
 // Zeros for kernels to add sums to. Clearing a few hundred values costs a GPU as much as a small
-// kernel, and a step has dozens of them: while a SumRoom lives, its thread's operations take pieces
-// of one buffer that is cleared at once. They take them in their forward pass, for the one backward
-// pass that follows.
+// kernel, and a step has dozens of them: while a SumRoom lives, its thread's operations add to what
+// is cleared at once, and for a parameter that is the very place where its gradient belongs. They
+// ask in their forward pass, for the one backward pass that follows.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,18 +12,16 @@ using torch::Tensor;
 
 class SumRoom {
  public:
-  // For sums like x, `size` of them; on a CPU nothing.
-  SumRoom(const Tensor& x, int64_t size);
+  // `values` are all parameters in a row and `gradients`, zeros, the places of theirs (undefined:
+  // there are none); besides there is room for `more` other sums. On a CPU nothing.
+  SumRoom(const Tensor& values, const Tensor& gradients, int64_t more);
   ~SumRoom();
   SumRoom(const SumRoom&) = delete;
   SumRoom& operator=(const SumRoom&) = delete;
-
- private:
-  Tensor before_;
-  int64_t before_used_;
 };
 
-// A piece like x, in a forward pass; undefined where there is no room, or x is undefined.
+// Zeros like x, in a forward pass: those of its gradient if x is a parameter that nobody has asked
+// for yet. Undefined where there is no room, or x is undefined.
 Tensor take_sum_room(const Tensor& x);
 
 // What was taken, or zeros like x; undefined for an undefined x.

@@ -178,6 +178,30 @@ TEST_P(Contract, GradientsEqualFiniteDifferences) {
   EXPECT_LT(check.error, 1e-7) << check.worst;
 }
 
+TEST_P(Contract, AddsABranchThatTheConnectionBeforeHasLeft) {
+  randomize(*residual_);
+  x_.requires_grad_(true);
+  const auto branch = torch::randn_like(x_).requires_grad_(true);
+  const auto cotangent = torch::randn_like(x_);
+  auto inputs = residual_->parameters();
+  inputs.insert(inputs.end(), {x_, branch});
+  // Output and gradients.
+  const auto run = [&](const State& state) {
+    Trace trace;
+    const auto out = residual_->advance(state, *sublayer_, trace).total();
+    auto results = torch::autograd::grad({(out * cotangent).sum()}, inputs, {}, {}, false,
+                                         /*allow_unused=*/true);
+    results.push_back(out.detach());
+    return results;
+  };
+  const auto left = run({x_, branch}), added = run(x_ + branch);
+  for (size_t i = 0; i < added.size(); ++i) {
+    ASSERT_EQ(left[i].defined(), added[i].defined()) << i;
+    if (!added[i].defined()) continue;
+    EXPECT_LT(largest(left[i] - added[i]), 1e-12 * std::max(1.0, largest(added[i]))) << i;
+  }
+}
+
 TEST_P(Contract, Float32FollowsFloat64) {
   randomize(*residual_);
   const auto single = make(GetParam());

@@ -28,6 +28,10 @@ Tensor from_state(const Traits& traits, const Tensor& state) {
   return traits.layout == StreamLayout::expand ? state.sum(-2) : state;
 }
 
+State from_state(const Traits& traits, const State& state) {
+  return traits.layout == StreamLayout::expand ? from_state(traits, state.total()) : state;
+}
+
 void require_streams(const ResidualConfig& config, StreamLayout layout, const std::string& where) {
   require(config.width >= 1, where, "width must be >= 1, got {}", config.width);
   require(config.streams >= 1, where, "streams must be >= 1, got {}", config.streams);

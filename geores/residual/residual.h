@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "geores/ops/pool.h"
+#include "geores/ops/state.h"
 
 namespace geores {
 
@@ -130,6 +131,13 @@ class TokenStep {
 class Residual : public torch::nn::Module {
  public:
   virtual Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) = 0;
+
+  // forward() inside a stack, where the last branch may not be added yet, before or after: for
+  // connections whose first operation can add it in passing.
+  virtual State advance(const State& state, const Sublayer& f, Trace& trace) {
+    return forward(state.total(), f, trace);
+  }
+
   virtual const Traits& traits() const = 0;
 
   // Null where a connection has no such form (it is then run on tensors of length 1).
@@ -145,6 +153,7 @@ class Residual : public torch::nn::Module {
 // expand repeats the embedding n times and sums the streams at the end; the others change nothing.
 Tensor to_state(const Traits& traits, const Tensor& embedding);
 Tensor from_state(const Traits& traits, const Tensor& state);
+State from_state(const Traits& traits, const State& state);
 
 struct ResidualConfig {
   int64_t width = 128;  // D: of the state for whole and split, of one stream for expand

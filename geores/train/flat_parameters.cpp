@@ -38,10 +38,8 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const std::vector<Tens
 }
 
 void FlatParameters::begin_gradients() {
-  if (!gradients_.is_cuda()) {
-    gradients_.zero_();
-    return;
-  }
+  gradients_.zero_();
+  if (!gradients_.is_cuda()) return;
   for (const auto& parameter : parameters_) parameter.mutable_grad() = Tensor();
 }
 
@@ -50,14 +48,14 @@ void FlatParameters::finish_gradients() {
   const torch::NoGradGuard no_grad;
   std::vector<Tensor> to, from;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (const auto& gradient = parameters_[i].grad(); gradient.defined()) {
+    const auto& gradient = parameters_[i].grad();
+    if (gradient.defined() && gradient.data_ptr() != views_[i].data_ptr()) {
       to.push_back(views_[i]);
       from.push_back(gradient);
-    } else {
-      views_[i].zero_();
     }
     parameters_[i].mutable_grad() = views_[i];
   }
+  if (to.empty()) return;
 #if TORCH_VERSION_MAJOR >= 2
   at::_foreach_copy_(to, from);
 #else

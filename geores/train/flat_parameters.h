@@ -20,8 +20,8 @@ class FlatParameters {
   Tensor& gradients() { return gradients_; }
 
   // Around a backward pass: what it gives is in gradients() when the second returns. On a GPU the
-  // pass fills tensors of its own, which are then copied together: adding to each view would be a
-  // hundred kernels, and clearing them another.
+  // pass adds to them where its kernels do (ops/sum_room.h) and else fills tensors of its own, which
+  // are then copied together: adding to each view would be a hundred kernels.
   void begin_gradients();
   void finish_gradients();
 

@@ -38,7 +38,9 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   Tensor total;
   const auto xs = x.chunk(parts), ys = y.chunk(parts);
   for (size_t i = 0; i < xs.size(); ++i) {
-    const SumRoom sums(parameters_.values(), parameters_.size() - parameters_.decayed());
+    // The gradients of several parts are summed by autograd: each needs places of its own.
+    const SumRoom sums(parameters_.values(), parts == 1 ? parameters_.gradients() : Tensor(),
+                       parameters_.size() - parameters_.decayed());
     Trace trace;
     const auto loss = task_loss(model_.forward(xs[i], trace), ys[i]);
     const auto auxiliary = trace.loss();

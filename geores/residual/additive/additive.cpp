@@ -1,7 +1,6 @@
 #include "geores/residual/additive/additive.h"
 
 #include "geores/ops/into.h"
-#include "geores/ops/linear.h"
 
 namespace geores {
 namespace {
@@ -38,11 +37,14 @@ Additive::Additive(const ResidualConfig& config, const AdditiveOptions& options)
   norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
 }
 
-Tensor Additive::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  if (!pre_norm_) return norm_->forward(x + f(x));
-  trace.probe("operator", [&] { return torch::ones({1, 1, 1, 1}, x.options()); });
-  const auto [normalized, skip] = norm_->forward_and_skip(x);
-  return add_branch(skip, f(normalized));
+State Additive::advance(const State& state, const Sublayer& f, Trace& trace) {
+  if (!pre_norm_) {
+    const auto x = state.total();
+    return norm_->forward(x + f(x));
+  }
+  trace.probe("operator", [&] { return torch::ones({1, 1, 1, 1}, state.x.options()); });
+  const auto [normalized, skip] = norm_->forward_and_skip(state);
+  return with_branch(skip, f(normalized));
 }
 
 std::unique_ptr<TokenStep> Additive::token_step(int64_t batch) const {

@@ -18,7 +18,10 @@ struct AdditiveOptions {
 class Additive final : public Residual {
  public:
   Additive(const ResidualConfig& config, const AdditiveOptions& options);
-  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override {
+    return advance(x, f, trace).total();
+  }
+  State advance(const State& state, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
   std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 

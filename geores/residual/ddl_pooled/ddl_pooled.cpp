@@ -3,7 +3,6 @@
 #include "geores/base/error.h"
 #include "geores/ops/cayley.h"
 #include "geores/ops/hybrid.h"
-#include "geores/ops/linear.h"
 #include "geores/ops/streams.h"
 
 namespace geores {
@@ -30,23 +29,24 @@ DdlPooled::DdlPooled(const ResidualConfig& config, const DdlPooledOptions& optio
   beta_ = register_module("beta", std::make_shared<Perceptron>(width, hidden, 1));
 }
 
-SequenceErase DdlPooled::erasure(const Tensor& x, Trace& trace) {
-  if (pool_ == Pool::sequence && generators_run_fused(x, 4, {k_.get(), beta_.get()}))
-    return sequence_erase(x, {k_.get(), beta_.get()});
+SequenceErase DdlPooled::erasure(const State& state, Trace& trace) {
+  if (pool_ == Pool::sequence && generators_run_fused(state.x, 4, {k_.get(), beta_.get()}))
+    return sequence_erase(state, {k_.get(), beta_.get()});
+  const auto x = state.total();
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
   return {.k = normalize(k_->forward(summary)),
           .beta = 2 * torch::sigmoid(beta_->forward(summary)),
           .skip = x};
 }
 
-Tensor DdlPooled::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto [k, beta, state] = erasure(x, trace);
+State DdlPooled::advance(const State& state, const Sublayer& f, Trace& trace) {
+  const auto [k, beta, x] = erasure(state, trace);
   trace.probe("beta", [&] { return beta; });
   trace.probe("operator", [&] {
     return identity_like(k, k.size(-1)) - beta.unsqueeze(-1) * k.unsqueeze(-1) * k.unsqueeze(-2);
   });
-  const auto [normalized, g] = erase_and_norm(k, beta, state, norm_->weight());
-  return add_branch(g, f(normalized));
+  const auto [normalized, g] = erase_and_norm(k, beta, x, norm_->weight());
+  return with_branch(g, f(normalized));
 }
 
 Connection ddl_pooled_connection() {

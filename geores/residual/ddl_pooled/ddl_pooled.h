@@ -24,11 +24,14 @@ struct DdlPooledOptions {
 class DdlPooled final : public Residual {
  public:
   DdlPooled(const ResidualConfig& config, const DdlPooledOptions& options);
-  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override {
+    return advance(x, f, trace).total();
+  }
+  State advance(const State& state, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
 
  private:
-  SequenceErase erasure(const Tensor& x, Trace& trace);
+  SequenceErase erasure(const State& state, Trace& trace);
 
   Pool pool_;
   Traits traits_;

@@ -105,17 +105,17 @@ void Edelta::probe(const HybridGenerators& p, Trace& trace) const {
   });
 }
 
-Tensor Edelta::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto [g_operator, state] = operator_and_skip(x, trace);
+State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
+  const auto [g_operator, x] = operator_and_skip(state, trace);
   trace.probe("operator", [&op = g_operator] { return op; });
-  const auto [normalized, g] = mix_and_norm(g_operator, state, norm_->weight());
-  return add_branch(g, f.between(pre_->weight, normalized, post_->weight));
+  const auto [normalized, g] = mix_and_norm(g_operator, x, norm_->weight());
+  return with_branch(g, f.between(pre_->weight, normalized, post_->weight));
 }
 
-std::pair<Tensor, Tensor> Edelta::operator_and_skip(const Tensor& x, Trace& trace) {
+std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& trace) {
   if (const auto nets = perceptrons(); pool_ == Pool::sequence && gated() && !trace.probing() &&
-                                       generators_run_fused(x, traits_.streams, nets)) {
-    const auto hybrid = sequence_hybrid(x, traits_.streams, nets,
+                                       generators_run_fused(state.x, traits_.streams, nets)) {
+    const auto hybrid = sequence_hybrid(state, traits_.streams, nets,
                                         {.weight = gate_->weight,
                                          .bias = gate_->bias,
                                          .entropy = options_.gate == "entropy",
@@ -123,6 +123,7 @@ std::pair<Tensor, Tensor> Edelta::operator_and_skip(const Tensor& x, Trace& trac
     if (hybrid.penalty.defined()) trace.add_loss(hybrid.penalty);
     return {hybrid.g, hybrid.skip};
   }
+  const auto x = state.total();
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
   auto p = generators(summary);
   if (gated()) {

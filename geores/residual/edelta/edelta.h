@@ -38,7 +38,10 @@ struct EdeltaOptions {
 class Edelta final : public Residual {
  public:
   Edelta(const ResidualConfig& config, const EdeltaOptions& options);
-  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override {
+    return advance(x, f, trace).total();
+  }
+  State advance(const State& state, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
   std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
@@ -48,7 +51,7 @@ class Edelta final : public Residual {
   bool gated() const { return rotates() && reflects(); }
 
   // The operator (B, T', n, n), and x for the path around.
-  std::pair<Tensor, Tensor> operator_and_skip(const Tensor& x, Trace& trace);
+  std::pair<Tensor, Tensor> operator_and_skip(const State& state, Trace& trace);
   // u, v, β and k, as far as the operator needs them.
   std::vector<Perceptron*> perceptrons() const;
   HybridGenerators generators(const Tensor& summary);
