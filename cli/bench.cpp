@@ -10,6 +10,7 @@
 #include "cli/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/experiments/experiment.h"
+#include "geores/kernels/bfloat16_tile.h"
 #include "geores/model/parameter_budget.h"
 #include "geores/train/step_benchmark.h"
 
@@ -20,7 +21,7 @@ struct BenchFlags {
   std::vector<std::string> models;
   int64_t batch = 64, length = 255, repeats = 3, layers = 0, replays = 200;
   bool json = false, scaling = false;
-  std::string device = "cpu", precision = "bf16";
+  std::string device = "cpu", precision;
 };
 
 struct Size {
@@ -61,6 +62,7 @@ struct Row {
   std::string label;
   int64_t layers, width, parameters;
   double fused, stock;  // seconds a step, medians
+  double bf16;          // fused with products in bfloat16; 0: not asked for
   ProductTimes products;
   StepMemory fused_memory, stock_memory;
 };
@@ -79,20 +81,25 @@ Row measure(const Size& size, const BenchFlags& flags, const std::function<void(
           .parameters = benchmark.parameters(),
           .fused = 0,
           .stock = 0,
+          .bf16 = 0,
           .products = {},
           .fused_memory = benchmark.memory(Implementation::fused),
           .stock_memory = benchmark.memory(Implementation::stock)};
   done();
   row.products = benchmark.products(2);
   done();
-  std::vector<double> fused, stock;
-  for (int64_t i = 0; i < flags.repeats; ++i) {  // interleaved: both see the same machine
+  const bool in_bf16 = flags.precision == "bf16";
+  if (in_bf16) benchmark.seconds(Implementation::fused, "bf16");  // the others are warm
+  std::vector<double> fused, stock, bf16;
+  for (int64_t i = 0; i < flags.repeats; ++i) {  // interleaved: all see the same machine
     fused.push_back(benchmark.seconds(Implementation::fused));
     stock.push_back(benchmark.seconds(Implementation::stock));
+    if (in_bf16) bf16.push_back(benchmark.seconds(Implementation::fused, "bf16"));
     done();
   }
   row.fused = median(fused);
   row.stock = median(stock);
+  if (in_bf16) row.bf16 = median(bf16);
   return row;
 }
 
@@ -128,16 +135,18 @@ nlohmann::json to_json(const Row& row) {
   const auto memory = [](const StepMemory& m) {
     return nlohmann::json{{"allocated_bytes", m.allocated}, {"peak_bytes", m.peak}};
   };
-  return {{"model", row.label},
-          {"layers", row.layers},
-          {"width", row.width},
-          {"parameters", row.parameters},
-          {"fused_seconds", row.fused},
-          {"stock_seconds", row.stock},
-          {"projection_seconds", row.products.projections},
-          {"attention_product_seconds", row.products.attention},
-          {"fused_memory", memory(row.fused_memory)},
-          {"stock_memory", memory(row.stock_memory)}};
+  nlohmann::json object = {{"model", row.label},
+                           {"layers", row.layers},
+                           {"width", row.width},
+                           {"parameters", row.parameters},
+                           {"fused_seconds", row.fused},
+                           {"stock_seconds", row.stock},
+                           {"projection_seconds", row.products.projections},
+                           {"attention_product_seconds", row.products.attention},
+                           {"fused_memory", memory(row.fused_memory)},
+                           {"stock_memory", memory(row.stock_memory)}};
+  if (row.bf16 > 0) object["bf16_seconds"] = row.bf16;
+  return object;
 }
 
 nlohmann::json to_json(const Scaling& scaling) {
@@ -151,20 +160,32 @@ nlohmann::json to_json(const Scaling& scaling) {
 
 double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-void print_header() {
-  constexpr auto line = "{:<16} {:>6} {:>8} {:>8} {:>7} {:>8} {:>8} {:>7} {:>14} {:>16}\n";
-  fmt::print(line, "", "size", "fused", "stock", "faster", "linear", "attn", "fused", "peak MB",
-             "allocated MB");
-  fmt::print(line, "connection", "L/D", "s/step", "s/step", "", "GEMMs s", "GEMMs s", "/GEMMs",
-             "fused  stock", "fused  stock");
+// How this processor multiplies values in bfloat16.
+std::string bf16_products() {
+  const auto* instruction = kernels::bfloat16_tile().instruction;
+  return instruction ? fmt::format("by {}", instruction)
+                     : "by float32 instructions: it has none for bfloat16";
+}
+
+void print_header(bool bf16) {
+  constexpr auto line = "{:<16} {:>6} {:>8} {:>8} {:>7} {}{:>8} {:>8} {:>7} {:>14} {:>16}\n";
+  const auto of_bf16 = [&](const char* seconds, const char* faster) {
+    return bf16 ? fmt::format("{:>8} {:>7} ", seconds, faster) : std::string();
+  };
+  fmt::print(line, "", "size", "fused", "stock", "faster", of_bf16("bf16", "faster"), "linear",
+             "attn", "fused", "peak MB", "allocated MB");
+  fmt::print(line, "connection", "L/D", "s/step", "s/step", "", of_bf16("s/step", ""), "GEMMs s",
+             "GEMMs s", "/GEMMs", "fused  stock", "fused  stock");
 }
 
 void print_row(const Row& row) {
   fmt::print(
-      "{:<16} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
+      "{:<16} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {}{:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
       "{:>7.0f} {:>8.0f}\n",
       row.label, fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
-      row.stock / row.fused, row.products.projections, row.products.attention,
+      row.stock / row.fused,
+      row.bf16 > 0 ? fmt::format("{:>8.3f} {:>6.2f}x ", row.bf16, row.stock / row.bf16) : "",
+      row.products.projections, row.products.attention,
       row.fused / (row.products.projections + row.products.attention),
       megabytes(row.fused_memory.peak), megabytes(row.stock_memory.peak),
       megabytes(row.fused_memory.allocated), megabytes(row.stock_memory.allocated));
@@ -241,8 +262,12 @@ void bench_on_gpu(const BenchFlags& flags) {
                            .dump(2));
 }
 
-void bench(const BenchFlags& flags) {
+void bench(BenchFlags flags) {
+  if (flags.precision.empty()) flags.precision = flags.device == "cuda" ? "bf16" : "fp32";
   if (flags.device == "cuda") return bench_on_gpu(flags);
+  require(flags.precision != "tf32", "bench",
+          "precision tf32 needs device cuda; a CPU has fp32 and bf16");
+  const bool bf16 = flags.precision == "bf16";
   const auto sizes = wanted_sizes(flags);
   const auto start = std::chrono::steady_clock::now();
   const auto per_model = flags.repeats + 2 + (flags.scaling ? 1 : 0);
@@ -250,7 +275,8 @@ void bench(const BenchFlags& flags) {
   if (!flags.json) {
     fmt::print("One training step, batch {}, length {}, {} threads, float32\n", flags.batch,
                flags.length, torch::get_num_threads());
-    print_header();
+    if (bf16) fmt::print("bf16: the same with products in bfloat16, {}\n", bf16_products());
+    print_header(bf16);
   }
   ProgressBar bar("bench");
   int64_t finished = 0;
@@ -272,8 +298,10 @@ void bench(const BenchFlags& flags) {
     nlohmann::json object = {{"batch", flags.batch},
                              {"length", flags.length},
                              {"threads", torch::get_num_threads()},
+                             {"precision", flags.precision},
                              {"steps", nlohmann::json::array()},
                              {"scaling", nlohmann::json::array()}};
+    if (bf16) object["bf16_products"] = bf16_products();
     for (const auto& row : rows) object["steps"].push_back(to_json(row));
     for (const auto& one : scaling) object["scaling"].push_back(to_json(one));
     fmt::print("{}\n", object.dump(2));
@@ -292,11 +320,13 @@ void add_bench(CLI::App& app, int& exit_code) {
       "fused kernels against stock LibTorch operations (Cayley by a linear solve, Sinkhorn\n"
       "unrolled), interleaved in one process so that both see the same machine.\n"
       "  GEMMs    the matrix products of the stock step alone: same shapes, same BLAS\n"
+      "  bf16     fused, with the factors of products rounded to bfloat16 (--precision bf16)\n"
       "  peak     most memory in use at once, above what the model and its optimiser hold\n"
       "Examples:\n"
       "  geores bench                              everything, some minutes\n"
       "  geores bench --models edelta additive     two connections\n"
       "  geores bench --batch 8 --length 64        a quick look\n"
+      "  geores bench --models edelta --precision bf16\n"
       "  geores bench --device cuda --models edelta\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
@@ -310,7 +340,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::PositiveNumber);
   command->add_option("--device", flags->device, "cpu, or cuda: replays of the recorded step [cpu]")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--precision", flags->precision, "on a GPU: fp32, tf32 or bf16 [bf16]")
+  command
+      ->add_option("--precision", flags->precision,
+                   "fp32 or bf16, on a GPU also tf32; this processor multiplies bf16 " +
+                       bf16_products() + " [CPU: fp32, GPU: bf16]")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   command->add_option("--replays", flags->replays, "on a GPU: timed steps [200]")
       ->check(CLI::PositiveNumber);

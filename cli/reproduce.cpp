@@ -78,7 +78,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
       ->add_option("--precision", options.hardware.precision,
-                   "of products on a GPU: fp32, tf32 or bf16")
+                   "of products: fp32 or bf16, on a GPU also tf32")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   command->add_option("--cache", options.cache, "folder for generated data");

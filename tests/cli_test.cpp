@@ -320,7 +320,7 @@ TEST_F(UserData, RefusesBadDataInOneLineAndMakesNoRun) {
   expect_refused("train --preset edelta_plane --out " + out(), "did you mean 'edelta_plain'?");
   expect_refused("train --task gyroscope", "--out");
   expect_refused(train("additive --device tpu"), "device");
-  expect_refused(train("additive --precision bf16"), "needs device cuda");
+  expect_refused(train("additive --precision tf32"), "needs device cuda");
   EXPECT_FALSE(fs::exists(out()));
 }
 
@@ -383,6 +383,23 @@ TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
     EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
   }
   EXPECT_FALSE(fs::exists(folder_ / "report"));
+}
+
+TEST_F(CommandLine, BenchComparesBfloat16WithBothFloat32Forms) {
+  const std::string bench =
+      "bench --models additive --layers 1 --batch 2 --length 8 --repeats 1 --precision ";
+  auto text = run(bench + "bf16 --json").output;
+  const auto json = nlohmann::json::parse(text.substr(text.find('{')), nullptr, false);
+  ASSERT_TRUE(json.is_object()) << text;
+  EXPECT_EQ(json.at("precision"), "bf16");
+  EXPECT_TRUE(json.contains("bf16_products"));
+  for (const auto* key : {"fused_seconds", "stock_seconds", "bf16_seconds"})
+    EXPECT_GT(json.at("steps").at(0).at(key).get<double>(), 0) << key;
+  text = run(bench + "fp32 --json").output;
+  EXPECT_EQ(text.find("bf16_seconds"), std::string::npos) << "only where it is asked for";
+  const auto refused = run(bench + "tf32");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.output.find("needs device cuda"), std::string::npos) << refused.output;
 }
 
 TEST_F(CommandLine, HelpTeaches) {

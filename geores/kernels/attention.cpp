@@ -3,76 +3,29 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
+#include "geores/kernels/attention_heads.h"
 #include "geores/kernels/parallel.h"
-#include "geores/kernels/tile.h"
 #include "geores/kernels/vector_math.h"
 
 namespace geores::kernels {
 namespace {
 
 // Queries whose weights the backward pass holds at once, a multiple of a tile's rows.
-constexpr int64_t kQueries = 8 * kTileRows;
+constexpr int64_t kQueries = 40;
 
-// One head of one sequence, its rows padded to whole tiles. Values beyond the head's width are 0.
-template <class T>
-class Head {
- public:
-  Head(const T* values, const AttentionShape& shape, int64_t stride, T* buffer)
-      : rows_(buffer), width_(padded<T>(shape.head_width, kTileColumns<T>)) {
-    for (int64_t t = 0; t < shape.length; ++t) {
-      T* row = rows_ + t * width_;
-      for_each_vector<T>(width_, [&](int64_t k, int64_t) {
-        const auto count = std::clamp<int64_t>(shape.head_width - k, 0, kLanes<T>);
-        store(row + k, load_up_to(values + t * stride + k, count));
-      });
-    }
-  }
-
-  const T* row(int64_t t) const { return rows_ + t * width_; }
-
- private:
-  T* rows_;
-  int64_t width_;
-};
-
-// The transpose of a head in tiles of kTileColumns positions, (head_width, kTileColumns) each, so
-// that scores are products of rows with it. Positions beyond the last are 0.
-template <class T>
-class HeadColumns {
- public:
-  static int64_t size(const AttentionShape& shape) {
-    return shape.head_width * padded<T>(shape.length, kTileColumns<T>);
-  }
-
-  HeadColumns(const T* values, const AttentionShape& shape, int64_t stride, T* buffer)
-      : tiles_(buffer), depth_(shape.head_width) {
-    std::fill_n(buffer, size(shape), T(0));
-    for (int64_t t = 0; t < shape.length; ++t) {
-      const T* row = values + t * stride;
-      T* column = buffer + t / kTileColumns<T> * kTileColumns<T> * depth_ + t % kTileColumns<T>;
-      for (int64_t k = 0; k < depth_; ++k) column[k * kTileColumns<T>] = row[k];
-    }
-  }
-
-  // scores (rows, columns) = queries · this; no more rows than a tile has.
-  void multiply(const LeftRows<T>& queries, T* scores, int64_t lds, int64_t rows,
-                int64_t columns) const {
-    for (int64_t j = 0; j < columns; j += kTileColumns<T>)
-      multiply_columns<false>(queries, tiles_ + j * depth_, kTileColumns<T>, scores + j, lds, rows,
-                              depth_);
-  }
-
- private:
-  T* tiles_;
-  int64_t depth_;
-};
+// Queries that are multiplied at once.
+template <class T, class P>
+int64_t tile_rows() {
+  return std::is_same_v<P, T> ? kTileRows : bfloat16_tile().rows;
+}
 
 // Working space of one thread, cut into pieces.
-template <class T>
+template <class Tag, class T>
 class Space {
  public:
-  explicit Space(int64_t size) : next_(scratch<AttentionShape, T>(size)) {}
+  explicit Space(int64_t size) : next_(scratch<Tag, T>(size)) {}
   T* take(int64_t size) {
     T* piece = next_;
     next_ += size;
@@ -82,6 +35,8 @@ class Space {
  private:
   T* next_;
 };
+struct Factors;
+struct Rows;
 
 // The weights of a row before they are divided by their sum.
 template <class T>
@@ -148,32 +103,34 @@ void for_each_head(const AttentionShape& s, F&& f) {
 }  // namespace
 
 // A tile of queries at a time: what it sees of the keys ends with its own last position.
-template <class T>
+template <class T, class P>
 void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& s) {
+  using Columns = HeadColumns<T, P>;
+  using Sums = HeadRows<T, P>;
   const auto model = s.heads * s.head_width, stride = 3 * model;
-  const auto width = padded<T>(s.head_width, kTileColumns<T>);
-  const auto length = padded<T>(s.length, kTileColumns<T>);
+  const auto width = Sums::padded_width(s), length = Columns::padded_length(s);
+  const auto step = tile_rows<T, P>();
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
-    Space<T> space(s.length * width + HeadColumns<T>::size(s) + kTileRows * (length + width));
-    const Head<T> values(qkv + first + 2 * model, s, stride, space.take(s.length * width));
-    const HeadColumns<T> keys(qkv + first + model, s, stride, space.take(HeadColumns<T>::size(s)));
-    T* weights = space.take(kTileRows * length);
-    T* result = space.take(kTileRows * width);
-    T inverse[kTileRows];  // of the sums of weights
+    Space<Factors, typename Sums::Room> factors(Sums::room(s) + Columns::room(s));
+    const Sums values(qkv + first + 2 * model, s, stride, factors.take(Sums::room(s)));
+    const Columns keys(qkv + first + model, s, stride, factors.take(Columns::room(s)));
+    Space<Rows, T> space(step * (length + width + 1));
+    T* weights = space.take(step * length);
+    T* result = space.take(step * width);
+    T* inverse = space.take(step);  // of the sums of weights
 
-    for (int64_t begin = 0; begin < s.length; begin += kTileRows) {
-      const auto rows = std::min<int64_t>(kTileRows, s.length - begin), seen = begin + rows;
-      const auto columns = padded<T>(seen, kTileColumns<T>);
-      keys.multiply({qkv + first + begin * stride, stride}, weights, length, rows, columns);
+    for (int64_t begin = 0; begin < s.length; begin += step) {
+      const auto rows = std::min(step, s.length - begin), seen = begin + rows;
+      keys.multiply({qkv + first + begin * stride, stride}, weights, length, rows, seen);
       for (int64_t i = 0; i < rows; ++i) {
-        const auto row = exponential_row(weights + i * length, begin + i + 1, columns, scale);
+        const auto row =
+            exponential_row(weights + i * length, begin + i + 1, Columns::columns(seen), scale);
         inverse[i] = T(1) / row.sum;
         if (log_sum)
           log_sum[(b * s.heads + h) * s.length + begin + i] = row.largest + std::log(row.sum);
       }
-      multiply_small<false>(LeftRows<T>{weights, length}, values.row(0), width, result, width, rows,
-                            width, seen);
+      values.multiply({weights, length}, result, rows, seen);
       for (int64_t i = 0; i < rows; ++i) {
         T* to = out + (b * s.length + begin + i) * model + h * s.head_width;
         for (int64_t k = 0; k < s.head_width; ++k) to[k] = result[i * width + k] * inverse[i];
@@ -185,59 +142,61 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
 // With P the weights and dP = dO Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS K/√d, dK = dSᵀQ/√d,
 // dV = PᵀdO. A block of queries at a time: tile by tile its P, dS and dQ, then what all of it adds
 // to dK and dV.
-template <class T>
+template <class T, class P>
 void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
                                const AttentionShape& s) {
+  using Columns = HeadColumns<T, P>;
+  using Sums = HeadRows<T, P>;
   const auto model = s.heads * s.head_width, stride = 3 * model;
-  const auto width = padded<T>(s.head_width, kTileColumns<T>);
-  const auto length = padded<T>(s.length, kTileColumns<T>);
+  const auto width = Sums::padded_width(s), length = Columns::padded_length(s);
+  const auto step = tile_rows<T, P>();
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
-    const auto head = s.length * width, tiles = HeadColumns<T>::size(s);
-    Space<T> space(5 * head + 2 * tiles + 2 * kQueries * length + kTileRows * width);
-    const Head<T> queries(qkv + first, s, stride, space.take(head));
-    const Head<T> keys(qkv + first + model, s, stride, space.take(head));
     const auto first_out = b * s.length * model + h * s.head_width;
-    const Head<T> douts(dout + first_out, s, model, space.take(head));
-    const HeadColumns<T> key_columns(qkv + first + model, s, stride, space.take(tiles));
-    const HeadColumns<T> value_columns(qkv + first + 2 * model, s, stride, space.take(tiles));
+    Space<Factors, typename Sums::Room> factors(3 * Sums::room(s) + 2 * Columns::room(s));
+    const Sums queries(qkv + first, s, stride, factors.take(Sums::room(s)));
+    const Sums keys(qkv + first + model, s, stride, factors.take(Sums::room(s)));
+    const Sums douts(dout + first_out, s, model, factors.take(Sums::room(s)));
+    const Columns key_columns(qkv + first + model, s, stride, factors.take(Columns::room(s)));
+    const Columns value_columns(qkv + first + 2 * model, s, stride, factors.take(Columns::room(s)));
+    const auto head = s.length * width;
+    Space<Rows, T> space(2 * head + 2 * kQueries * length + step * width);
     T* dkeys = space.take(head);
     T* dvalues = space.take(head);
     std::fill_n(dkeys, head, T(0));
     std::fill_n(dvalues, head, T(0));
     T* weights = space.take(kQueries * length);
     T* dscores = space.take(kQueries * length);
-    T* dqueries = space.take(kTileRows * width);
+    T* dqueries = space.take(step * width);
 
     for (int64_t begin = 0; begin < s.length; begin += kQueries) {
       const auto end = std::min(begin + kQueries, s.length);
-      for (int64_t tile = begin; tile < end; tile += kTileRows) {
-        const auto rows = std::min<int64_t>(kTileRows, end - tile), seen = tile + rows;
-        const auto columns = padded<T>(seen, kTileColumns<T>);
+      for (int64_t tile = begin; tile < end; tile += step) {
+        const auto rows = std::min(step, end - tile), seen = tile + rows;
         T* weight = weights + (tile - begin) * length;
         T* dscore = dscores + (tile - begin) * length;
-        key_columns.multiply({queries.row(tile), width}, weight, length, rows, columns);
-        value_columns.multiply({douts.row(tile), width}, dscore, length, rows, columns);
+        key_columns.multiply({qkv + first + tile * stride, stride}, weight, length, rows, seen);
+        value_columns.multiply({dout + first_out + tile * model, model}, dscore, length, rows,
+                               seen);
         for (int64_t i = 0; i < rows; ++i) {
           const auto t = tile + i;
           const auto row = first_out + t * model;
           const T along = inner_product(dout + row, out + row, s.head_width);
-          dscores_row(weight + i * length, dscore + i * length, t + 1, columns, scale,
-                      log_sum[(b * s.heads + h) * s.length + t], along);
+          dscores_row(weight + i * length, dscore + i * length, t + 1, Columns::columns(seen),
+                      scale, log_sum[(b * s.heads + h) * s.length + t], along);
         }
-        multiply_small<false>(LeftRows<T>{dscore, length}, keys.row(0), width, dqueries, width,
-                              rows, width, seen);
+        keys.multiply({dscore, length}, dqueries, rows, seen);
         for (int64_t i = 0; i < rows; ++i)
           std::copy_n(dqueries + i * width, s.head_width, dqkv + first + (tile + i) * stride);
       }
       // The keys of a tile are seen from its first position on, and by whole tiles of queries.
-      for (int64_t tile = 0; tile < end; tile += kTileRows) {
-        const auto rows = std::min<int64_t>(kTileRows, end - tile), from = std::max(begin, tile);
+      for (int64_t tile = 0; tile < end; tile += step) {
+        const auto rows = std::min(step, end - tile), from = std::max(begin, tile);
         const auto at = (from - begin) * length + tile;
-        multiply_small<true>(LeftColumns<T>{weights + at, length}, douts.row(from), width,
-                             dvalues + tile * width, width, rows, width, end - from);
-        multiply_small<true>(LeftColumns<T>{dscores + at, length}, queries.row(from), width,
-                             dkeys + tile * width, width, rows, width, end - from);
+        douts.add_transposed({weights + at, length}, from, end - from, dvalues + tile * width,
+                             rows);
+        queries.add_transposed({dscores + at, length}, from, end - from, dkeys + tile * width,
+                               rows);
       }
     }
     for (int64_t t = 0; t < s.length; ++t) {
@@ -274,10 +233,16 @@ void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T*
     }
 }
 
+#define GEORES_INSTANTIATE_PRODUCTS(T, P)                                                   \
+  template void causal_attention_forward<T, P>(const T*, T*, T*, const AttentionShape&);    \
+  template void causal_attention_backward<T, P>(const T*, const T*, const T*, const T*, T*, \
+                                                const AttentionShape&);
+GEORES_INSTANTIATE_PRODUCTS(float, float)
+GEORES_INSTANTIATE_PRODUCTS(float, BFloat16)
+GEORES_INSTANTIATE_PRODUCTS(double, double)
+#undef GEORES_INSTANTIATE_PRODUCTS
+
 #define GEORES_INSTANTIATE(T)                                                           \
-  template void causal_attention_forward(const T*, T*, T*, const AttentionShape&);      \
-  template void causal_attention_backward(const T*, const T*, const T*, const T*, T*,   \
-                                          const AttentionShape&);                       \
   template void attend_one(const T*, int64_t, const T*, const T*, T*, int64_t, int64_t, \
                            const AttentionShape&);
 GEORES_INSTANTIATE(float)

@@ -3,7 +3,8 @@
 // A tile of queries at a time against the keys up to its last position: nothing of size T × T
 // exists, and what lies above the diagonal is not computed. The backward pass recomputes the
 // weights from log_sum (B, h, T), the logarithm of each row's sum of exponentials. Working space
-// per thread: O(T · (d + block)).
+// per thread: O(T · (d + block)). P is what the factors of the products are rounded to: T itself,
+// or BFloat16 beside float.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ struct AttentionShape {
 };
 
 // log_sum may be null when there will be no backward.
-template <class T>
+template <class T, class P = T>
 void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& shape);
 
-template <class T>
+template <class T, class P = T>
 void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
                                const AttentionShape& shape);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "geores/kernels/attention.h"
+#include "geores/kernels/bfloat16_tile.h"
 #include "geores/kernels/linear.h"
 #include "geores/kernels/norm.h"
 #include "geores/kernels/optimizer.h"
@@ -65,13 +66,25 @@ TEST(VectorMath, GeluAndItsSlopeFollowErf) {
   EXPECT_TRUE(std::isnan(gelu(broadcast(std::nanf(""))).value[0]));
 }
 
+// x as a factor of a product whose factors are rounded to P: by a definition of its own.
+template <class P, class T>
+double factor(T x) {
+  if (!std::is_same_v<P, BFloat16>) return x;
+  int exponent;
+  const double mantissa = std::frexp(static_cast<double>(x), &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8);
+}
+
 // Odd sizes, leading dimensions beyond the width, more depth than is multiplied at once, few rows.
-template <class T>
+template <class T, class P = T>
 void expect_products_follow_their_definition(T tolerance) {
   struct Size {
     int64_t rows, depth, columns;
   };
   for (const auto [rows, depth, columns] : {Size{1, 3, 2},
+                                            {1, 1, 1},
+                                            {3, 17, 1},
+                                            {17, 3, 129},
                                             {23, 40, 17},
                                             {24, 1, 1},
                                             {37, 33, 16},
@@ -83,20 +96,21 @@ void expect_products_follow_their_definition(T tolerance) {
     const auto lda = depth + 3, ldb = std::max(depth, columns) + 2, ldc = columns + 5;
     const auto a = random_values<T>(rows * lda), b = random_values<T>(ldb * ldb, 2),
                before = random_values<T>(rows * ldc, 3);
-    std::vector<T> room(static_cast<size_t>(RightHandSide<T>::packed_size(depth, columns)));
+    using Right = RightHandSide<T, P>;
+    std::vector<typename Right::Room> room(static_cast<size_t>(Right::packed_size(depth, columns)));
     for (const auto transposed : {Transposed::no, Transposed::yes})
       for (const bool add : {false, true}) {
         auto c = before;
-        RightHandSide<T>(transposed, b.data(), ldb, depth, columns, rows, room.data())
+        Right(transposed, b.data(), ldb, depth, columns, rows, room.data())
             .multiply(a.data(), lda, add, c.data(), ldc, rows);
         for (int64_t i = 0; i < rows; ++i)
           for (int64_t j = 0; j < ldc; ++j) {
             const auto at = static_cast<size_t>(i * ldc + j);
             double sum = add || j >= columns ? before[at] : 0;
             for (int64_t k = 0; j < columns && k < depth; ++k)
-              sum +=
-                  static_cast<double>(a[static_cast<size_t>(i * lda + k)]) *
-                  b[static_cast<size_t>(transposed == Transposed::yes ? j * ldb + k : k * ldb + j)];
+              sum += factor<P>(a[static_cast<size_t>(i * lda + k)]) *
+                     factor<P>(b[static_cast<size_t>(transposed == Transposed::yes ? j * ldb + k
+                                                                                   : k * ldb + j)]);
             ASSERT_NEAR(c[at], sum, tolerance * std::sqrt(static_cast<double>(depth + 1)))
                 << rows << ' ' << depth << ' ' << columns << " at " << i << ' ' << j;
           }
@@ -104,14 +118,14 @@ void expect_products_follow_their_definition(T tolerance) {
     // The same matrices as a gradient of weights: (depth, columns) += aᵀ y.
     const auto y = random_values<T>(rows * ldc, 4), start = random_values<T>(depth * ldc, 5);
     auto c = start;
-    add_transposed_product(a.data(), lda, y.data(), ldc, c.data(), ldc, depth, columns, rows);
+    add_transposed_product<T, P>(a.data(), lda, y.data(), ldc, c.data(), ldc, depth, columns, rows);
     for (int64_t i = 0; i < depth; ++i)
       for (int64_t j = 0; j < ldc; ++j) {
         const auto at = static_cast<size_t>(i * ldc + j);
         double sum = start[at];
         for (int64_t k = 0; j < columns && k < rows; ++k)
-          sum += static_cast<double>(a[static_cast<size_t>(k * lda + i)]) *
-                 y[static_cast<size_t>(k * ldc + j)];
+          sum += factor<P>(a[static_cast<size_t>(k * lda + i)]) *
+                 factor<P>(y[static_cast<size_t>(k * ldc + j)]);
         ASSERT_NEAR(c[at], sum, tolerance * std::sqrt(static_cast<double>(rows + 1)))
             << rows << ' ' << depth << ' ' << columns << " at " << i << ' ' << j;
       }
@@ -121,6 +135,46 @@ void expect_products_follow_their_definition(T tolerance) {
 TEST(Product, FollowsItsDefinition) {
   expect_products_follow_their_definition<float>(1e-5f);
   expect_products_follow_their_definition<double>(1e-13);
+}
+
+// f() with each tile that this processor can run.
+template <class F>
+void on_bfloat16_tiles(F&& f) {
+  const auto& own = bfloat16_tile();
+  for (const auto* tile : {&own, &portable_bfloat16_tile()}) {
+    SCOPED_TRACE(tile->instruction ? tile->instruction : "portable");
+    use_bfloat16_tile(*tile);
+    f();
+  }
+  use_bfloat16_tile(own);
+}
+
+TEST(Product, InBfloat16IsThatOfRoundedFactors) {
+  on_bfloat16_tiles([] { expect_products_follow_their_definition<float, BFloat16>(1e-5f); });
+}
+
+// Times one, so that nothing but the rounding is seen: ties, the last value before a power of two,
+// the largest values, and what is no number.
+TEST(Product, Bfloat16IsToNearestTiesToEven) {
+  const auto infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> x = {1.0f,      1.00390625f, 1.01171875f, 1.0039063f, -1.01171875f,
+                          1.998047f, 3.3e38f,     -infinity,   1e-37f,     0.0f};
+  for (const auto value : random_values<float>(990)) x.push_back(std::exp(8 * value));
+  const auto rows = static_cast<int64_t>(x.size());
+  on_bfloat16_tiles([&] {
+    using Right = RightHandSide<float, BFloat16>;
+    std::vector<Right::Room> room(static_cast<size_t>(Right::packed_size(1, 1)));
+    const float one = 1, not_a_number = std::nanf("");
+    const Right right(Transposed::no, &one, 1, 1, 1, rows, room.data());
+    std::vector<float> y(x.size());
+    right.multiply(x.data(), 1, false, y.data(), 1, rows);
+    EXPECT_EQ(y[1], 1.0f) << "a tie goes to the even neighbour below";
+    EXPECT_EQ(y[2], 1.015625f) << "or above";
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_EQ(y[i], static_cast<float>(factor<BFloat16>(x[i]))) << x[i];
+    right.multiply(&not_a_number, 1, false, y.data(), 1, 1);
+    EXPECT_TRUE(std::isnan(y[0]));
+  });
 }
 
 TEST(Optimizer, NormDoesNotDependOnTheNumberOfThreads) {
@@ -163,28 +217,41 @@ std::vector<float> joined(std::initializer_list<std::vector<float>> parts) {
   return all;
 }
 
-TEST(Threads, AttentionDoesNotDependOnThem) {
+template <class P>
+void expect_attention_does_not_depend_on_threads() {
   const AttentionShape s{.batch = 3, .length = 37, .heads = 2, .head_width = 9};
   const auto qkv = random_values<float>(3 * 37 * 54), dout = random_values<float>(3 * 37 * 18, 2);
   expect_threads_make_no_difference([&] {
     std::vector<float> out(dout.size()), log_sum(3 * 2 * 37), dqkv(qkv.size());
-    causal_attention_forward(qkv.data(), out.data(), log_sum.data(), s);
-    causal_attention_backward(qkv.data(), out.data(), log_sum.data(), dout.data(), dqkv.data(), s);
+    causal_attention_forward<float, P>(qkv.data(), out.data(), log_sum.data(), s);
+    causal_attention_backward<float, P>(qkv.data(), out.data(), log_sum.data(), dout.data(),
+                                        dqkv.data(), s);
     return joined({out, dqkv});
   });
 }
 
-TEST(Threads, PerceptronDoesNotDependOnThem) {
+TEST(Threads, AttentionDoesNotDependOnThem) {
+  expect_attention_does_not_depend_on_threads<float>();
+  expect_attention_does_not_depend_on_threads<BFloat16>();
+}
+
+template <class P>
+void expect_perceptron_does_not_depend_on_threads() {
   const PerceptronShape s{.rows = 257, .in = 7, .hidden = 33, .out = 5};
   const auto x = random_values<float>(257 * 7), w1 = random_values<float>(33 * 7, 2),
              w2 = random_values<float>(5 * 33, 3), dy = random_values<float>(257 * 5, 4);
   expect_threads_make_no_difference([&] {
     std::vector<float> hidden(257 * 33), y(257 * 5), dx(x.size()), dw1(w1.size()), dw2(w2.size());
-    perceptron_forward(x.data(), w1.data(), w2.data(), hidden.data(), y.data(), s);
-    perceptron_backward(x.data(), w1.data(), w2.data(), hidden.data(), dy.data(), dx.data(),
-                        dw1.data(), dw2.data(), s);
+    perceptron_forward<float, P>(x.data(), w1.data(), w2.data(), hidden.data(), y.data(), s);
+    perceptron_backward<float, P>(x.data(), w1.data(), w2.data(), hidden.data(), dy.data(),
+                                  dx.data(), dw1.data(), dw2.data(), s);
     return joined({y, dx, dw1, dw2});
   });
+}
+
+TEST(Threads, PerceptronDoesNotDependOnThem) {
+  expect_perceptron_does_not_depend_on_threads<float>();
+  expect_perceptron_does_not_depend_on_threads<BFloat16>();
 }
 
 TEST(Threads, StreamsDoNotDependOnThem) {
@@ -226,6 +293,79 @@ TEST(Attention, ConstantValuesComeBack) {
   std::vector<double> out(257 * 8);
   causal_attention_forward<double>(qkv.data(), out.data(), nullptr, s);
   for (const auto value : out) EXPECT_NEAR(value, 3.0, 1e-14);
+}
+
+// Attention of one head by its definition, in double, with the factors of each product rounded.
+struct RoundedAttention {
+  std::vector<double> out, dqkv;
+};
+
+RoundedAttention rounded_attention(const std::vector<float>& qkv, const std::vector<float>& dout,
+                                   int64_t length, int64_t width) {
+  const auto r = [](double x) { return factor<BFloat16>(static_cast<float>(x)); };
+  const auto scale = 1 / std::sqrt(static_cast<double>(width));
+  const auto at = [&](int64_t part, int64_t t, int64_t k) {
+    return static_cast<size_t>((3 * t + part) * width + k);
+  };
+  const auto in_out = [&](int64_t t, int64_t k) { return static_cast<size_t>(t * width + k); };
+  RoundedAttention result{std::vector<double>(dout.size()), std::vector<double>(qkv.size())};
+  for (int64_t t = 0; t < length; ++t) {
+    std::vector<double> p(static_cast<size_t>(t + 1)), dp(p.size());
+    double largest = -1e300, sum = 0, along = 0;
+    for (int64_t i = 0; i <= t; ++i) {
+      auto &score = p[static_cast<size_t>(i)], &d = dp[static_cast<size_t>(i)];
+      for (int64_t k = 0; k < width; ++k) {
+        score += r(qkv[at(0, t, k)]) * r(qkv[at(1, i, k)]) * scale;
+        d += r(dout[in_out(t, k)]) * r(qkv[at(2, i, k)]);
+      }
+      largest = std::max(largest, score);
+    }
+    for (auto& score : p) sum += score = std::exp(score - largest);
+    for (int64_t k = 0; k < width; ++k) {
+      auto& value = result.out[in_out(t, k)];
+      for (int64_t i = 0; i <= t; ++i)
+        value += r(p[static_cast<size_t>(i)]) * r(qkv[at(2, i, k)]) / sum;
+      along += dout[in_out(t, k)] * value;
+    }
+    for (int64_t i = 0; i <= t; ++i) {
+      const auto weight = p[static_cast<size_t>(i)] / sum,
+                 ds = weight * (dp[static_cast<size_t>(i)] - along) * scale;
+      for (int64_t k = 0; k < width; ++k) {
+        result.dqkv[at(0, t, k)] += r(ds) * r(qkv[at(1, i, k)]);
+        result.dqkv[at(1, i, k)] += r(ds) * r(qkv[at(0, t, k)]);
+        result.dqkv[at(2, i, k)] += r(weight) * r(dout[in_out(t, k)]);
+      }
+    }
+  }
+  return result;
+}
+
+// Compared as a whole: a weight that lies at a tie may be rounded to the other side.
+double relative_difference(const std::vector<float>& is, const std::vector<double>& wanted) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < is.size(); ++i) {
+    difference += (is[i] - wanted[i]) * (is[i] - wanted[i]);
+    size += wanted[i] * wanted[i];
+  }
+  return std::sqrt(difference / (size + 1e-30));
+}
+
+TEST(Attention, InBfloat16IsThatOfRoundedFactors) {
+  on_bfloat16_tiles([] {
+    for (const int64_t length : {1, 3, 17, 129})
+      for (const int64_t width : {1, 9, 32}) {
+        const AttentionShape s{.batch = 1, .length = length, .heads = 1, .head_width = width};
+        const auto qkv = random_values<float>(3 * length * width),
+                   dout = random_values<float>(length * width, 2);
+        std::vector<float> out(dout.size()), log_sum(static_cast<size_t>(length)), dqkv(qkv.size());
+        causal_attention_forward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(), s);
+        causal_attention_backward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(),
+                                                   dout.data(), dqkv.data(), s);
+        const auto wanted = rounded_attention(qkv, dout, length, width);
+        EXPECT_LT(relative_difference(out, wanted.out), 3e-4) << length << ' ' << width;
+        EXPECT_LT(relative_difference(dqkv, wanted.dqkv), 3e-4) << length << ' ' << width;
+      }
+  });
 }
 
 }  // namespace

@@ -13,6 +13,12 @@ constexpr int64_t kBlock = 120;
 
 struct WeightSpace;
 
+// Room for packed weights.
+template <class T, class P>
+auto* weight_room(int64_t size) {
+  return scratch<WeightSpace, typename RightHandSide<T, P>::Room>(size);
+}
+
 // f(first row, rows) for the blocks of begin..end.
 template <class F>
 void for_each_block(int64_t begin, int64_t end, F&& f) {
@@ -28,14 +34,13 @@ void gelu_of(const T* x, T* y, int64_t size) {
 
 }  // namespace
 
-template <class T>
+template <class T, class P>
 void linear_forward(const T* x, const T* w, const T* bias, T* y, int64_t rows, int64_t in,
                     int64_t out) {
   const SerialBlas serial;
   parallel_ranges(rows, threads_for(rows, 16), [&](int64_t begin, int64_t end, int) {
-    const auto size = RightHandSide<T>::packed_size(in, out);
-    const RightHandSide<T> weights(kYes, w, in, in, out, end - begin,
-                                   scratch<WeightSpace, T>(size));
+    const auto size = RightHandSide<T, P>::packed_size(in, out);
+    const RightHandSide<T, P> weights(kYes, w, in, in, out, end - begin, weight_room<T, P>(size));
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       if (bias)
         for (int64_t i = row; i < row + count; ++i) std::copy_n(bias, out, y + i * out);
@@ -44,7 +49,7 @@ void linear_forward(const T* x, const T* w, const T* bias, T* y, int64_t rows, i
   });
 }
 
-template <class T>
+template <class T, class P>
 void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias, int64_t rows,
                      int64_t in, int64_t out) {
   const SerialBlas serial;
@@ -53,12 +58,13 @@ void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias
   parallel_ranges(rows, threads, [&](int64_t begin, int64_t end, int thread) {
     T* dw_here = partial.of(thread);
     T* dbias_here = dw_here + out * in;
-    const auto size = RightHandSide<T>::packed_size(out, in);
-    const RightHandSide<T> weights(kNo, w, in, out, in, end - begin, scratch<WeightSpace, T>(size));
+    const auto size = RightHandSide<T, P>::packed_size(out, in);
+    const RightHandSide<T, P> weights(kNo, w, in, out, in, end - begin, weight_room<T, P>(size));
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       const T* dy_block = dy + row * out;
       if (dx) weights.multiply(dy_block, out, false, dx + row * in, in, count);
-      if (dw) add_transposed_product(dy_block, out, x + row * in, in, dw_here, in, out, in, count);
+      if (dw)
+        add_transposed_product<T, P>(dy_block, out, x + row * in, in, dw_here, in, out, in, count);
       if (dbias)
         for (int64_t i = 0; i < count; ++i)
           for (int64_t j = 0; j < out; ++j) dbias_here[j] += dy_block[i * out + j];
@@ -68,18 +74,18 @@ void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias
   if (dbias) partial.add_to(dbias, out * in, out);
 }
 
-template <class T>
+template <class T, class P>
 void perceptron_forward(const T* x, const T* w1, const T* w2, T* hidden, T* y,
                         const PerceptronShape& s) {
   const SerialBlas serial;
   parallel_ranges(s.rows, threads_for(s.rows, 16), [&](int64_t begin, int64_t end, int) {
     T* active = scratch<PerceptronShape, T>(kBlock * s.hidden);
-    const auto size1 = RightHandSide<T>::packed_size(s.in, s.hidden);
-    const auto size2 = RightHandSide<T>::packed_size(s.hidden, s.out);
-    T* room = scratch<WeightSpace, T>(size1 + size2);
+    const auto size1 = RightHandSide<T, P>::packed_size(s.in, s.hidden);
+    const auto size2 = RightHandSide<T, P>::packed_size(s.hidden, s.out);
+    auto* room = weight_room<T, P>(size1 + size2);
     const auto count_here = end - begin;
-    const RightHandSide<T> up(kYes, w1, s.in, s.in, s.hidden, count_here, room);
-    const RightHandSide<T> down(kYes, w2, s.hidden, s.hidden, s.out, count_here, room + size1);
+    const RightHandSide<T, P> up(kYes, w1, s.in, s.in, s.hidden, count_here, room);
+    const RightHandSide<T, P> down(kYes, w2, s.hidden, s.hidden, s.out, count_here, room + size1);
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       T* before = hidden ? hidden + row * s.hidden : active;
       up.multiply(x + row * s.in, s.in, false, before, s.hidden, count);
@@ -89,7 +95,7 @@ void perceptron_forward(const T* x, const T* w1, const T* w2, T* hidden, T* y,
   });
 }
 
-template <class T>
+template <class T, class P>
 void perceptron_backward(const T* x, const T* w1, const T* w2, const T* hidden, const T* dy, T* dx,
                          T* dw1, T* dw2, const PerceptronShape& s) {
   const SerialBlas serial;
@@ -101,12 +107,12 @@ void perceptron_backward(const T* x, const T* w1, const T* w2, const T* hidden, 
     T* dw2_here = dw1_here + size1;
     T* active = scratch<PerceptronShape, T>(2 * kBlock * s.hidden);
     T* dhidden = active + kBlock * s.hidden;
-    const auto room_up = RightHandSide<T>::packed_size(s.hidden, s.in);
-    const auto room_down = RightHandSide<T>::packed_size(s.out, s.hidden);
-    T* room = scratch<WeightSpace, T>(room_up + room_down);
+    const auto room_up = RightHandSide<T, P>::packed_size(s.hidden, s.in);
+    const auto room_down = RightHandSide<T, P>::packed_size(s.out, s.hidden);
+    auto* room = weight_room<T, P>(room_up + room_down);
     const auto count_here = end - begin;
-    const RightHandSide<T> up(kNo, w1, s.in, s.hidden, s.in, count_here, room);
-    const RightHandSide<T> down(kNo, w2, s.hidden, s.out, s.hidden, count_here, room + room_up);
+    const RightHandSide<T, P> up(kNo, w1, s.in, s.hidden, s.in, count_here, room);
+    const RightHandSide<T, P> down(kNo, w2, s.hidden, s.out, s.hidden, count_here, room + room_up);
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       const T* dy_block = dy + row * s.out;
       down.multiply(dy_block, s.out, false, dhidden, s.hidden, count);
@@ -117,11 +123,11 @@ void perceptron_backward(const T* x, const T* w1, const T* w2, const T* hidden, 
         store_up_to(dhidden + i, g.slope * load_up_to(dhidden + i, lanes), lanes);
       });
       if (dw2)
-        add_transposed_product(dy_block, s.out, active, s.hidden, dw2_here, s.hidden, s.out,
-                               s.hidden, count);
+        add_transposed_product<T, P>(dy_block, s.out, active, s.hidden, dw2_here, s.hidden, s.out,
+                                     s.hidden, count);
       if (dw1)
-        add_transposed_product(dhidden, s.hidden, x + row * s.in, s.in, dw1_here, s.in, s.hidden,
-                               s.in, count);
+        add_transposed_product<T, P>(dhidden, s.hidden, x + row * s.in, s.in, dw1_here, s.in,
+                                     s.hidden, s.in, count);
       if (dx) up.multiply(dhidden, s.hidden, false, dx + row * s.in, s.in, count);
     });
   });
@@ -147,14 +153,21 @@ void gelu_backward(const T* x, const T* dy, T* dx, int64_t size) {
   });
 }
 
-#define GEORES_INSTANTIATE(T)                                                                     \
-  template void linear_forward(const T*, const T*, const T*, T*, int64_t, int64_t, int64_t);      \
-  template void linear_backward(const T*, const T*, const T*, T*, T*, T*, int64_t, int64_t,       \
-                                int64_t);                                                         \
-  template void perceptron_forward(const T*, const T*, const T*, T*, T*, const PerceptronShape&); \
-  template void perceptron_backward(const T*, const T*, const T*, const T*, const T*, T*, T*, T*, \
-                                    const PerceptronShape&);                                      \
-  template void gelu_forward(const T*, T*, int64_t);                                              \
+#define GEORES_INSTANTIATE_PRODUCTS(T, P)                                                          \
+  template void linear_forward<T, P>(const T*, const T*, const T*, T*, int64_t, int64_t, int64_t); \
+  template void linear_backward<T, P>(const T*, const T*, const T*, T*, T*, T*, int64_t, int64_t,  \
+                                      int64_t);                                                    \
+  template void perceptron_forward<T, P>(const T*, const T*, const T*, T*, T*,                     \
+                                         const PerceptronShape&);                                  \
+  template void perceptron_backward<T, P>(const T*, const T*, const T*, const T*, const T*, T*,    \
+                                          T*, T*, const PerceptronShape&);
+GEORES_INSTANTIATE_PRODUCTS(float, float)
+GEORES_INSTANTIATE_PRODUCTS(float, BFloat16)
+GEORES_INSTANTIATE_PRODUCTS(double, double)
+#undef GEORES_INSTANTIATE_PRODUCTS
+
+#define GEORES_INSTANTIATE(T)                        \
+  template void gelu_forward(const T*, T*, int64_t); \
   template void gelu_backward(const T*, const T*, T*, int64_t);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

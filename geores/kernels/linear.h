@@ -1,6 +1,7 @@
 // y = x Wᵀ + b, and the two-layer perceptron y = GELU(x W₁ᵀ) W₂ᵀ, in blocks of rows that stay in
 // cache.
 //   x (rows, in), w (out, in), bias (out) or null, y (rows, out)
+// P is what the factors of the products are rounded to: T itself, or BFloat16 beside float.
 // Gradients of the parameters are summed over threads in a fixed order and added to what is there.
 #pragma once
 
@@ -10,12 +11,12 @@
 
 namespace geores::kernels {
 
-template <class T>
+template <class T, class P = T>
 void linear_forward(const T* x, const T* w, const T* bias, T* y, int64_t rows, int64_t in,
                     int64_t out);
 
 // dx (rows, in) is overwritten; dw and dbias are added to. Any of the three may be null.
-template <class T>
+template <class T, class P = T>
 void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias, int64_t rows,
                      int64_t in, int64_t out);
 
@@ -24,12 +25,12 @@ struct PerceptronShape {
 };
 
 // Keeps only the hidden layer before GELU: (rows, hidden), or null when there will be no backward.
-template <class T>
+template <class T, class P = T>
 void perceptron_forward(const T* x, const T* w1, const T* w2, T* hidden, T* y,
                         const PerceptronShape& shape);
 
 // dx is overwritten, dw1 and dw2 are added to; any of the three may be null.
-template <class T>
+template <class T, class P = T>
 void perceptron_backward(const T* x, const T* w1, const T* w2, const T* hidden, const T* dy, T* dx,
                          T* dw1, T* dw2, const PerceptronShape& shape);
 

@@ -1,6 +1,7 @@
 #include "geores/kernels/normalized_linear.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "geores/kernels/parallel.h"
 #include "geores/kernels/simd.h"
@@ -11,24 +12,25 @@ namespace {
 struct WeightSpace;
 
 // Room for the packed weights of (depth, columns).
-template <class T>
-T* weight_room(int64_t depth, int64_t columns) {
-  return scratch<WeightSpace, T>(RightHandSide<T>::packed_size(depth, columns));
+template <class T, class P>
+auto* weight_room(int64_t depth, int64_t columns) {
+  return scratch<WeightSpace, typename RightHandSide<T, P>::Room>(
+      RightHandSide<T, P>::packed_size(depth, columns));
 }
 
 }  // namespace
 
-template <class T>
-NormalizedProduct<T>::NormalizedProduct(const Norm<T>& norm, const T* w, const T* bias,
-                                        const LinearShape& s)
+template <class T, class P>
+NormalizedProduct<T, P>::NormalizedProduct(const Norm<T>& norm, const T* w, const T* bias,
+                                           const LinearShape& s)
     : norm_(norm),
       bias_(bias),
       shape_(s),
-      weights_(Transposed::yes, w, s.in, s.in, s.out, s.rows, weight_room<T>(s.in, s.out)) {}
+      weights_(Transposed::yes, w, s.in, s.in, s.out, s.rows, weight_room<T, P>(s.in, s.out)) {}
 
-template <class T>
-void NormalizedProduct<T>::multiply(const T* x, T* y, RowStatistics<T>* statistics,
-                                    int64_t rows) const {
+template <class T, class P>
+void NormalizedProduct<T, P>::multiply(const T* x, T* y, RowStatistics<T>* statistics,
+                                       int64_t rows) const {
   const auto in = shape_.in, out = shape_.out;
   T* z = scratch<LinearShape, T>(kNormalizedRows * in);
   for (int64_t i = 0; i < rows; ++i) {
@@ -39,14 +41,14 @@ void NormalizedProduct<T>::multiply(const T* x, T* y, RowStatistics<T>* statisti
   weights_.multiply(z, in, bias_ != nullptr, y, out, rows);
 }
 
-template <class T>
-NormalizedProductGradient<T>::NormalizedProductGradient(const Norm<T>& norm, const T* w, T* dw,
-                                                        T* dbias, const LinearShape& s)
+template <class T, class P>
+NormalizedProductGradient<T, P>::NormalizedProductGradient(const Norm<T>& norm, const T* w, T* dw,
+                                                           T* dbias, const LinearShape& s)
     : norm_(norm),
       dw_(dw),
       dbias_(dbias),
       shape_(s),
-      weights_(Transposed::no, w, s.in, s.out, s.in, s.rows, weight_room<T>(s.out, s.in)),
+      weights_(Transposed::no, w, s.in, s.out, s.in, s.rows, weight_room<T, P>(s.out, s.in)),
       z_(scratch<LinearShape, T>(2 * kNormalizedRows * s.in + s.out)),
       g_(z_ + kNormalizedRows * s.in),
       mean_w_(g_ + kNormalizedRows * s.in) {
@@ -54,8 +56,8 @@ NormalizedProductGradient<T>::NormalizedProductGradient(const Norm<T>& norm, con
     mean_w_[o] = norm.kind == NormKind::layer ? sum_of(w + o * s.in, s.in) / T(s.in) : T(0);
 }
 
-template <class T>
-void NormalizedProductGradient<T>::start(const T* dy, int64_t rows) {
+template <class T, class P>
+void NormalizedProductGradient<T, P>::start(const T* dy, int64_t rows) {
   dy_ = dy;
   rows_ = rows;
   weights_.multiply(dy, shape_.out, false, g_, shape_.in, rows);
@@ -63,9 +65,9 @@ void NormalizedProductGradient<T>::start(const T* dy, int64_t rows) {
 
 // dx += inverse · (g − mean(g) − z · mean(g z)), without the middle term for rms. The mean of g is
 // that of w's rows, weighted by dy.
-template <class T>
-void NormalizedProductGradient<T>::add_row(int64_t i, const T* x,
-                                           const RowStatistics<T>& statistics, T* dx) {
+template <class T, class P>
+void NormalizedProductGradient<T, P>::add_row(int64_t i, const T* x,
+                                              const RowStatistics<T>& statistics, T* dx) {
   const auto in = shape_.in;
   const T* g = g_ + i * in;
   T* z = z_ + i * in;
@@ -78,7 +80,10 @@ void NormalizedProductGradient<T>::add_row(int64_t i, const T* x,
                                           return normalized * load_up_to(g + at, count);
                                         }) /
                     T(in);
-  const T mean_g = inner_product(dy_ + i * shape_.out, mean_w_, shape_.out);
+  T mean_g = 0;
+  if (norm_.kind == NormKind::layer)  // of rounded factors it is another mean, which g itself has
+    mean_g = std::is_same_v<P, T> ? inner_product(dy_ + i * shape_.out, mean_w_, shape_.out)
+                                  : sum_of(g, in) / T(in);
   for_each_vector<T>(in, [&](int64_t at, int64_t count) {
     const Vec<T> gradient =
         load_up_to(g + at, count) - mean_g - load_up_to(z + at, count) * mean_gz;
@@ -86,27 +91,27 @@ void NormalizedProductGradient<T>::add_row(int64_t i, const T* x,
   });
 }
 
-template <class T>
-void NormalizedProductGradient<T>::finish() {
+template <class T, class P>
+void NormalizedProductGradient<T, P>::finish() {
   const auto out = shape_.out;
   for (int64_t i = 0; i < rows_; ++i)
     for (int64_t j = 0; j < out; ++j) dbias_[j] += dy_[i * out + j];
-  add_transposed_product(dy_, out, z_, shape_.in, dw_, shape_.in, out, shape_.in, rows_);
+  add_transposed_product<T, P>(dy_, out, z_, shape_.in, dw_, shape_.in, out, shape_.in, rows_);
 }
 
-template <class T>
+template <class T, class P>
 void normalized_linear_forward(const T* x, const Norm<T>& norm, const T* w, const T* bias, T* y,
                                RowStatistics<T>* statistics, const LinearShape& s) {
   const SerialBlas serial;
   parallel_ranges(s.rows, threads_for(s.rows, 16), [&](int64_t begin, int64_t end, int) {
-    const NormalizedProduct<T> product(norm, w, bias, {end - begin, s.in, s.out});
+    const NormalizedProduct<T, P> product(norm, w, bias, {end - begin, s.in, s.out});
     for (auto row = begin; row < end; row += kNormalizedRows)
       product.multiply(x + row * s.in, y + row * s.out, statistics + row,
                        std::min(kNormalizedRows, end - row));
   });
 }
 
-template <class T>
+template <class T, class P>
 void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatistics<T>* statistics,
                                 const T* w, const T* dy, const T* skip,
                                 const NormalizedLinearGradients<T>& gradients,
@@ -117,7 +122,7 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
   PartialSums<T> partial(threads, size + s.out);
   parallel_ranges(s.rows, threads, [&](int64_t begin, int64_t end, int thread) {
     T* dw = partial.of(thread);
-    NormalizedProductGradient<T> gradient(norm, w, dw, dw + size, {end - begin, s.in, s.out});
+    NormalizedProductGradient<T, P> gradient(norm, w, dw, dw + size, {end - begin, s.in, s.out});
     for (auto first = begin; first < end; first += kNormalizedRows) {
       const auto rows = std::min(kNormalizedRows, end - first);
       gradient.start(dy + first * s.out, rows);
@@ -136,16 +141,17 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
   if (gradients.bias) partial.add_to(gradients.bias, size, s.out);
 }
 
-#define GEORES_INSTANTIATE(T)                                                               \
-  template class NormalizedProduct<T>;                                                      \
-  template class NormalizedProductGradient<T>;                                              \
-  template void normalized_linear_forward(const T*, const Norm<T>&, const T*, const T*, T*, \
-                                          RowStatistics<T>*, const LinearShape&);           \
-  template void normalized_linear_backward(                                                 \
-      const T*, const Norm<T>&, const RowStatistics<T>*, const T*, const T*, const T*,      \
+#define GEORES_INSTANTIATE(T, P)                                                                  \
+  template class NormalizedProduct<T, P>;                                                         \
+  template class NormalizedProductGradient<T, P>;                                                 \
+  template void normalized_linear_forward<T, P>(const T*, const Norm<T>&, const T*, const T*, T*, \
+                                                RowStatistics<T>*, const LinearShape&);           \
+  template void normalized_linear_backward<T, P>(                                                 \
+      const T*, const Norm<T>&, const RowStatistics<T>*, const T*, const T*, const T*,            \
       const NormalizedLinearGradients<T>&, const LinearShape&);
-GEORES_INSTANTIATE(float)
-GEORES_INSTANTIATE(double)
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

@@ -1,6 +1,7 @@
 // y = Norm(x) Wᵀ + b without ever holding all of Norm(x): a block of rows is normalized, multiplied
 // and forgotten, and normalized again in the backward pass. The norm has no weight and bias here:
 // they go into W and b, where they cost nothing for each row.
+// P is what the factors of the products are rounded to: T itself, or BFloat16 beside float.
 //   x (rows, in), w (out, in), bias (out) or null, y (rows, out), statistics (rows)
 #pragma once
 
@@ -13,7 +14,7 @@ struct LinearShape {
   int64_t rows, in, out;
 };
 
-template <class T>
+template <class T, class P = T>
 void normalized_linear_forward(const T* x, const Norm<T>& norm, const T* w, const T* bias, T* y,
                                RowStatistics<T>* statistics, const LinearShape& shape);
 
@@ -24,7 +25,7 @@ struct NormalizedLinearGradients {
   T* bias;  // added to, or null
 };
 
-template <class T>
+template <class T, class P = T>
 void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatistics<T>* statistics,
                                 const T* w, const T* dy, const T* skip,
                                 const NormalizedLinearGradients<T>& gradients,
@@ -34,7 +35,7 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
 // kNormalizedRows at a time. Both use the thread's scratch: one of them at a time.
 inline constexpr int64_t kNormalizedRows = 120;
 
-template <class T>
+template <class T, class P = T>
 class NormalizedProduct {
  public:
   // `shape.rows` in all.
@@ -45,11 +46,11 @@ class NormalizedProduct {
   Norm<T> norm_;
   const T* bias_;
   LinearShape shape_;
-  RightHandSide<T> weights_;
+  RightHandSide<T, P> weights_;
 };
 
 // For each block: start(), add_row() for every row, finish().
-template <class T>
+template <class T, class P = T>
 class NormalizedProductGradient {
  public:
   NormalizedProductGradient(const Norm<T>& norm, const T* w, T* dw, T* dbias,
@@ -64,7 +65,7 @@ class NormalizedProductGradient {
   Norm<T> norm_;
   T *dw_, *dbias_;
   LinearShape shape_;
-  RightHandSide<T> weights_;
+  RightHandSide<T, P> weights_;
   T *z_, *g_, *mean_w_;  // z = Norm(x) and g = dy W of a block; the means of w's rows, 0 for rms
   const T* dy_ = nullptr;
   int64_t rows_ = 0;

@@ -9,8 +9,7 @@
 namespace geores::kernels {
 namespace {
 
-constexpr int64_t kFewRows = 24;  // in all: a BLAS is faster than packing for them
-constexpr int64_t kHalfOfCache = 32768;
+constexpr int64_t kFewRows = 24;   // in all: a BLAS is faster than packing for them
 constexpr int64_t kDeepest = 512;  // of a product at once: a tile's columns stay in the first cache
 
 // The tile of c at the right edge may have fewer columns: it is computed aside.
@@ -23,12 +22,10 @@ void on_whole_tile(T* c, int64_t ldc, int64_t rows, int64_t columns, F&& f) {
   for (int64_t i = 0; i < rows; ++i) std::copy_n(aside + i * kTileColumns<T>, columns, c + i * ldc);
 }
 
-// Rows of a left-hand side that take half of the first cache, at least a tile.
 template <class T>
 int64_t rows_in_cache(int64_t depth) {
-  const int64_t tiles = kHalfOfCache / static_cast<int64_t>(sizeof(T)) /
-                        (std::clamp<int64_t>(depth, 1, kDeepest) * kTileRows);
-  return std::max<int64_t>(tiles, 1) * kTileRows;
+  return kernels::rows_in_cache(
+      std::clamp<int64_t>(depth, 1, kDeepest) * static_cast<int64_t>(sizeof(T)), kTileRows);
 }
 
 // Columns first..first + Width of b, beyond `columns` zeros: (depth, Width).
@@ -57,14 +54,14 @@ struct GradientSpace;
 
 }  // namespace
 
-template <class T>
-int64_t RightHandSide<T>::packed_size(int64_t depth, int64_t columns) {
+template <class T, class P>
+int64_t RightHandSide<T, P>::packed_size(int64_t depth, int64_t columns) {
   return depth * padded<T>(columns, kTileColumns<T>);
 }
 
-template <class T>
-RightHandSide<T>::RightHandSide(Transposed transposed, const T* b, int64_t ldb, int64_t depth,
-                                int64_t columns, int64_t rows, T* room)
+template <class T, class P>
+RightHandSide<T, P>::RightHandSide(Transposed transposed, const T* b, int64_t ldb, int64_t depth,
+                                   int64_t columns, int64_t rows, Room* room)
     : transposed_(transposed),
       b_(b),
       ldb_(ldb),
@@ -78,9 +75,9 @@ RightHandSide<T>::RightHandSide(Transposed transposed, const T* b, int64_t ldb, 
         : pack_columns<kTileColumns<T>>(b, ldb, depth, j, columns, room + j * depth);
 }
 
-template <class T>
-void RightHandSide<T>::multiply(const T* a, int64_t lda, bool add, T* c, int64_t ldc,
-                                int64_t rows) const {
+template <class T, class P>
+void RightHandSide<T, P>::multiply(const T* a, int64_t lda, bool add, T* c, int64_t ldc,
+                                   int64_t rows) const {
   if (!packed_) {
     kernels::multiply(Transposed::no, transposed_, rows, columns_, depth_, a, lda, b_, ldb_,
                       T(add ? 1 : 0), c, ldc);
@@ -105,7 +102,7 @@ void RightHandSide<T>::multiply(const T* a, int64_t lda, bool add, T* c, int64_t
 }
 
 // Both sides are packed: rows of several kilobytes would fall on few lines of the first cache.
-template <class T>
+template <class T, class P>
 void add_transposed_product(const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
                             int64_t m, int64_t n, int64_t rows) {
   for (int64_t begin = 0; begin < rows; begin += kDeepest) {
@@ -130,10 +127,10 @@ void add_transposed_product(const T* a, int64_t lda, const T* b, int64_t ldb, T*
   }
 }
 
-#define GEORES_INSTANTIATE(T)                                                                      \
-  template class RightHandSide<T>;                                                                 \
-  template void add_transposed_product(const T*, int64_t, const T*, int64_t, T*, int64_t, int64_t, \
-                                       int64_t, int64_t);
+#define GEORES_INSTANTIATE(T)                                                                   \
+  template class RightHandSide<T>;                                                              \
+  template void add_transposed_product<T, T>(const T*, int64_t, const T*, int64_t, T*, int64_t, \
+                                             int64_t, int64_t, int64_t);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE

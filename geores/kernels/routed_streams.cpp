@@ -55,14 +55,14 @@ std::vector<RouteDifference> route_differences(int64_t n) {
   return differences;
 }
 
-template <class T>
+template <class T, class P>
 void routed_streams_forward(const T* x, const RouteProjection<T>& p, const RoutedStreams<T>& out,
                             const StreamShape& s) {
   const SerialBlas serial;
   const auto width = s.n * s.d, n2 = s.n * s.n;
   const auto entries = static_cast<int64_t>(route_differences(s.n).size());
   parallel_ranges(s.tokens, threads_for(s.tokens, 16), [&](int64_t begin, int64_t end, int) {
-    const NormalizedProduct<T> product(p.norm, p.w, p.bias, {end - begin, width, entries});
+    const NormalizedProduct<T, P> product(p.norm, p.w, p.bias, {end - begin, width, entries});
     const RawBlock<T> block(s.n);
     for (auto t = begin; t < end; t += kNormalizedRows) {
       const auto tokens = std::min(kNormalizedRows, end - t);
@@ -76,7 +76,7 @@ void routed_streams_forward(const T* x, const RouteProjection<T>& p, const Route
   });
 }
 
-template <class T>
+template <class T, class P>
 void routed_streams_backward(const T* x, const RouteProjection<T>& p, const RoutedStreams<T>& out,
                              const T* dh, const T* dwrite, const T* dout,
                              const RoutedStreamsGradients<T>& gradients, const StreamShape& s) {
@@ -91,7 +91,8 @@ void routed_streams_backward(const T* x, const RouteProjection<T>& p, const Rout
       T* dw = partial.of(thread);
       T* dbias = dw + size;
       T* dread_weight = dbias + entries;
-      NormalizedProductGradient<T> gradient(p.norm, p.w, dw, dbias, {end - begin, width, entries});
+      NormalizedProductGradient<T, P> gradient(p.norm, p.w, dw, dbias,
+                                               {end - begin, width, entries});
       const RawBlock<T> block(s.n);
       T* dres = scratch<RouteSpace, T>(kNormalizedRows * (n2 + s.n + entries + s.d) + s.d);
       T* dread = dres + kNormalizedRows * n2;
@@ -134,14 +135,15 @@ void routed_streams_backward(const T* x, const RouteProjection<T>& p, const Rout
   partial.add_to(gradients.read_weight, size + entries, s.d);
 }
 
-#define GEORES_INSTANTIATE(T)                                                                  \
-  template void routed_streams_forward(const T*, const RouteProjection<T>&,                    \
-                                       const RoutedStreams<T>&, const StreamShape&);           \
-  template void routed_streams_backward(const T*, const RouteProjection<T>&,                   \
-                                        const RoutedStreams<T>&, const T*, const T*, const T*, \
-                                        const RoutedStreamsGradients<T>&, const StreamShape&);
-GEORES_INSTANTIATE(float)
-GEORES_INSTANTIATE(double)
+#define GEORES_INSTANTIATE(T, P)                                                                  \
+  template void routed_streams_forward<T, P>(const T*, const RouteProjection<T>&,                 \
+                                             const RoutedStreams<T>&, const StreamShape&);        \
+  template void routed_streams_backward<T, P>(                                                    \
+      const T*, const RouteProjection<T>&, const RoutedStreams<T>&, const T*, const T*, const T*, \
+      const RoutedStreamsGradients<T>&, const StreamShape&);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

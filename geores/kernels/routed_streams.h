@@ -40,7 +40,7 @@ struct RoutedStreams {
   RowStatistics<T>* collected_statistics;  // (tokens), of Σ_j read_j x_j
 };
 
-template <class T>
+template <class T, class P = T>
 void routed_streams_forward(const T* x, const RouteProjection<T>& projection,
                             const RoutedStreams<T>& out, const StreamShape& shape);
 
@@ -50,7 +50,7 @@ struct RoutedStreamsGradients {
   T *x, *w, *bias, *read_weight;
 };
 
-template <class T>
+template <class T, class P = T>
 void routed_streams_backward(const T* x, const RouteProjection<T>& projection,
                              const RoutedStreams<T>& out, const T* dh, const T* dwrite,
                              const T* dout, const RoutedStreamsGradients<T>& gradients,

@@ -22,6 +22,13 @@ inline constexpr int kTileRows = 5;
 template <class T>
 inline constexpr int kTileColumns = kTileVectors* kLanes<T>;
 
+// Rows of a left-hand side that take half of the first cache, at least a tile.
+constexpr int64_t rows_in_cache(int64_t row_bytes, int64_t tile_rows) {
+  constexpr int64_t half_of_cache = 32768;
+  const auto tiles = half_of_cache / (row_bytes * tile_rows);
+  return (tiles > 1 ? tiles : 1) * tile_rows;
+}
+
 // How the left matrix lies: entry (i, k) at values[i · stride + k], or at values[k · stride + i].
 enum class Left { rows, columns };
 

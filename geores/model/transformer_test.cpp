@@ -5,6 +5,7 @@
 #include "geores/base/error.h"
 #include "geores/model/streamer.h"
 #include "geores/ops/implementation.h"
+#include "geores/ops/precision.h"
 #include "geores/ops/state_file.h"
 
 namespace geores {
@@ -135,8 +136,10 @@ TEST(Transformer, RecomputedBlocksGiveTheSameGradientsBitForBit) {
 }
 
 // Outputs, auxiliary loss and all gradients of a model in one of its forms.
-std::vector<Tensor> everything(Transformer& model, const Tensor& x, Implementation form) {
+std::vector<Tensor> everything(Transformer& model, const Tensor& x, Implementation form,
+                               const std::string& precision = "fp32") {
   const ImplementationScope scope(form);
+  const PrecisionScope products(precision);
   model.zero_grad();
   Trace trace;
   const auto out = model.forward(x, trace);
@@ -158,6 +161,15 @@ double largest_difference(const std::vector<Tensor>& a, const std::vector<Tensor
     largest = std::max(largest, (a[i] - b[i]).abs().max().item<double>() / scale);
   }
   return largest;
+}
+
+double difference_of_all(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]).square().sum().item<double>();
+    size += b[i].square().sum().item<double>();
+  }
+  return std::sqrt(difference / size);
 }
 
 // H_pre and H_post folded into the sublayers, kernels for everything: the same model.
@@ -186,19 +198,42 @@ TEST(Transformer, FusedIsComposedForEveryConnection) {
     }
 }
 
+// Factors of products keep 8 bits of mantissa and are off by up to 2e-3 each, so what a model of
+// two blocks gives is off by a few times that. Its gradients are compared all together: one that is
+// the difference of much larger ones may have few digits left.
+TEST(Transformer, Bfloat16ProductsChangeNothingBeyondTheirRounding) {
+  for (const auto& connection : connections()) {
+    torch::manual_seed(6);
+    Transformer model(small(connection.name));
+    const auto x = torch::randn({3, 9, 5});
+    const auto full = everything(model, x, Implementation::fused);
+    const auto half = everything(model, x, Implementation::fused, "bf16");
+    const auto output = largest_difference({half[0]}, {full[0]});
+    EXPECT_LT(output, 2e-2) << connection.name;
+    EXPECT_GT(output, 1e-5) << connection.name << ": nothing was rounded";
+    EXPECT_LT(difference_of_all(half, full), 5e-2) << connection.name;
+    const auto again = everything(model, x, Implementation::fused);
+    for (size_t i = 0; i < full.size(); ++i)
+      EXPECT_TRUE(torch::equal(again[i], full[i])) << connection.name << ": and it ends";
+  }
+}
+
 TEST(Transformer, ThreadsChangeNothingBeyondRounding) {
   const auto before = torch::get_num_threads();
   for (const auto* name : {"additive", "edelta", "mhc", "jpmhc"}) {
     torch::manual_seed(6);
     Transformer model(small(name));
     const auto x = torch::randn({64, 9, 5});
-    torch::set_num_threads(1);
-    const auto one = everything(model, x, Implementation::fused);
-    torch::set_num_threads(2);
-    const auto two = everything(model, x, Implementation::fused);
-    const auto again = everything(model, x, Implementation::fused);
-    EXPECT_LT(largest_difference(two, one), 1e-4) << name;
-    for (size_t i = 0; i < two.size(); ++i) EXPECT_TRUE(torch::equal(two[i], again[i])) << name;
+    for (const auto* precision : {"fp32", "bf16"}) {
+      const auto run = [&](int threads) {
+        torch::set_num_threads(threads);
+        return everything(model, x, Implementation::fused, precision);
+      };
+      const auto one = run(1), two = run(2), again = run(2);
+      EXPECT_LT(largest_difference(two, one), 1e-4) << name << " " << precision;
+      for (size_t i = 0; i < two.size(); ++i)
+        EXPECT_TRUE(torch::equal(two[i], again[i])) << name << " " << precision;
+    }
   }
   torch::set_num_threads(before);
 }

@@ -29,9 +29,12 @@ class FusedAttention : public torch::autograd::Function<FusedAttention> {
     const auto s = attention_shape(qkv, heads);
     auto out = torch::empty({s.batch, s.length, heads * s.head_width}, qkv.options());
     const auto log_sum = keep ? torch::empty({s.batch, heads, s.length}, qkv.options()) : Tensor();
-    for_type_of(qkv, [&]<class T>(T) {
-      kernels::causal_attention_forward(values<T>(qkv), values<T>(out), values<T>(log_sum), s);
+    const bool half = products_in_bfloat16();
+    for_product_types(qkv, half, [&]<class T, class P>(T, P) {
+      kernels::causal_attention_forward<T, P>(values<T>(qkv), values<T>(out), values<T>(log_sum),
+                                              s);
     });
+    context->saved_data["half"] = half;
     context->saved_data["heads"] = heads;
     if (keep) context->save_for_backward({qkv, out, log_sum});
     return out;
@@ -42,8 +45,8 @@ class FusedAttention : public torch::autograd::Function<FusedAttention> {
     const auto &qkv = saved[0], &out = saved[1], &log_sum = saved[2];
     const auto dout = gradients[0].contiguous();
     auto dqkv = torch::empty_like(qkv);
-    for_type_of(qkv, [&]<class T>(T) {
-      kernels::causal_attention_backward(
+    for_product_types(qkv, context->saved_data["half"].toBool(), [&]<class T, class P>(T, P) {
+      kernels::causal_attention_backward<T, P>(
           values<T>(qkv), values<T>(out), values<T>(log_sum), values<T>(dout), values<T>(dqkv),
           attention_shape(qkv, context->saved_data["heads"].toInt()));
     });

@@ -52,6 +52,16 @@ void for_type_of(const Tensor& x, F&& f) {
     f(double());
 }
 
+// f(T(), P()) with P what the factors of products with values of x are rounded to: BFloat16 where
+// that is wanted beside float32, else T.
+template <class F>
+void for_product_types(const Tensor& x, bool in_bfloat16, F&& f) {
+  if (in_bfloat16 && x.scalar_type() == torch::kFloat32)
+    f(float(), kernels::BFloat16());
+  else
+    for_type_of(x, [&]<class T>(T) { f(T(), T()); });
+}
+
 // In a build with CUDA only: where this thread's work on the GPU goes; a stream of this thread's
 // own for work beside it, which it goes before; when what a stream has by now is done; and that a
 // stream waits for it, once.
@@ -103,9 +113,11 @@ void on(const Tensor& state, F&& f) {
     for_type_of(state, f);
 }
 
-// Room for activations of this shape that go into a product.
+// Room for activations of this shape that go into a product. On a CPU they stay as they are until
+// the product packs them.
 inline Tensor for_product_of(const Tensor& state, at::IntArrayRef shape) {
-  return torch::empty(shape, state.options().dtype(product_type(state.scalar_type())));
+  const auto type = state.scalar_type();
+  return torch::empty(shape, state.options().dtype(state.is_cuda() ? product_type(type) : type));
 }
 
 // Zeros like x where a gradient is wanted, else undefined: what kernels add to, or leave out.

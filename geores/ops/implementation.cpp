@@ -3,7 +3,6 @@
 #include <atomic>
 
 #include "geores/kernels/device.h"
-#include "geores/ops/precision.h"
 
 namespace geores {
 namespace {
@@ -28,8 +27,7 @@ SerialProducts::~SerialProducts() = default;
 
 bool runs_fused(const Tensor& x) {
   return current == Implementation::fused && x.device().is_cpu() &&
-         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64) &&
-         !products_in_bfloat16();
+         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64);
 }
 
 bool runs_on_gpu(const Tensor& x) {

@@ -52,12 +52,11 @@ class SerialProducts {
   std::unique_ptr<kernels::SerialBlas> serial_;  // null unless fused
 };
 
-// Whether an operation on x runs fused: it is wanted, and x is a float32 or float64 tensor of a CPU
-// outside of mixed precision.
+// Whether an operation on x runs fused: it is wanted, and x is a float32 or float64 tensor of a
+// CPU. Under bfloat16 products, too: the state is float32 all the same.
 bool runs_fused(const Tensor& x);
 
 // The same for kernels on a GPU: x is a float32 or float64 tensor there, and this build has them.
-// Under bfloat16 products, too: the state is float32 all the same.
 bool runs_on_gpu(const Tensor& x);
 
 // Whether anything will ask for gradients of a result computed from these.

@@ -27,10 +27,12 @@ class FusedLinear : public torch::autograd::Function<FusedLinear> {
     const auto x = input.contiguous(), w = weights.contiguous(), b = contiguous(bias);
     context->save_for_backward({x, w});
     context->saved_data["bias"] = b.defined();
+    const bool half = products_in_bfloat16();
+    context->saved_data["half"] = half;
     auto y = with_last_axis(x, w.size(0));
-    for_type_of(x, [&]<class T>(T) {
-      kernels::linear_forward(values<T>(x), values<T>(w), values<T>(b), values<T>(y), rows_of(x),
-                              w.size(1), w.size(0));
+    for_product_types(x, half, [&]<class T, class P>(T, P) {
+      kernels::linear_forward<T, P>(values<T>(x), values<T>(w), values<T>(b), values<T>(y),
+                                    rows_of(x), w.size(1), w.size(0));
     });
     return y;
   }
@@ -44,9 +46,10 @@ class FusedLinear : public torch::autograd::Function<FusedLinear> {
     const auto db = context->saved_data["bias"].toBool() && context->needs_input_grad(2)
                         ? torch::zeros({w.size(0)}, w.options())
                         : Tensor();
-    for_type_of(x, [&]<class T>(T) {
-      kernels::linear_backward(values<T>(x), values<T>(w), values<T>(dy), values<T>(dx),
-                               values<T>(dw), values<T>(db), rows_of(x), w.size(1), w.size(0));
+    for_product_types(x, context->saved_data["half"].toBool(), [&]<class T, class P>(T, P) {
+      kernels::linear_backward<T, P>(values<T>(x), values<T>(w), values<T>(dy), values<T>(dx),
+                                     values<T>(dw), values<T>(db), rows_of(x), w.size(1),
+                                     w.size(0));
     });
     return {dx, dw, db};
   }
@@ -59,9 +62,11 @@ class FusedPerceptron : public torch::autograd::Function<FusedPerceptron> {
     const auto x = input.contiguous(), w1 = up.contiguous(), w2 = down.contiguous();
     const auto hidden = keep ? with_last_axis(x, w1.size(0)) : Tensor();
     auto y = with_last_axis(x, w2.size(0));
-    for_type_of(x, [&]<class T>(T) {
-      kernels::perceptron_forward(values<T>(x), values<T>(w1), values<T>(w2), values<T>(hidden),
-                                  values<T>(y), shape(x, w1, w2));
+    const bool half = products_in_bfloat16();
+    context->saved_data["half"] = half;
+    for_product_types(x, half, [&]<class T, class P>(T, P) {
+      kernels::perceptron_forward<T, P>(values<T>(x), values<T>(w1), values<T>(w2),
+                                        values<T>(hidden), values<T>(y), shape(x, w1, w2));
     });
     context->save_for_backward({x, w1, w2, hidden});
     return y;
@@ -74,10 +79,10 @@ class FusedPerceptron : public torch::autograd::Function<FusedPerceptron> {
     const auto dx = room_if(context->needs_input_grad(0), x);
     const auto dw1 = gradient_if(context->needs_input_grad(1), w1);
     const auto dw2 = gradient_if(context->needs_input_grad(2), w2);
-    for_type_of(x, [&]<class T>(T) {
-      kernels::perceptron_backward(values<T>(x), values<T>(w1), values<T>(w2), values<T>(hidden),
-                                   values<T>(dy), values<T>(dx), values<T>(dw1), values<T>(dw2),
-                                   shape(x, w1, w2));
+    for_product_types(x, context->saved_data["half"].toBool(), [&]<class T, class P>(T, P) {
+      kernels::perceptron_backward<T, P>(values<T>(x), values<T>(w1), values<T>(w2),
+                                         values<T>(hidden), values<T>(dy), values<T>(dx),
+                                         values<T>(dw1), values<T>(dw2), shape(x, w1, w2));
     });
     return {dx, dw1, dw2, Tensor()};
   }

@@ -20,12 +20,14 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
     shape.back() = w.size(0);
     const auto y = torch::empty(shape, x.options());
     const auto statistics = torch::empty({linear_shape(x, w).rows, 2}, x.options());
-    for_type_of(x, [&]<class T>(T) {
-      kernels::normalized_linear_forward<T>(values<T>(x), norm<T>(layer), values<T>(w),
-                                            values<T>(bias), values<T>(y),
-                                            statistics_in<T>(statistics), linear_shape(x, w));
+    const bool half = products_in_bfloat16();
+    for_product_types(x, half, [&]<class T, class P>(T, P) {
+      kernels::normalized_linear_forward<T, P>(values<T>(x), norm<T>(layer), values<T>(w),
+                                               values<T>(bias), values<T>(y),
+                                               statistics_in<T>(statistics), linear_shape(x, w));
     });
     context->save_for_backward({x, w, statistics});
+    context->saved_data["half"] = half;
     context->saved_data["layer"] = layer;
     context->saved_data["bias"] = bias.defined();
     context->set_materialize_grads(false);  // zeros of the state's size where nothing skips
@@ -41,8 +43,8 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
     const auto dx = torch::empty_like(x), dw = torch::zeros_like(w);
     const auto dbias =
         context->saved_data["bias"].toBool() ? torch::zeros({w.size(0)}, w.options()) : Tensor();
-    for_type_of(x, [&]<class T>(T) {
-      kernels::normalized_linear_backward<T>(
+    for_product_types(x, context->saved_data["half"].toBool(), [&]<class T, class P>(T, P) {
+      kernels::normalized_linear_backward<T, P>(
           values<T>(x), norm<T>(context->saved_data["layer"].toBool()),
           statistics_in<T>(statistics), values<T>(w), values<T>(dy), values<T>(skip),
           {.x = values<T>(dx), .w = values<T>(dw), .bias = values<T>(dbias)}, linear_shape(x, w));

@@ -1,9 +1,10 @@
-// Precision of the products on a GPU. "fp32" is float32 throughout. "tf32" lets the float32
+// Precision of the products. "fp32" is float32 throughout. "tf32", on a GPU, lets the float32
 // products drop digits of their factors (10 bits of mantissa remain). "bf16", for as long as a
 // scope with it lives: the large matrix products of this thread (linear maps, perceptrons,
 // attention) run in bfloat16. Everything else, the residual state and the small operators on it
 // above all, stays float32. Chosen by operation rather than by autocast, which would take the 4 × 4
-// operators too.
+// operators too. On a CPU the factors are rounded while a kernel packs them, and tensors stay
+// float32.
 #pragma once
 
 #include <torch/torch.h>

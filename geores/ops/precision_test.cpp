@@ -1,9 +1,14 @@
-// What operations ask about types and room: on a CPU, where the answers are the same tensors.
+// Products in bfloat16 on a CPU, and what operations ask about types and room: there the answers
+// are the same tensors.
 #include "geores/ops/precision.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "geores/base/error.h"
+#include "geores/ops/linear.h"
+#include "geores/ops/normalized_linear.h"
 #include "geores/ops/sum_room.h"
 
 namespace geores {
@@ -62,6 +67,97 @@ TEST(Precision, Float32ProductsOnAGpuMayDropDigitsUnlessAskedNotTo) {
   }
   at::globalContext().setFloat32MatmulPrecision(
       before == at::Float32MatmulPrecision::HIGHEST ? "highest" : "high");
+}
+
+Tensor rounded(const Tensor& x) { return x.to(torch::kBFloat16).to(torch::kFloat64); }
+
+// To 1e-5 of the whole: far below bfloat16's 4e-3, and above what it takes that a value computed in
+// float32 lies on the other side of a tie.
+void expect_close(const Tensor& is, const Tensor& wanted, const std::string& what) {
+  ASSERT_EQ(is.sizes(), wanted.sizes()) << what;
+  EXPECT_LT((is - wanted).norm().item<double>(), 1e-5 * wanted.norm().item<double>()) << what;
+}
+
+struct Gradients {
+  Tensor y;
+  std::vector<Tensor> of;
+};
+
+// y = f(leaves) in bfloat16 and its gradients along dy, after the scope has ended.
+Gradients in_bfloat16(const std::vector<Tensor>& leaves, const std::function<Tensor()>& f,
+                      const Tensor& dy) {
+  Tensor y;
+  {
+    const PrecisionScope scope("bf16");
+    y = f();
+  }
+  return {y.detach(), torch::autograd::grad({y}, leaves, {dy})};
+}
+
+Tensor leaf(at::IntArrayRef shape) { return torch::randn(shape).requires_grad_(true); }
+
+TEST(Bfloat16, LinearMapsAreProductsOfRoundedFactors) {
+  torch::manual_seed(1);
+  for (const int64_t rows : {1, 3, 17, 129})
+    for (const auto& [in, out] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {17, 3}, {40, 129}}) {
+      const auto x = leaf({rows, in}), w = leaf({out, in}), b = leaf({out});
+      const auto dy = torch::randn({rows, out});
+      const auto is = in_bfloat16(
+          {x, w, b}, [&] { return linear_map(x, w, b); }, dy);
+      const auto what = std::to_string(rows) + " rows, " + std::to_string(in) + " values";
+      expect_close(is.y, rounded(x).matmul(rounded(w).t()) + b, what);
+      expect_close(is.of[0], rounded(dy).matmul(rounded(w)), what);
+      expect_close(is.of[1], rounded(dy).t().matmul(rounded(x)), what);
+      expect_close(is.of[2], dy.sum(0), what + ", the bias is no product");
+    }
+}
+
+TEST(Bfloat16, PerceptronsRoundTheirHiddenLayerToo) {
+  torch::manual_seed(2);
+  for (const int64_t rows : {1, 3, 17, 257}) {
+    const auto x = leaf({rows, 9}), up = leaf({33, 9}), down = leaf({7, 33});
+    const auto dy = torch::randn({rows, 7});
+    const auto is = in_bfloat16(
+        {x, up, down}, [&] { return perceptron(x, up, down); }, dy);
+    const auto hidden = rounded(x).matmul(rounded(up).t()).requires_grad_(true);
+    const auto active = torch::gelu(hidden);
+    const auto what = std::to_string(rows) + " rows";
+    expect_close(is.y, rounded(active).matmul(rounded(down).t()), what);
+    expect_close(is.of[2], rounded(dy).t().matmul(rounded(active)), what);
+    const auto dhidden =
+        rounded(torch::autograd::grad({active}, {hidden}, {rounded(dy).matmul(rounded(down))})[0]);
+    expect_close(is.of[0], dhidden.matmul(rounded(up)), what);
+    expect_close(is.of[1], dhidden.t().matmul(rounded(x)), what);
+  }
+}
+
+TEST(Bfloat16, NormsBeforeAProjectionStayInFloat32) {
+  torch::manual_seed(3);
+  for (const bool layer : {true, false})
+    for (const int64_t rows : {1, 3, 17, 129}) {
+      const auto x = leaf({rows, 37}), w = leaf({5, 37}), b = leaf({5});
+      const auto dy = torch::randn({rows, 5});
+      const NormSpec plain{.layer = layer};
+      const auto is = in_bfloat16(
+          {x, w, b}, [&] { return normalized_linear(x, plain, w, b).projected; }, dy);
+      const auto wide = x.detach().to(torch::kFloat64).requires_grad_(true);
+      const auto mean = layer ? wide.mean(-1, true) : torch::zeros({}, torch::kFloat64);
+      const auto z =
+          (wide - mean) * ((wide - mean).square().mean(-1, true) + (layer ? 1e-5 : 1e-6)).rsqrt();
+      const auto what = std::to_string(rows) + (layer ? " rows, layer" : " rows, rms");
+      expect_close(is.y, rounded(z).matmul(rounded(w).t()) + b, what);
+      expect_close(is.of[0],
+                   torch::autograd::grad({z}, {wide}, {rounded(dy).matmul(rounded(w))})[0], what);
+      expect_close(is.of[1], rounded(dy).t().matmul(rounded(z)), what);
+    }
+}
+
+TEST(Bfloat16, LeavesFloat64AsItIs) {
+  torch::manual_seed(4);
+  const auto x = torch::randn({30, 8}, torch::kFloat64), w = torch::randn({5, 8}, torch::kFloat64);
+  const PrecisionScope scope("bf16");
+  EXPECT_LT((linear_map(x, w) - x.matmul(w.t())).abs().max().item<double>(), 1e-13);
 }
 
 TEST(SumRoom, WithoutOneSumsAreZerosOfTheirOwn) {

@@ -77,9 +77,11 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
     context->saved_data["temperature"] = temperature;
     context->saved_data["alpha"] = alpha;
     context->saved_data["steps"] = steps;
-    for_type_of(kept.x, [&]<class T>(T) {
-      kernels::routed_streams_forward<T>(values<T>(kept.x), kept.projection<T>(context),
-                                         kept.routed<T>(write, h), kept.shape());
+    const bool half = products_in_bfloat16();
+    context->saved_data["half"] = half;
+    for_product_types(kept.x, half, [&]<class T, class P>(T, P) {
+      kernels::routed_streams_forward<T, P>(values<T>(kept.x), kept.projection<T>(context),
+                                            kept.routed<T>(write, h), kept.shape());
     });
     context->save_for_backward(saved);
     context->mark_non_differentiable({kept.res, kept.read});
@@ -99,15 +101,15 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
     const auto dx = torch::empty_like(kept.x), dweight = torch::zeros_like(kept.weight),
                dbias = gradient_if(kept.bias.defined(), kept.bias),
                dread_weight = torch::zeros_like(kept.read_weight);
-    for_type_of(kept.x, [&]<class T>(T) {
-      kernels::routed_streams_backward<T>(values<T>(kept.x), kept.projection<T>(context),
-                                          kept.routed<T>({}, {}), values<T>(dh), values<T>(dwrite),
-                                          values<T>(dout),
-                                          {.x = values<T>(dx),
-                                           .w = values<T>(dweight),
-                                           .bias = values<T>(dbias),
-                                           .read_weight = values<T>(dread_weight)},
-                                          kept.shape());
+    for_product_types(kept.x, context->saved_data["half"].toBool(), [&]<class T, class P>(T, P) {
+      kernels::routed_streams_backward<T, P>(values<T>(kept.x), kept.projection<T>(context),
+                                             kept.routed<T>({}, {}), values<T>(dh),
+                                             values<T>(dwrite), values<T>(dout),
+                                             {.x = values<T>(dx),
+                                              .w = values<T>(dweight),
+                                              .bias = values<T>(dbias),
+                                              .read_weight = values<T>(dread_weight)},
+                                             kept.shape());
     });
     return {dx, dweight, dbias, dread_weight, Tensor(), Tensor(), Tensor(), Tensor()};
   }

@@ -83,8 +83,9 @@ StepBenchmark::StepBenchmark(const TransformerConfig& config, int64_t batch, int
   }
 }
 
-double StepBenchmark::seconds(Implementation form) {
+double StepBenchmark::seconds(Implementation form, const std::string& precision) {
   const ImplementationScope scope(form);
+  const PrecisionScope products(precision);
   return seconds_of([&] { step_.run(x_, y_, 1e-4); });
 }
 

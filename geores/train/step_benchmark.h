@@ -28,7 +28,8 @@ class StepBenchmark {
   // Random vectors (or tokens) in and out.
   StepBenchmark(const TransformerConfig& config, int64_t batch, int64_t length);
 
-  double seconds(Implementation form);  // of one step
+  // Of one step.
+  double seconds(Implementation form, const std::string& precision = "fp32");
   StepMemory memory(Implementation form);
   ProductTimes products(int repeats);
   int64_t parameters() const { return parameter_count(model_); }

@@ -28,8 +28,10 @@ Fields TrainConfig::fields() {
       .add("log_interval", log_interval, "steps between lines of metrics.jsonl", {.min = 1})
       .add("checkpoint_interval", checkpoint_interval, "steps between checkpoints", {.min = 1})
       .choice("device", device, {"cpu", "cuda"}, "where to compute")
-      .choice("precision", precision, {"fp32", "tf32", "bf16"},
-              "of products on a GPU; bf16: in bfloat16, all else float32, evaluation in tf32")
+      .choice(
+          "precision", precision, {"fp32", "tf32", "bf16"},
+          "of products; bf16: factors in bfloat16, all else float32; evaluation in float32, on a "
+          "GPU in tf32")
       .add("checkpoint_blocks", checkpoint_blocks,
            "keep only block inputs and recompute the rest in the backward pass");
 }

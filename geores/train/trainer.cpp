@@ -336,8 +336,8 @@ TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFo
                   const Listener& listener) {
   require(config.batch % config.accumulate == 0, "train",
           "batch {} is not divisible by accumulate {}", config.batch, config.accumulate);
-  require(config.precision == "fp32" || config.device == "cuda", "train",
-          "precision {} needs device cuda; on a CPU only fp32 is trained", config.precision);
+  require(config.precision != "tf32" || config.device == "cuda", "train",
+          "precision tf32 needs device cuda; a CPU trains in fp32 and bf16");
   if (!folder.path.empty()) prepare_folder(folder, config);
   return Run(config, dataset, folder, listener).execute();
 }

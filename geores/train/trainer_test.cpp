@@ -175,6 +175,23 @@ TEST_F(Training, LearnsAndReportsWhatItMeasured) {
   EXPECT_EQ(result.parameters, parameter_count(*loaded));
 }
 
+TEST_F(Training, InBfloat16LearnsAsWellOnACpu) {
+  for (const auto* model : {"additive", "edelta"}) {
+    auto config = small_config(model);
+    config.steps = 150;
+    const auto full = train(config, data_, {});
+    config.precision = "bf16";
+    const auto half = train(config, data_, {});
+    EXPECT_NE(half.exact_validation, full.exact_validation) << model << ": nothing was rounded";
+    EXPECT_NEAR(half.exact_validation, full.exact_validation, 0.02 * full.exact_validation)
+        << model;
+  }
+  auto config = small_config();
+  config.precision = "tf32";
+  EXPECT_EQ(refusal(config, {}),
+            "[train] precision tf32 needs device cuda; a CPU trains in fp32 and bf16");
+}
+
 TEST_F(Training, MemoryOnlyRunGivesTheSameNumbers) {
   const auto config = small_config();
   const auto with_files = train(config, data_, {.path = folder("run")});
