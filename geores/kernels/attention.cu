@@ -76,7 +76,7 @@ __device__ inline void as_lefts(const Result (&c)[kStepTiles], Left (&to)[kStepT
 }
 
 template <int D>
-__global__ void __launch_bounds__(kWarps * 32)
+__global__ void __launch_bounds__(kWarps * 32, 2)  // leave registers to hide latency with
     forward(const BFloat16* qkv, BFloat16* out, float* log_sum, int T, int heads, float scale) {
   wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];

@@ -1,6 +1,5 @@
 // For a LibTorch with CUDA.
 #include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
 
 #include "geores/ops/fused.h"
 

@@ -92,11 +92,11 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto parameters = at::TensorList(saved).slice((saved.size() - kSaved) / 2 + kSaved);
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
                dwrite = gradients[4].contiguous();
-    const auto room = [&](const Tensor& taken, at::IntArrayRef shape) {
+    const auto zeros = [&](const Tensor& taken, at::IntArrayRef shape) {
       return taken.defined() ? taken : torch::zeros(shape, x.options());
     };
-    const auto dbias = room(saved[11], {raw.size(1)});
-    const auto dweight = room(saved[12], {raw.size(1), x.size(2)});
+    const auto dbias = zeros(saved[11], {raw.size(1)});
+    const auto dweight = zeros(saved[12], {raw.size(1), x.size(2)});
     const auto dnorm_weight = parameter_sum(norm_weight, saved[13]);
     const auto dnorm_bias = parameter_sum(norm_bias, saved[14]);
     const auto dread_weight = parameter_sum(read_weight, saved[15]);

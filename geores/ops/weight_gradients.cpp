@@ -19,9 +19,7 @@ WeightGradients::WeightGradients() {
   if constexpr (kernels::kHasCuda) side_ = side_stream();
 }
 
-WeightGradients::~WeightGradients() {
-  if constexpr (kernels::kHasCuda) let_go();
-}
+WeightGradients::~WeightGradients() { let_go(); }
 
 bool WeightGradients::fit(const Tensor& dy, const Tensor& x) {
   const auto half = [](const Tensor& t) {
@@ -32,19 +30,16 @@ bool WeightGradients::fit(const Tensor& dy, const Tensor& x) {
 }
 
 void WeightGradients::add(const Tensor& dy, const Tensor& x, const Tensor& sum) {
-  if constexpr (kernels::kHasCuda) {
-    auto& products = collected_.products;
-    if (!products.empty() && products.front().dy.size(0) != dy.size(0)) run();
-    products.push_back({dy, x, sum});
-    if (products.size() == kProductsAtOnce) run();
-  }
+  auto& products = collected_.products;
+  if (!products.empty() && products.front().dy.size(0) != dy.size(0)) run();
+  products.push_back({dy, x, sum});
+  if (products.size() == kProductsAtOnce) run();
 }
 
 void WeightGradients::then(std::function<void(kernels::Stream)> f, std::vector<Tensor> used) {
   collected_.used.insert(collected_.used.end(), used.begin(), used.end());
   collected_.after.push_back(std::move(f));
-  if constexpr (kernels::kHasCuda)
-    if (collected_.products.empty()) run();
+  if (collected_.products.empty()) run();
 }
 
 void WeightGradients::run() {
@@ -52,28 +47,36 @@ void WeightGradients::run() {
   let_go();
   running_ = std::move(collected_);
   collected_ = {};
-  wait_for_event(side_, record_event(current_stream()));
-  std::vector<kernels::WeightGradient> products;
-  for (const auto& [dy, x, sum] : running_.products)
-    products.push_back({.dy = values<kernels::BFloat16>(dy),
-                        .x = values<kernels::BFloat16>(x),
-                        .dw = values<float>(sum),
-                        .out = dy.size(1),
-                        .in = x.size(1),
-                        .dy_stride = dy.size(1),
-                        .x_stride = x.size(1),
-                        .dw_stride = x.size(1)});
-  if (!products.empty())
-    kernels::add_weight_gradients(side_, products.data(), static_cast<int>(products.size()),
-                                  running_.products.front().dy.size(0));
-  for (const auto& f : running_.after) f(side_);
-  running_.done = record_event(side_);
+  if constexpr (kernels::kHasCuda) {
+    wait_for_event(side_, record_event(current_stream()));
+    std::vector<kernels::WeightGradient> products;
+    for (const auto& [dy, x, sum] : running_.products)
+      products.push_back({.dy = values<kernels::BFloat16>(dy),
+                          .x = values<kernels::BFloat16>(x),
+                          .dw = values<float>(sum),
+                          .out = dy.size(1),
+                          .in = x.size(1),
+                          .dy_stride = dy.size(1),
+                          .x_stride = x.size(1),
+                          .dw_stride = x.size(1)});
+    if (!products.empty())
+      kernels::add_weight_gradients(side_, products.data(), static_cast<int>(products.size()),
+                                    running_.products.front().dy.size(0));
+    for (const auto& f : running_.after) f(side_);
+    running_.done = record_event(side_);
+  }
 }
 
 // Memory goes back to the stream that it came from, which must not overtake its readers.
 void WeightGradients::let_go() {
-  if (running_.done != nullptr) wait_for_event(current_stream(), running_.done);
+  if constexpr (kernels::kHasCuda)
+    if (running_.done != nullptr) wait_for_event(current_stream(), running_.done);
   running_ = {};
+}
+
+void WeightGradients::finish() {
+  run();
+  let_go();
 }
 
 void keep(AutogradContext* context, const c10::intrusive_ptr<WeightGradients>& kept) {
@@ -93,13 +96,6 @@ Tensor weight_gradient(AutogradContext* context, const Tensor& dy, const Tensor&
     return multiply(dy.t(), x, type);
   taker->add(dy, x, place);
   return {};
-}
-
-void WeightGradients::finish() {
-  if constexpr (kernels::kHasCuda) {
-    run();
-    let_go();
-  }
 }
 
 }  // namespace geores
