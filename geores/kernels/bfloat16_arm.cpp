@@ -1,7 +1,7 @@
 // Compiled for Arm processors with the bfloat16 extension; runs only where there is one.
 #include "geores/kernels/bfloat16_tile.h"
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) && defined(__linux__)
 #include <arm_neon.h>
 #include <sys/auxv.h>
 

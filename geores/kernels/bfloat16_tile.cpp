@@ -37,7 +37,7 @@ constexpr Bfloat16Tile kPortable{.instruction = nullptr,
 static_assert(kPortable.rows * kPortable.columns <= kLargestBfloat16Tile);
 
 const Bfloat16Tile& of_this_processor() {
-#if defined(__aarch64__)
+#if defined(__aarch64__) && defined(__linux__)
   const auto* tile = arm_bfloat16_tile();
 #elif defined(__x86_64__)
   const auto* tile = x86_bfloat16_tile();

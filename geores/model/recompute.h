@@ -1,6 +1,6 @@
 // Gradient checkpointing: keep a block's input, drop everything inside, and run the block again in
 // the backward pass. Memory grows with the number of blocks instead of with what they compute; the
-// forward is paid twice. Gradients are the same bit for bit.
+// forward is paid twice. On a CPU gradients are the same bit for bit.
 #pragma once
 
 #include "geores/model/block.h"

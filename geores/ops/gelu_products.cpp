@@ -20,10 +20,14 @@ void on_activations(const Tensor& x, F&& f) {
   }
 }
 
-// Whether there is a kernel for x (rows, depth) times weights to or from `columns` hidden units.
-bool fits_gelu_products(const Tensor& x, int64_t columns) {
+// Whether there is a kernel for x (rows, depth) times w, to or from `columns` hidden units. Weights
+// lie anywhere in a flat buffer.
+bool fits_gelu_products(const Tensor& x, const Tensor& w, int64_t columns) {
+  [[maybe_unused]] const auto aligned = [](const Tensor& t) {
+    return reinterpret_cast<uintptr_t>(t.data_ptr()) % 16 == 0;
+  };
   if constexpr (kernels::kHasCuda)
-    return x.scalar_type() == torch::kBFloat16 && x.size(0) > 0 &&
+    return x.scalar_type() == torch::kBFloat16 && x.size(0) > 0 && aligned(x) && aligned(w) &&
            kernels::has_gelu_products(x.size(1), columns);
   else
     return false;
@@ -36,7 +40,7 @@ kernels::GeluProductShape shape(const Tensor& x, const Tensor& hidden) {
 }  // namespace
 
 HiddenAndActive product_and_gelu(const Tensor& x, const Tensor& w1) {
-  if (fits_gelu_products(x, w1.size(0))) {
+  if (fits_gelu_products(x, w1, w1.size(0))) {
     const auto hidden = torch::empty({x.size(0), w1.size(0)}, x.options());
     const auto active = torch::empty_like(hidden);
     if constexpr (kernels::kHasCuda)
@@ -53,7 +57,7 @@ HiddenAndActive product_and_gelu(const Tensor& x, const Tensor& w1) {
 }
 
 Tensor product_and_gelu_slope(const Tensor& dy, const Tensor& w2, const Tensor& hidden) {
-  if (fits_gelu_products(dy, w2.size(1))) {
+  if (fits_gelu_products(dy, w2, w2.size(1))) {
     const auto dhidden = torch::empty_like(hidden);
     if constexpr (kernels::kHasCuda)
       kernels::product_and_gelu_slope(current_stream(), values<Half>(dy), values<Half>(w2),

@@ -165,9 +165,11 @@ TEST(SumRoom, WithoutOneSumsAreZerosOfTheirOwn) {
   EXPECT_FALSE(take_sum_room(x).defined());
   const SumRoom room(x.flatten(), torch::zeros({12}), 100);  // on a CPU it has nothing to give
   EXPECT_FALSE(take_sum_room(x).defined());
-  EXPECT_TRUE(torch::equal(sums_like(x, {}), torch::zeros({4, 3})));
-  EXPECT_FALSE(sums_like({}, {}).defined());
-  EXPECT_TRUE(sums_like(x, x).is_alias_of(x));
+  EXPECT_FALSE(gradient_place(x).defined());
+  const auto [sum, gradient] = parameter_sum(x, {});
+  EXPECT_TRUE(torch::equal(sum, torch::zeros({4, 3})));
+  EXPECT_TRUE(gradient.is_same(sum));
+  EXPECT_FALSE(parameter_sum({}, {}).sum.defined());
 }
 
 TEST(SumRoom, OnAGpuPiecesAreZeroApartAndEndWithTheRoom) {
@@ -199,6 +201,10 @@ TEST(SumRoom, OnAGpuParametersHaveThePlaceOfTheirGradient) {
   const auto [sum, gradient] = parameter_sum(parameter, gradient_place(parameter));
   EXPECT_TRUE(sum.is_alias_of(gradients));
   EXPECT_FALSE(gradient.defined()) << "autograd would add it a second time";
+  const auto other = gradient_place(values.slice(0, 0, 5));
+  const auto before = other._version();
+  sum.add_(1);
+  EXPECT_EQ(other._version(), before) << "autograd would refuse what was kept of the others";
 }
 
 TEST(SumRoom, OnAGpuProductsForWeightsAreAddedWhenItIsFinished) {

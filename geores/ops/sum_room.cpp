@@ -17,6 +17,12 @@ bool has_room_like(const Tensor& x) {
          room.values.device() == x.device();
 }
 
+// With a version of its own: what is added to one piece must not make autograd refuse the others,
+// which operations keep for their backward passes.
+Tensor piece(const Tensor& flat, int64_t begin, const Tensor& like) {
+  return flat.slice(0, begin, begin + like.numel()).view(like.sizes()).variable_data();
+}
+
 }  // namespace
 
 SumRoom::SumRoom(const Tensor& values, const Tensor& gradients, int64_t more) {
@@ -30,7 +36,10 @@ SumRoom::SumRoom(const Tensor& values, const Tensor& gradients, int64_t more) {
           .weights = c10::make_intrusive<WeightGradients>()};
 }
 
-SumRoom::~SumRoom() { room = {}; }
+SumRoom::~SumRoom() {
+  if (room.weights) room.weights->drop();
+  room = {};
+}
 
 void SumRoom::finish() {
   if (room.weights) room.weights->finish();
@@ -41,14 +50,7 @@ Tensor take_sum_room(const Tensor& x) {
   if (!room.others.defined())
     room.others = torch::zeros({room.more}, room.values.options().requires_grad(false));
   room.used += x.numel();
-  return room.others.slice(0, room.used - x.numel(), room.used).view(x.sizes());
-}
-
-Tensor sums_like(const Tensor& x, const Tensor& taken) {
-  if (!x.defined()) return {};
-  // A tensor of its own: autograd copies a gradient that somebody else holds too.
-  return taken.defined() ? taken.view(taken.sizes())
-                         : torch::zeros_like(x, torch::MemoryFormat::Contiguous);
+  return piece(room.others, room.used - x.numel(), x);
 }
 
 Tensor gradient_place(const Tensor& x) {
@@ -57,12 +59,13 @@ Tensor gradient_place(const Tensor& x) {
   const auto* at = static_cast<const char*>(x.data_ptr());
   const auto place = (at - first) / static_cast<int64_t>(room.values.element_size());
   if (at < first || place + x.numel() > room.values.numel()) return {};
-  return room.gradients.slice(0, place, place + x.numel()).view(x.sizes());
+  return piece(room.gradients, place, x);
 }
 
 ParameterSum parameter_sum(const Tensor& parameter, const Tensor& place) {
   if (place.defined()) return {.sum = place, .gradient = {}};
-  const auto zeros = sums_like(parameter, {});
+  if (!parameter.defined()) return {};
+  const auto zeros = torch::zeros_like(parameter, torch::MemoryFormat::Contiguous);
   return {.sum = zeros, .gradient = zeros};
 }
 

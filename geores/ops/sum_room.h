@@ -28,9 +28,6 @@ class SumRoom {
 // Zeros like x, in a forward pass. Undefined where there is no room, or x is undefined.
 Tensor take_sum_room(const Tensor& x);
 
-// What was taken, or zeros like x; undefined for an undefined x.
-Tensor sums_like(const Tensor& x, const Tensor& taken);
-
 // Where a parameter's gradient is to be added, in a forward pass; undefined where there is no room
 // or x is no parameter. Autograd then gets no gradient for it.
 Tensor gradient_place(const Tensor& x);

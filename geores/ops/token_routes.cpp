@@ -1,5 +1,7 @@
 #include "geores/kernels/token_routes.h"
 
+#include <algorithm>
+
 #include "geores/ops/products.h"
 #include "geores/ops/routed_parts.h"
 #include "geores/ops/streams.h"
@@ -137,9 +139,12 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto unpack = PackedProjections(parameters, context->saved_data["scales"].toIntVector())
                             .unpacking_behind(norm_weight, norm_bias, dweight, dbias, sums,
                                               dnorm_weight.sum, dnorm_bias.sum);
-    if (auto* taker = kept_in(context); taker && WeightGradients::fit(draw, z)) {
+    // Only where autograd gets none of them: it would not wait.
+    const bool all_placed = std::none_of(result.begin() + 1, result.end(),
+                                         [](const Tensor& gradient) { return gradient.defined(); });
+    if (auto* taker = kept_in(context); taker && all_placed && WeightGradients::fit(draw, z)) {
       taker->add(draw, z, dweight);
-      taker->then(unpack, {});
+      taker->then(unpack, sums);
     } else {
       dweight.add_(multiply(draw.t(), z, torch::kFloat32));
       if constexpr (kernels::kHasCuda) unpack(current_stream());

@@ -19,7 +19,7 @@ WeightGradients::WeightGradients() {
   if constexpr (kernels::kHasCuda) side_ = side_stream();
 }
 
-WeightGradients::~WeightGradients() { let_go(); }
+WeightGradients::~WeightGradients() { drop(); }
 
 bool WeightGradients::fit(const Tensor& dy, const Tensor& x) {
   const auto half = [](const Tensor& t) {
@@ -77,6 +77,15 @@ void WeightGradients::let_go() {
 void WeightGradients::finish() {
   run();
   let_go();
+}
+
+void WeightGradients::drop() noexcept {
+  collected_ = {};
+  try {
+    let_go();
+  } catch (const std::exception&) {  // the pass has failed already: that error is the one to show
+    running_ = {};
+  }
 }
 
 void keep(AutogradContext* context, const c10::intrusive_ptr<WeightGradients>& kept) {

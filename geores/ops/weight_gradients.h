@@ -31,6 +31,10 @@ class WeightGradients : public torch::CustomClassHolder {
   // All of it is done for what follows on the current stream.
   void finish();
 
+  // After a pass that did not come to its end: nothing is held any more. (What is collected may
+  // hold the graph that holds this.)
+  void drop() noexcept;
+
  private:
   struct Product {
     Tensor dy, x, sum;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
+#include "geores/ops/precision.h"
 #include "geores/ops/streams.h"
 #include "geores/residual/registry.h"
 
@@ -105,6 +106,25 @@ TEST(Mixers, SumToOneOverRowsAndColumns) {
     EXPECT_LT((r.sum(-2) - 1).abs().max().item<double>(), 1e-6) << name;
     const auto norm = torch::linalg_matrix_norm(r, 2).max().item<double>();
     EXPECT_NEAR(norm, 1.0, 1e-6) << name;
+  }
+}
+
+TEST(Mixers, OfPermutationsSumToOneWithProductsInBfloat16Too) {
+  const PrecisionScope scope("bf16");
+  const std::pair<const char*, nlohmann::json> cases[] = {{"mhc_lite", nullptr},
+                                                          {"jpmhc", {{"mixer", "permutation"}}}};
+  for (const auto& [name, options] : cases) {
+    torch::manual_seed(1);
+    const auto residual = make_residual(name, {.width = 12, .streams = 4, .options = options});
+    {
+      torch::NoGradGuard no_grad;
+      for (auto& parameter : residual->parameters()) parameter.normal_(0.0, 0.5);
+    }
+    auto x = torch::randn({2, 3, residual->traits().state_width});
+    if (residual->traits().layout == StreamLayout::expand) x = split_streams(x, 4);
+    const auto r = operator_of(*residual, x);
+    EXPECT_LT((r.sum(-1) - 1).abs().max().item<double>(), 1e-6) << name;
+    EXPECT_LT((r.sum(-2) - 1).abs().max().item<double>(), 1e-6) << name;
   }
 }
 
