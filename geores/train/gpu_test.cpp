@@ -65,6 +65,55 @@ TEST_F(Gpu, ProductsInBfloat16ChangeALossLittle) {
   }
 }
 
+// A step's kernels add to the gradients by themselves and leave some of it to another stream
+// (ops/sum_room.h): all of it must be what autograd alone gives.
+TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
+  const auto gradients_of = [&](const TransformerConfig& config, const Tensor& x, const Tensor& y,
+                                int64_t parts) {  // 0: without a step
+    const auto model = with_seed(9, [&] { return std::make_shared<Transformer>(config); });
+    model->to(device_);
+    const PrecisionScope scope("bf16");
+    if (parts > 0) {
+      AdamWOptions unclipped;
+      unclipped.clip = 0;
+      TrainingStep(*model, unclipped).run(x, y, 0.0, parts);
+    } else {
+      Trace trace;
+      const auto loss = task_loss(model->forward(x, trace), y);
+      (trace.loss().defined() ? loss + trace.loss() : loss).backward();
+    }
+    std::vector<std::pair<std::string, Tensor>> gradients;
+    for (const auto& item : model->named_parameters())
+      gradients.emplace_back(item.key(), item.value().grad().defined()
+                                             ? item.value().grad().detach().clone()
+                                             : torch::zeros_like(item.value()).detach());
+    return gradients;
+  };
+  for (const auto* connection :
+       {"additive", "ddl_pooled", "edelta", "mhc_split", "jpmhc", "mhc", "mhc_lite"})
+    for (const int64_t inputs : {6, 300}) {  // a bias of few and of many values
+      TransformerConfig config{.connection = connection,
+                               .layers = 2,
+                               .width = std::string(connection) == "jpmhc" ? 512 : 128,
+                               .heads = 4,
+                               .context = 32,
+                               .input_width = inputs};
+      const auto x = torch::randn({4, 31, inputs}, torch::kCUDA), y = torch::tanh(x.roll(1, -1));
+      const auto wanted = gradients_of(config, x, y, 0);
+      for (const int64_t parts : {1, 2}) {
+        const auto collected = gradients_of(config, x, y, parts);
+        ASSERT_EQ(collected.size(), wanted.size());
+        for (size_t i = 0; i < wanted.size(); ++i) {
+          const auto& [name, gradient] = wanted[i];
+          const auto scale = gradient.norm().item<double>();
+          if (scale < 1e-6) continue;  // all rounding
+          EXPECT_LT((collected[i].second - gradient).norm().item<double>(), 5e-3 * scale)
+              << connection << " " << name << ", " << inputs << " inputs, " << parts << " parts";
+        }
+      }
+    }
+}
+
 TEST_F(Gpu, ARecordedStepIsTheStep) {
   for (const auto* precision : {"fp32", "bf16"})
     for (const auto* connection : {"additive", "edelta", "jpmhc"}) {
