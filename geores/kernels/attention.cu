@@ -2,8 +2,10 @@
 // sequence: its keys and values (in the backward pass queries and output gradients too) fit shared
 // memory, so that everything is read once and nothing of size T × T leaves the registers. A warp
 // has 16 rows and goes through the columns 32 at a time: enough independent products to hide their
-// latency. What lies above the diagonal is not computed but for the rest of a step.
+// latency. What lies above the diagonal is not computed but for the rest of a step. Short heads of
+// 32 values have a faster way where warpgroups multiply: attention_warpgroups.cu.
 #include "geores/kernels/attention.h"
+#include "geores/kernels/attention_warpgroups.h"
 #include "geores/kernels/matrix.cuh"
 
 namespace geores::kernels {
@@ -248,6 +250,8 @@ void with_head_width(int64_t width, F&& f) {
 
 void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
                               const AttentionShape& s) {
+  if (has_attention_warpgroups(s))
+    return attention_warpgroups_forward(stream, qkv, out, log_sum, s);
   with_head_width(s.head_width, [&](auto width) {
     const auto bytes = shared_bytes<width.value>(s.length, 2);
     const float scale = kLog2e / sqrtf(static_cast<float>(s.head_width));
@@ -261,6 +265,8 @@ void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out,
 void causal_attention_backward(Stream stream, const BFloat16* qkv, const BFloat16* out,
                                const float* log_sum, const BFloat16* dout, BFloat16* dqkv,
                                const AttentionShape& s) {
+  if (has_attention_warpgroups(s))
+    return attention_warpgroups_backward(stream, qkv, out, log_sum, dout, dqkv, s);
   with_head_width(s.head_width, [&](auto width) {
     const auto bytes = shared_bytes<width.value>(s.length, 4);
     launch(stream, {static_cast<unsigned>(s.batch * s.heads), kWarps * 32, bytes},

@@ -192,16 +192,6 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Op
   }
 }
 
-bool device_has_warpgroups() {
-  int device = 0, major = 0, minor = 0;
-  const bool known =
-      cudaGetDevice(&device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
-  if (!known) cudaGetLastError();  // not the next launch's
-  return known && major == 9 && minor == 0;
-}
-
 template <bool Backward>
 void run(Stream stream, Operands o, const GeluProductShape& shape) {
   constexpr auto* name = Backward ? "product_and_gelu_slope" : "product_and_gelu";
@@ -221,9 +211,7 @@ void run(Stream stream, Operands o, const GeluProductShape& shape) {
 }  // namespace
 
 bool has_gelu_products(int64_t depth, int64_t columns) {
-  if constexpr (!kHasWarpgroups) return false;
-  static const bool has = device_has_warpgroups();
-  return has && depth == kDepth && columns % kColumns == 0;
+  return has_warpgroups() && depth == kDepth && columns % kColumns == 0;
 }
 
 void product_and_gelu(Stream stream, const BFloat16* x, const BFloat16* w, BFloat16* hidden,

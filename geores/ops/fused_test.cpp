@@ -143,7 +143,7 @@ TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
     return ((a.to(torch::kFloat64) - b).norm() / b.norm()).item<double>();
   };
   for (const int64_t width : {32, 64})
-    for (const int64_t length : {1, 2, 15, 16, 17, 33, 127, 255, 256}) {
+    for (const int64_t length : {1, 2, 16, 17, 33, 64, 65, 127, 129, 192, 255, 256, 257}) {
       constexpr int64_t batch = 3, heads = 2;
       const auto qkv = torch::randn({batch, length, 3 * heads * width}, torch::kCUDA);
       const auto cotangent = torch::randn({batch, length, heads * width}, torch::kCUDA);
