@@ -1,11 +1,7 @@
 // Causal attention in bfloat16 by warpgroups, for heads of 32 values and up to 256 positions: one
 // block does a head of a sequence, all of it in shared memory, in tiles of 64 × 64 weights. Two
 // warpgroups have five of the ten tiles on and below the diagonal each.
-//
-// The 32 values of a position are dealt out on their way to shared memory, so that a lane's results
-// lie next to each other: of a product's four groups of 8 columns lane 4g + t has 8j + 2t + e; they
-// stand for values 8t + 2j + e, eight neighbours, 16 bytes. Products over the values of a position
-// do not mind, since both factors are dealt out alike.
+// The second half of the sequence is still on its way when they begin with the first.
 #include "geores/kernels/attention_warpgroups.h"
 
 #include <cmath>
@@ -49,34 +45,20 @@ __device__ inline uint32_t place_of(int row, int piece) {
   return row * kRowBytes + (piece ^ row / 2 % 4) * 16;
 }
 
-// Which piece of which rows a thread brings to shared memory: rows row, row + 64, …
+// Which piece of which row of a tile a thread brings to shared memory.
 struct Share {
   int row = static_cast<int>(threadIdx.x) / 4, piece = static_cast<int>(threadIdx.x) % 4;
 };
 
-// This thread's pieces of all positions, zeros from `length` on.
-__device__ inline void load_pieces(const BFloat16* from, int64_t stride, int length,
-                                   uint4 (&to)[kMostTiles]) {
+// The tiles of one half of the sequence, zeros from `length` on; under way when it returns.
+__device__ inline void fetch_half(int half, unsigned char* matrix, const BFloat16* from,
+                                  int64_t stride, int length) {
   const Share share;
 #pragma unroll
-  for (int tile = 0; tile < kMostTiles; ++tile) {
+  for (int tile = 2 * half; tile < 2 * half + 2; ++tile) {
     const int row = tile * kTile + share.row;
-    to[tile] = make_uint4(0, 0, 0, 0);
-    if (row < length)
-      to[tile] = *reinterpret_cast<const uint4*>(from + row * stride + share.piece * 8);
-  }
-}
-
-__device__ inline void deal_out(unsigned char* matrix, const uint4 (&pieces)[kMostTiles]) {
-  const Share share;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    auto* const to = matrix + place_of(share.row, j) + 4 * share.piece;
-#pragma unroll
-    for (int tile = 0; tile < kMostTiles; ++tile) {
-      const uint32_t words[4] = {pieces[tile].x, pieces[tile].y, pieces[tile].z, pieces[tile].w};
-      *reinterpret_cast<uint32_t*>(to + tile * kTile * kRowBytes) = words[j];
-    }
+    copy_or_clear(shared_address(matrix) + place_of(row, share.piece),
+                  from + row * stride + share.piece * 8, row < length);
   }
 }
 
@@ -122,6 +104,20 @@ __device__ inline void settle(float (&c)[Values]) {
 // The same in all lanes, and the compiler is told.
 __device__ inline int warpgroup() { return __shfl_sync(kAllLanes, threadIdx.x / 128, 0); }
 
+// Four lanes have word n of what follows, at their own place: afterwards each has all of its own.
+__device__ inline uint4 exchange(uint32_t (&words)[4]) {
+  const int t = threadIdx.x % 4;
+  const auto swap = [](uint32_t& low, uint32_t& high, bool upper, int distance) {
+    const auto other = __shfl_xor_sync(kAllLanes, upper ? low : high, distance);
+    (upper ? low : high) = other;
+  };
+  swap(words[0], words[1], t & 1, 1);
+  swap(words[2], words[3], t & 1, 1);
+  swap(words[0], words[2], t & 2, 2);
+  swap(words[1], words[3], t & 2, 2);
+  return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
 // 64 rows of results from `first` on, those before `length`.
 __device__ inline void store_tile(const float (&c)[16], float factor0, float factor1, BFloat16* to,
                                   int64_t stride, int first, int length) {
@@ -130,12 +126,12 @@ __device__ inline void store_tile(const float (&c)[16], float factor0, float fac
   for (int half = 0; half < 2; ++half) {
     const int row = first + threadIdx.x / 32 % 4 * 16 + place.g + 8 * half;
     const float factor = half == 0 ? factor0 : factor1;
-    const auto word = [&](int n) {
-      return pack(c[4 * n + 2 * half] * factor, c[4 * n + 2 * half + 1] * factor);
-    };
-    if (row < length)
-      *reinterpret_cast<uint4*>(to + row * stride + 8 * place.t) =
-          make_uint4(word(0), word(1), word(2), word(3));
+    uint32_t words[4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+      words[n] = pack(c[4 * n + 2 * half] * factor, c[4 * n + 2 * half + 1] * factor);
+    const auto eight = exchange(words);
+    if (row < length) *reinterpret_cast<uint4*>(to + row * stride + 8 * place.t) = eight;
   }
 }
 
@@ -174,25 +170,26 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   unsigned char *const queries = aligned_shared(), *const keys = queries + kMatrix,
                        *const values = keys + kMatrix;
   const Head h(qkv, T, heads);
-  {
-    uint4 q[kMostTiles], k[kMostTiles], v[kMostTiles];
-    load_pieces(h.qkv, h.in_stride, T, q);
-    load_pieces(h.qkv + h.part, h.in_stride, T, k);
-    load_pieces(h.qkv + 2 * h.part, h.in_stride, T, v);
-    deal_out(queries, q);
-    deal_out(keys, k);
-    deal_out(values, v);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    fetch_half(half, queries, h.qkv, h.in_stride, T);
+    fetch_half(half, keys, h.qkv + h.part, h.in_stride, T);
+    fetch_half(half, values, h.qkv + 2 * h.part, h.in_stride, T);
+    end_copies();
   }
-  show_to_products();
-  __syncthreads();
-
   const Place place;
   const Factor k(keys), v(values);
   const int group = warpgroup(), own_row = threadIdx.x / 32 % 4 * 16 + place.g;  // and + 8
 #pragma unroll 1
   for (int round = 0; round < kMostTiles / kGroups; ++round) {
     const int tile = round == 0 ? group : kMostTiles - 1 - group;
-    if (tile >= h.tiles) break;
+    if (round == 0)
+      wait_for_copy_groups<1>();
+    else
+      wait_for_copy_groups<0>();
+    show_to_products();
+    __syncthreads();
+    if (tile >= h.tiles) continue;
     Left q[2];
     load_lefts(queries, tile * kTile, q);
     float o[16] = {}, most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
@@ -257,13 +254,14 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
 
 // What a warpgroup does in five steps, a digit for each, the lowest first: with each block of keys
 // all its queries one after the other, and never both warpgroups with the same queries, to whose
-// gradient they add in turn. The first two steps of either are the first for their queries.
+// gradient they add in turn. The first step needs the first half of the sequence only.
 struct Plan {
-  int keys, queries, last;  // last: bits of steps that finish the gradient of their queries
+  int keys, queries, first, last;  // bits of steps that begin and end the gradient of their queries
   static constexpr int kSteps = 5;
 };
 __device__ inline Plan plan_of(int group) {
-  return group == 0 ? Plan{0x30000, 0x33210, 0b10001} : Plan{0x11122, 0x21332, 0b11000};
+  return group == 0 ? Plan{0x30000, 0x32310, 0b00001, 0b10011}
+                    : Plan{0x22111, 0x23231, 0b00111, 0b10000};
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 2)
@@ -285,39 +283,39 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   auto* const sums = reinterpret_cast<float4*>(score_slopes + kGroups * kSlopes);  // of dq
   const Head h(qkv, T, heads);
   const float to_score = scale * kLog2e;
-  {
-    uint4 d[kMostTiles], o[kMostTiles], q[kMostTiles], k[kMostTiles], v[kMostTiles];
-    load_pieces(dout + h.out_offset, h.part, T, d);
-    load_pieces(out + h.out_offset, h.part, T, o);
-    load_pieces(h.qkv, h.in_stride, T, q);
-    load_pieces(h.qkv + h.part, h.in_stride, T, k);
-    load_pieces(h.qkv + 2 * h.part, h.in_stride, T, v);
-    // A row beyond the sequence has no weights: exp(−∞).
-    const int own = threadIdx.x;
-    logs[own] =
-        own < T ? -log_sum[static_cast<int64_t>(blockIdx.x) * T + own] / to_score : -INFINITY;
-    const Share share;
+  auto* const outputs = reinterpret_cast<unsigned char*>(sums + 4 * 128);  // until they are summed
 #pragma unroll
-    for (int tile = 0; tile < kMostTiles; ++tile) {
-      float delta = 0;
-      const auto add = [&](uint32_t a, uint32_t b) {
-        delta -= __uint_as_float(a << 16) * __uint_as_float(b << 16) +
-                 __uint_as_float(a & 0xffff0000u) * __uint_as_float(b & 0xffff0000u);
-      };
-      add(d[tile].x, o[tile].x);
-      add(d[tile].y, o[tile].y);
-      add(d[tile].z, o[tile].z);
-      add(d[tile].w, o[tile].w);
-      delta = quad_sum(delta);
-      if (share.piece == 0) deltas[tile * kTile + share.row] = delta;
-    }
-    deal_out(slopes, d);
-    deal_out(queries, q);
-    deal_out(keys, k);
-    deal_out(values, v);
+  for (int half = 0; half < 2; ++half) {
+    fetch_half(half, queries, h.qkv, h.in_stride, T);
+    fetch_half(half, keys, h.qkv + h.part, h.in_stride, T);
+    fetch_half(half, values, h.qkv + 2 * h.part, h.in_stride, T);
+    fetch_half(half, slopes, dout + h.out_offset, h.part, T);
+    fetch_half(half, outputs, out + h.out_offset, h.part, T);
+    end_copies();
   }
-  show_to_products();
-  __syncthreads();
+  {  // A row beyond the sequence has no weights: exp(−∞).
+    const int row = threadIdx.x;
+    logs[row] =
+        row < T ? -log_sum[static_cast<int64_t>(blockIdx.x) * T + row] / to_score : -INFINITY;
+  }
+  const auto finish_half = [&](int half) {
+    const Share share;  // each thread has copied these pieces itself
+#pragma unroll
+    for (int tile = 2 * half; tile < 2 * half + 2; ++tile) {
+      const int row = tile * kTile + share.row;
+      float d[8], o[8], delta = 0;
+      load_values<8>(reinterpret_cast<const BFloat16*>(slopes + place_of(row, share.piece)), d);
+      load_values<8>(reinterpret_cast<const BFloat16*>(outputs + place_of(row, share.piece)), o);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) delta -= d[i] * o[i];
+      delta = quad_sum(delta);
+      if (share.piece == 0) deltas[row] = delta;
+    }
+    show_to_products();
+    __syncthreads();
+  };
+  wait_for_copy_groups<1>();
+  finish_half(0);
 
   const Place place;
   const int own_row = thread / 32 * 16 + place.g;  // of a tile, and that + 8
@@ -409,7 +407,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       wait_for_products<0>();
       // Each thread has the same places of a tile in either warpgroup: their order is no matter.
       auto* const sum = sums + (query - 1) * 4 * 128 + thread;
-      if (step >= 2)
+      if (!(plan.first >> step & 1))
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const auto four = sum[i * 128];
@@ -438,7 +436,12 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
         for (int i = 0; i < 16; ++i) dk[i] = dv[i] = 0;
       }
     }
-    __syncthreads();  // what this step added to dq is for the other warpgroup to see
+    if (step == 0) {
+      wait_for_copy_groups<0>();
+      finish_half(1);
+    } else {
+      __syncthreads();  // what this step added to dq is for the other warpgroup to see
+    }
   }
 }
 
