@@ -17,21 +17,6 @@ constexpr int kWarps = 8, kTile = 16;
 constexpr int kStep = static_cast<int>(kAttentionStep), kStepTiles = kStep / 8;
 constexpr float kLog2e = 1.4426950408889634f;
 
-__device__ inline float exponential2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-__device__ inline float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
-  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
-}
-__device__ inline float quad_sum(float x) {
-  x += __shfl_xor_sync(kAllLanes, x, 1);
-  return x + __shfl_xor_sync(kAllLanes, x, 2);
-}
-
 // f(tile) for this warp's tiles, back and forth so that long and short rows even out.
 template <class F>
 __device__ inline void for_each_tile(int tiles, F&& f) {

@@ -21,12 +21,6 @@ constexpr int kSlopes = kTile * kLine;                   // of a tile, bytes
 constexpr int kAlignment = 1024;                         // of what wgmma reads
 constexpr float kLog2e = 1.4426950408889634f;
 
-__device__ inline float exponential2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // A pointer, not a number: offsets from it become part of the instructions.
 __device__ inline unsigned char* aligned_shared() {
   extern __shared__ unsigned char unaligned[];
@@ -150,15 +144,6 @@ struct Head {
     tiles = (T + kTile - 1) / kTile;
   }
 };
-
-__device__ inline float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
-  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
-}
-__device__ inline float quad_sum(float x) {
-  x += __shfl_xor_sync(kAllLanes, x, 1);
-  return x + __shfl_xor_sync(kAllLanes, x, 2);
-}
 
 __global__ void __launch_bounds__(kBlockThreads, 2)
     forward(const BFloat16* qkv, BFloat16* out, float* log_sum, int T, int heads, float scale) {

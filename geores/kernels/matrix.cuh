@@ -53,6 +53,22 @@ __device__ inline Left as_left(const Result& low, const Result& high) {
            pack(high.at[2], high.at[3])}};
 }
 
+// Over the four lanes that hold a row of results.
+__device__ inline float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
+  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
+}
+__device__ inline float quad_sum(float x) {
+  x += __shfl_xor_sync(kAllLanes, x, 1);
+  return x + __shfl_xor_sync(kAllLanes, x, 2);
+}
+
+__device__ inline float exponential2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // Right operands that lie in memory as lanes want them: four numbers for each, of a 16 × 8 matrix
 // that is the `matrix`th. Where the number of row `inner` and column `outer` lies.
 __device__ inline int64_t fragment_place(int64_t matrix, int inner, int outer) {

@@ -86,6 +86,13 @@ class HalfAttention : public torch::autograd::Function<HalfAttention> {
   }
 };
 
+// Evaluations: LibTorch's attention of float32 values takes several times as long.
+bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
+  return runs_on_gpu(qkv) && qkv.scalar_type() == torch::kFloat32 && !products_in_bfloat16() &&
+         float32_products_in_tf32() && !needs_gradient(qkv) && qkv.numel() > 0 &&
+         kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads));
+}
+
 }  // namespace
 
 Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
@@ -107,6 +114,14 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
       qkv.scalar_type() == torch::kBFloat16 &&
       kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads)))
     return HalfAttention::apply(qkv, heads);
+  if (attention_runs_in_tf32(qkv, heads)) {
+    const auto input = qkv.contiguous();
+    const auto out = torch::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options());
+    if constexpr (kernels::kHasCuda)
+      kernels::causal_attention_tf32(current_stream(), values<float>(input), values<float>(out),
+                                     attention_shape(input, heads));
+    return out;
+  }
   const auto by_head = for_product(qkv)
                            .unflatten(-1, std::vector<int64_t>{3, heads, -1})
                            .permute({2, 0, 3, 1, 4})

@@ -13,6 +13,7 @@
 #include "geores/ops/loss.h"
 #include "geores/ops/optimizer.h"
 #include "geores/ops/pool.h"
+#include "geores/ops/precision.h"
 #include "geores/ops/routed.h"
 #include "geores/ops/routes.h"
 #include "geores/ops/sinkhorn.h"
@@ -159,6 +160,26 @@ TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
       const auto [full, dfull] = run(rounded.to(torch::kFloat64));
       EXPECT_LT(relative_error(half, full), 5e-3) << width << " " << length;
       EXPECT_LT(relative_error(dhalf, dfull), 1e-2) << width << " " << length;
+    }
+}
+
+TEST_F(Fused, AttentionInTf32OnAGpuEqualsItsDefinition) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  const torch::NoGradGuard no_grad;
+  for (const int64_t width : {32, 64})
+    for (const int64_t length : {1, 2, 16, 17, 33, 129, 255, 300}) {
+      constexpr int64_t batch = 3, heads = 2;
+      const auto qkv = 1.5 * torch::randn({batch, length, 3 * heads * width}, torch::kCUDA);
+      const auto error = [&](const std::string& products) {
+        set_float32_products(products);
+        const auto out = causal_attention(qkv, heads).to(torch::kFloat64);
+        set_float32_products("fp32");
+        const ImplementationScope form(Implementation::composed);
+        const auto exact = causal_attention(qkv.to(torch::kFloat64), heads);
+        return ((out - exact).norm() / exact.norm()).item<double>();
+      };
+      EXPECT_LT(error("tf32"), 1e-3) << width << " " << length;
+      EXPECT_LT(error("fp32"), 2e-6) << width << " " << length;
     }
 }
 

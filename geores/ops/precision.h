@@ -31,6 +31,7 @@ bool products_in_bfloat16();
 // Whether float32 products on a GPU may use tf32 from now on, in all threads: for any precision but
 // "fp32".
 void set_float32_products(const std::string& precision);
+bool float32_products_in_tf32();
 
 // x as a product takes it: in bfloat16 if that is wanted and x is float32.
 Tensor for_product(const Tensor& x);
