@@ -168,6 +168,17 @@ __device__ inline T group_sum(T x) {
   return x;
 }
 
+// Over a block of kThreads, once in a kernel; in thread 0.
+template <class T>
+__device__ inline T block_sum(T x) {
+  __shared__ T sums[kThreads / 32];
+  x = group_sum<32>(x);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = threadIdx.x < kThreads / 32 ? sums[threadIdx.x] : T(0);
+  return threadIdx.x < 32 ? group_sum<32>(x) : x;
+}
+
 // Sums of Count values over a group, each of them in some lane only: by halves, so that it takes
 // hardly more exchanges than values. Count and Group are powers of two.
 template <int Group, int Count, class T>

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "geores/kernels/device.h"
+
 namespace geores::kernels {
 
 // mean (x − y)², and dx = 2 (x − y) · scale / size.
@@ -10,6 +12,15 @@ template <class T>
 double squared_error_forward(const T* x, const T* y, int64_t size);
 template <class T>
 void squared_error_backward(const T* x, const T* y, T scale, T* dx, int64_t size);
+
+// On a GPU the mean and the scale lie there too; partial has room for kErrorSums.
+inline constexpr int kErrorSums = 256;
+template <class T>
+void squared_error_forward(Stream stream, const T* x, const T* y, int64_t size, double* partial,
+                           T* mean);
+template <class T>
+void squared_error_backward(Stream stream, const T* x, const T* y, const T* scale, T* dx,
+                            int64_t size);
 
 struct CrossEntropy {
   double mean;    // over the rows whose target is not −1; NaN if there are none

@@ -6,16 +6,6 @@ namespace {
 
 using namespace device;
 
-template <class T>
-__device__ T block_sum(T x) {  // in thread 0
-  __shared__ T sums[kThreads / 32];
-  x = group_sum<32>(x);
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = x;
-  __syncthreads();
-  x = threadIdx.x < kThreads / 32 ? sums[threadIdx.x] : T(0);
-  return threadIdx.x < 32 ? group_sum<32>(x) : x;
-}
-
 constexpr int kVector = 4;
 
 // f(first, count) for pieces of up to kVector values, all of them shared among all threads. Flat

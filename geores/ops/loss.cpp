@@ -34,6 +34,32 @@ class FusedSquaredError : public torch::autograd::Function<FusedSquaredError> {
   }
 };
 
+class DeviceSquaredError : public torch::autograd::Function<DeviceSquaredError> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& prediction, const Tensor& target) {
+    const auto x = prediction.contiguous(), y = target.contiguous();
+    context->save_for_backward({x, y});
+    const auto partial = torch::empty({kernels::kErrorSums}, x.options().dtype(torch::kFloat64));
+    auto loss = torch::empty({}, x.options());
+    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+      kernels::squared_error_forward<T>(stream, values<T>(x), values<T>(y), x.numel(),
+                                        values<double>(partial), values<T>(loss));
+    });
+    return loss;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &x = saved[0], &y = saved[1];
+    auto dx = torch::empty_like(x);
+    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+      kernels::squared_error_backward<T>(stream, values<T>(x), values<T>(y),
+                                         values<T>(gradients[0]), values<T>(dx), x.numel());
+    });
+    return {dx, Tensor()};
+  }
+};
+
 class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& targets) {
@@ -68,9 +94,12 @@ class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
 }  // namespace
 
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
-  if (runs_fused(prediction) && prediction.sizes() == target.sizes() &&
-      prediction.scalar_type() == target.scalar_type() && !needs_gradient(target))
-    return FusedSquaredError::apply(prediction, target);
+  if (prediction.sizes() == target.sizes() && prediction.scalar_type() == target.scalar_type() &&
+      !needs_gradient(target)) {
+    if (runs_fused(prediction)) return FusedSquaredError::apply(prediction, target);
+    if (runs_on_gpu(prediction) && target.is_cuda() && prediction.numel() > 0)
+      return DeviceSquaredError::apply(prediction, target);
+  }
   return torch::mse_loss(prediction, target);
 }
 
