@@ -73,7 +73,7 @@ Tensor Transformer::embed(const Tensor& x) const {
     require(x.dim() == 3 && x.size(2) == config_.input_width, "transformer",
             "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
             x.dim(), x.dim() > 0 ? x.size(-1) : 0);
-    return linear_map(x, input_->weight);
+    return linear_map_to(x, input_->weight, {}, input_->weight.scalar_type());
   }
   require(x.dim() == 2 && x.scalar_type() == torch::kInt64, "transformer",
           "expected token ids (B, T) as int64, got {} axes", x.dim());

@@ -45,15 +45,15 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   const auto correction = [](double beta) {
     return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
   };
-  batches_ = table_of(batches).to(device_);
-  rates_ =
+  tables_.step = torch::full({1}, first_step, counter);
+  tables_.batches = table_of(batches).to(device_);
+  tables_.rates =
       torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
                     by_step(config.steps, like, correction(options.beta1)),
                     by_step(config.steps, like, correction(options.beta2))},
                    1);
-  losses_ = torch::zeros({config.steps}, rates_.options());
-  norms_ = torch::zeros_like(losses_);
-  step_ = torch::full({1}, first_step, counter);
+  tables_.losses = torch::zeros({config.steps}, tables_.rates.options());
+  tables_.norms = torch::zeros_like(tables_.losses);
   const auto most = std::max(config.eval_batches, config.final_eval_batches);
   evaluation_batches_ = torch::zeros({most, config.batch}, counter);
   evaluation_step_ = torch::zeros({1}, counter);
@@ -61,28 +61,20 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
 }
 
 void DeviceLoop::train_work() {
-  const auto rows = batches_.index_select(0, step_).view(-1);
-  const auto x = data_.train_x.index_select(0, rows), y = data_.train_y.index_select(0, rows);
-  const auto rates = rates_.index_select(0, step_).view(-1);
-  StepResult done;
-  {
-    const PrecisionScope precision(config_.precision);
-    done = training_.run(x, y,
-                         AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),
-                                      .bias1 = rates.slice(0, 1, 2),
-                                      .bias2 = rates.slice(0, 2, 3)},
-                         config_.accumulate);
-  }
-  torch::NoGradGuard no_grad;
-  losses_.index_copy_(0, step_, done.loss.to(losses_.scalar_type()).view({1}));
-  norms_.index_copy_(0, step_, done.gradient_norm.view({1}));
-  step_.add_(1);
+  const PrecisionScope precision(config_.precision);
+  const auto [x, y, rates] = step_input(tables_, data_.train_x, data_.train_y);
+  const auto done = training_.run(x, y,
+                                  AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),
+                                               .bias1 = rates.slice(0, 1, 2),
+                                               .bias2 = rates.slice(0, 2, 3)},
+                                  config_.accumulate);
+  end_step(tables_, done.loss, done.gradient_norm);
 }
 
 void DeviceLoop::step() { training_work_.run(); }
 
 DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
-  return {losses_[step].item<double>(), norms_[step].item<double>()};
+  return {tables_.losses[step].item<double>(), tables_.norms[step].item<double>()};
 }
 
 void DeviceLoop::evaluate_work() {

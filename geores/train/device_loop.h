@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "geores/data/batch_sampler.h"
+#include "geores/ops/step_tables.h"
 #include "geores/train/recorded_work.h"
 #include "geores/train/train_config.h"
 #include "geores/train/training_step.h"
@@ -46,10 +47,7 @@ class DeviceLoop {
   const DeviceData& data_;
   torch::Device device_;
 
-  Tensor step_;                              // (1) int64
-  Tensor batches_;                           // (steps, batch) int64
-  Tensor rates_;                             // (steps, 3): learning rate, bias corrections
-  Tensor losses_, norms_;                    // (steps)
+  StepTables tables_;                        // rates: learning rate, bias corrections
   Tensor evaluation_step_, evaluation_sum_;  // (1)
   Tensor evaluation_batches_;                // (most batches, batch)
   RecordedWork training_work_, evaluation_work_;
