@@ -26,12 +26,12 @@ __device__ inline void load_piece(const T* from, int count, T (&to)[kVector]) {
     for (int k = 0; k < kVector; ++k) to[k] = k < count ? from[k] : T(0);
 }
 
-template <class T>
-__device__ inline void store_piece(const T (&from)[kVector], int count, T* to) {
+template <class T, class A>
+__device__ inline void store_piece(const T (&from)[kVector], int count, A* to) {
   if (count == kVector)
     store_values<kVector>(to, from);
   else
-    for (int k = 0; k < count; ++k) to[k] = from[k];
+    for (int k = 0; k < count; ++k) to[k] = As<A>::from(from[k]);
 }
 
 template <class T>
@@ -81,11 +81,13 @@ __global__ void update(T* values, T* gradients, T* first_moment, T* second_momen
       v[k] = beta2 * v[k] + (T(1) - beta2) * g[k] * g[k];
       x[k] = x[k] * (at + k < step.decayed ? decay : T(1)) -
              step_size * m[k] / (sqrt(v[k]) * second_scale + T(step.epsilon));
+      if (step.clear_gradients) g[k] = T(0);
     }
     store_piece(g, count, gradients + at);
     store_piece(m, count, first_moment + at);
     store_piece(v, count, second_moment + at);
     store_piece(x, count, values + at);
+    if (step.product_values) store_piece(x, count, step.product_values + at);
   });
 }
 

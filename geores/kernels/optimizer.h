@@ -38,6 +38,8 @@ struct DeviceAdamW {
   const T *learning_rate, *bias1, *bias2;  // one value each, bias = 1 − βᵗ
   double* partial_squares;                 // room for kSquareSums
   T* norm;                                 // of the gradients before clipping
+  BFloat16* product_values;                // gets the new values in this type; null: nobody does
+  bool clear_gradients;                    // for the next step, instead of leaving them clipped
 };
 template <class T>
 void adamw_update(Stream stream, T* values, T* gradients, T* first_moment, T* second_moment,

@@ -49,7 +49,9 @@ Tensor device_adamw(const DeviceAdamW& step) {
                               .bias1 = values<T>(step.bias1),
                               .bias2 = values<T>(step.bias2),
                               .partial_squares = values<double>(partial),
-                              .norm = values<T>(norm)});
+                              .norm = values<T>(norm),
+                              .product_values = values<kernels::BFloat16>(step.product_values),
+                              .clear_gradients = step.clear_gradients});
   });
   return norm;
 }

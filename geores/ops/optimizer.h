@@ -28,6 +28,8 @@ struct DeviceAdamW {
   Tensor learning_rate, bias1, bias2;
   int64_t decayed;
   double clip, weight_decay, beta1, beta2, epsilon;
+  Tensor product_values;         // gets the new values in its type, bfloat16; or undefined
+  bool clear_gradients = false;  // for the next step, instead of leaving them clipped
 };
 Tensor device_adamw(const DeviceAdamW& step);
 

@@ -51,12 +51,12 @@ torch::ScalarType product_type(torch::ScalarType state) {
   return in_bfloat16 && state == torch::kFloat32 ? torch::kBFloat16 : state;
 }
 
-ProductWeights::ProductWeights(const Tensor& values)
+ProductWeights::ProductWeights(const Tensor& values, const Tensor& copy)
     : before_values_(weights), before_copy_(weights_copy) {
   if (!in_bfloat16 || values.scalar_type() != torch::kFloat32) return;
   const torch::NoGradGuard no_grad;
   weights = values.detach();
-  weights_copy = weights.to(torch::kBFloat16);
+  weights_copy = copy.defined() ? copy : weights.to(torch::kBFloat16);
 }
 
 ProductWeights::~ProductWeights() {

@@ -41,10 +41,10 @@ torch::ScalarType product_type(torch::ScalarType state);
 
 // While it lives, for_product() of a view of `values` (a flat buffer of parameters) is a view of
 // one bfloat16 copy, made here at once: a model has a hundred weights, each too small to fill a
-// GPU. Does nothing in full precision.
+// GPU. Or of `copy`, if whoever has the values keeps one. Does nothing in full precision.
 class ProductWeights {
  public:
-  explicit ProductWeights(const Tensor& values);
+  explicit ProductWeights(const Tensor& values, const Tensor& copy = {});
   ~ProductWeights();
   ProductWeights(const ProductWeights&) = delete;
   ProductWeights& operator=(const ProductWeights&) = delete;

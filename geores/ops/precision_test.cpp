@@ -55,6 +55,9 @@ TEST(Precision, WeightsAreConvertedOnceAndTogether) {
         << "a copy has no gradient";
   }
   EXPECT_TRUE(torch::equal(for_product(part), part.to(torch::kBFloat16))) << "and ends";
+  const auto kept = torch::zeros({40}, torch::kBFloat16);
+  const ProductWeights weights(values, kept);
+  EXPECT_TRUE(for_product(part).is_alias_of(kept)) << "or is one that somebody keeps";
 }
 
 TEST(Precision, Float32ProductsOnAGpuMayDropDigitsUnlessAskedNotTo) {

@@ -19,19 +19,22 @@ Tensor AdamW::step(double learning_rate) {
   auto &values = parameters_.values(), &gradients = parameters_.gradients();
   const auto t = static_cast<double>(steps_);
   const auto bias1 = 1 - std::pow(options_.beta1, t), bias2 = 1 - std::pow(options_.beta2, t);
-  if (runs_fused(values))
-    return fused_adamw({.values = values,
-                        .gradients = gradients,
-                        .first_moment = first_moment_,
-                        .second_moment = second_moment_,
-                        .decayed = parameters_.decayed(),
-                        .clip = options_.clip,
-                        .decay = 1 - learning_rate * options_.weight_decay,
-                        .beta1 = options_.beta1,
-                        .beta2 = options_.beta2,
-                        .step_size = learning_rate / bias1,
-                        .second_scale = 1 / std::sqrt(bias2),
-                        .epsilon = options_.epsilon});
+  if (runs_fused(values)) {
+    auto norm = fused_adamw({.values = values,
+                             .gradients = gradients,
+                             .first_moment = first_moment_,
+                             .second_moment = second_moment_,
+                             .decayed = parameters_.decayed(),
+                             .clip = options_.clip,
+                             .decay = 1 - learning_rate * options_.weight_decay,
+                             .beta1 = options_.beta1,
+                             .beta2 = options_.beta2,
+                             .step_size = learning_rate / bias1,
+                             .second_scale = 1 / std::sqrt(bias2),
+                             .epsilon = options_.epsilon});
+    parameters_.values_changed();
+    return norm;
+  }
 
   const auto norm = gradients.norm();
   if (options_.clip > 0) gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
@@ -42,6 +45,7 @@ Tensor AdamW::step(double learning_rate) {
 
   const auto scale = (second_moment_.sqrt() / std::sqrt(bias2)).add_(options_.epsilon);
   values.addcdiv_(first_moment_, scale, -learning_rate / bias1);
+  parameters_.values_changed();
   return norm;
 }
 
@@ -61,7 +65,9 @@ Tensor AdamW::step(const Rates& rates) {
                          .weight_decay = options_.weight_decay,
                          .beta1 = options_.beta1,
                          .beta2 = options_.beta2,
-                         .epsilon = options_.epsilon});
+                         .epsilon = options_.epsilon,
+                         .product_values = parameters_.product_values(),
+                         .clear_gradients = parameters_.ready()});
   const auto norm = gradients.norm();
   if (options_.clip > 0) gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
 
@@ -71,6 +77,7 @@ Tensor AdamW::step(const Rates& rates) {
 
   const auto scale = (second_moment_.sqrt() / rates.bias2.sqrt()).add_(options_.epsilon);
   values.sub_(first_moment_ / scale * (rates.learning_rate / rates.bias1));
+  parameters_.values_changed();
   return norm;
 }
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "geores/ops/layers.h"
+#include "geores/ops/precision.h"
 #include "geores/train/schedule.h"
 
 namespace geores {
@@ -80,6 +83,49 @@ TEST(AdamW, EqualsLibTorch) {
   }
   for (const auto& item : ours.named_parameters())
     EXPECT_LT((item.value() - names[item.key()]).abs().max().item<double>(), 1e-12) << item.key();
+}
+
+TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
+  for (const bool rates_on_device : {false, true}) {
+    torch::manual_seed(1);
+    Perceptron kept(3, 4, 2), plain(3, 4, 2);
+    FlatParameters kept_flat(kept), plain_flat(plain);
+    kept_flat.values().copy_(plain_flat.values());
+    AdamW kept_adamw(kept_flat, {}), plain_adamw(plain_flat, {});
+    const PrecisionScope scope("bf16");
+    kept_flat.keep_ready();
+    const auto expect_ready = [&] {
+      EXPECT_TRUE(
+          torch::equal(kept_flat.product_values(), kept_flat.values().to(torch::kBFloat16)));
+      EXPECT_EQ(kept_flat.gradients().abs().max().item<float>(), 0.0f);
+    };
+    expect_ready();
+    const auto* place = kept_flat.product_values().data_ptr();
+    for (int64_t step = 0; step < 3; ++step) {
+      const auto x = torch::randn({6, 3});
+      const auto take = [&](Perceptron& model, FlatParameters& flat, AdamW& adamw) {
+        flat.begin_gradients();
+        loss_of(model, x).backward();
+        flat.finish_gradients();
+        const auto full = [](double value) { return torch::full({1}, value); };
+        const auto t = static_cast<double>(step + 1);
+        return rates_on_device ? adamw.step({.learning_rate = full(1e-2),
+                                             .bias1 = full(1 - std::pow(0.9, t)),
+                                             .bias2 = full(1 - std::pow(0.95, t))})
+                               : adamw.step(1e-2);
+      };
+      EXPECT_TRUE(
+          torch::equal(take(kept, kept_flat, kept_adamw), take(plain, plain_flat, plain_adamw)));
+      EXPECT_TRUE(torch::equal(kept_flat.values(), plain_flat.values()));
+      EXPECT_NE(plain_flat.gradients().abs().max().item<float>(), 0.0f);
+      expect_ready();
+    }
+    kept_flat.values().mul_(2);
+    kept_flat.values_changed();
+    expect_ready();
+    EXPECT_EQ(kept_flat.product_values().data_ptr(), place) << "a recorded step knows this place";
+    EXPECT_FALSE(plain_flat.product_values().defined());
+  }
 }
 
 TEST(Schedule, WarmsUpFromZeroThenFollowsACosine) {

@@ -58,6 +58,8 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   evaluation_batches_ = torch::zeros({most, config.batch}, counter);
   evaluation_step_ = torch::zeros({1}, counter);
   evaluation_sum_ = torch::zeros({1}, like.options().requires_grad(false));
+  const PrecisionScope precision(config.precision);
+  training.parameters().keep_ready();
 }
 
 void DeviceLoop::train_work() {

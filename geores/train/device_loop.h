@@ -20,7 +20,8 @@ struct DeviceData {
 
 class DeviceLoop {
  public:
-  // Training goes on at `first_step`. Everything given must outlive the loop.
+  // Training goes on at `first_step`. Everything given must outlive the loop. From here on the
+  // parameters are kept ready for the next step (flat_parameters.h).
   DeviceLoop(Transformer& model, TrainingStep& training, const TrainConfig& config,
              const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
              int64_t first_step);

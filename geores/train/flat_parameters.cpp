@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
+#include "geores/ops/precision.h"
 
 namespace geores {
 
@@ -36,7 +37,7 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const std::vector<Tens
 }
 
 void FlatParameters::begin_gradients() {
-  gradients_.zero_();
+  if (!ready_) gradients_.zero_();
   if (!gradients_.is_cuda()) return;
   for (const auto& parameter : parameters_) parameter.mutable_grad() = Tensor();
 }
@@ -53,6 +54,21 @@ void FlatParameters::finish_gradients() {
     parameters_[i].mutable_grad() = views_[i];
   }
   if (!to.empty()) at::_foreach_add_(to, from);
+}
+
+void FlatParameters::keep_ready() {
+  const auto type = values_.scalar_type();
+  if (!product_values_.defined() && product_type(type) != type)
+    product_values_ = torch::empty_like(values_, values_.options().dtype(product_type(type)));
+  ready_ = true;
+  values_changed();
+}
+
+void FlatParameters::values_changed() {
+  if (!ready_) return;
+  const torch::NoGradGuard no_grad;
+  gradients_.zero_();
+  if (product_values_.defined()) product_values_.copy_(values_);
 }
 
 }  // namespace geores

@@ -25,6 +25,16 @@ class FlatParameters {
   void begin_gradients();
   void finish_gradients();
 
+  // For steps that are recorded: from here on an optimiser's step leaves what the next one begins
+  // with, gradients of zero and, if products are in bfloat16 now, the values in that type. Neither
+  // takes a pass of its own then.
+  void keep_ready();
+  bool ready() const { return ready_; }
+  const Tensor& product_values() const { return product_values_; }  // undefined if not kept
+
+  // Called by whoever has written to values(), or to a parameter.
+  void values_changed();
+
   int64_t size() const { return values_.numel(); }
   int64_t decayed() const { return decayed_; }  // how many leading values belong to rank >= 2
 
@@ -32,6 +42,8 @@ class FlatParameters {
   Tensor values_, gradients_;
   std::vector<Tensor> parameters_, views_;  // views_[i] is parameters_[i]'s part of gradients_
   int64_t decayed_ = 0;
+  bool ready_ = false;
+  Tensor product_values_;
 };
 
 }  // namespace geores

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "geores/ops/implementation.h"
+#include "geores/ops/layers.h"
 #include "geores/ops/precision.h"
 #include "geores/ops/seeding.h"
 #include "geores/train/device_loop.h"
@@ -114,18 +115,66 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
     }
 }
 
+// Also where the parameters are no whole number of vectors.
+TEST_F(Gpu, AdamWEqualsItsDefinitionAndLeavesParametersReady) {
+  for (const int64_t hidden : {1, 4, 5, 600})
+    for (const bool ready : {false, true}) {
+      const PrecisionScope scope("bf16");
+      Perceptron model(3, hidden, 2), other(3, hidden, 2);
+      model.to(device_);
+      other.to(device_);
+      FlatParameters flat(model), wanted(other);
+      wanted.values().copy_(flat.values());
+      AdamW adamw(flat, {}), definition(wanted, {});
+      if (ready) flat.keep_ready();
+      const auto full = [&](double value) { return torch::full({1}, value, device_); };
+      for (int step = 0; step < 3; ++step) {
+        const AdamW::Rates rates{
+            .learning_rate = full(1e-2), .bias1 = full(0.1 + step), .bias2 = full(0.05 + step)};
+        const auto gradients = torch::randn({flat.size()}, device_);
+        flat.gradients().copy_(gradients);
+        wanted.gradients().copy_(gradients);
+        const auto norm = adamw.step(rates);
+        const ImplementationScope form(Implementation::composed);
+        EXPECT_NEAR(definition.step(rates).item<float>() / norm.item<float>(), 1, 1e-5);
+        const auto difference = [](const Tensor& a, const Tensor& b) {
+          return (a - b).abs().max().item<float>();
+        };
+        EXPECT_LT(difference(flat.values(), wanted.values()), 1e-5) << hidden;
+        EXPECT_LT(difference(adamw.first_moment(), definition.first_moment()), 1e-5) << hidden;
+        EXPECT_LT(
+            difference(flat.gradients(), ready ? torch::zeros_like(gradients) : wanted.gradients()),
+            1e-5)
+            << hidden;
+        EXPECT_EQ(flat.product_values().defined(), ready);
+        if (ready) {
+          EXPECT_TRUE(torch::equal(flat.product_values(), flat.values().to(torch::kBFloat16)))
+              << hidden;
+        }
+      }
+    }
+}
+
 TEST_F(Gpu, ARecordedStepIsTheStep) {
-  for (const auto* precision : {"fp32", "bf16"})
-    for (const auto* connection : {"additive", "edelta", "jpmhc"}) {
+  for (const auto& [precision, accumulate] :
+       std::vector<std::pair<std::string, int64_t>>{{"fp32", 1}, {"bf16", 1}, {"bf16", 2}})
+    for (const auto* connection : {"additive", "edelta", "jpmhc", "tokens"}) {
       const DeviceStream stream(device_);
-      const auto config = small_model(connection);
+      const bool tokens = std::string(connection) == "tokens";
+      auto config = small_model(tokens ? "additive" : connection);
+      if (tokens) config.input = "tokens";
+      config.vocabulary = 11;
       TrainConfig training;
       training.steps = 12;
       training.batch = 8;
       training.warmup = 3;
       training.precision = precision;
+      training.accumulate = accumulate;
       torch::manual_seed(2);
-      const auto x = torch::randn({40, 31, 6}).to(device_), y = torch::tanh(x.roll(1, -1));
+      const auto x =
+          (tokens ? torch::randint(11, {40, 31}, torch::kInt64) : torch::randn({40, 31, 6}))
+              .to(device_);
+      const auto y = tokens ? x.roll(1, -1) : torch::tanh(x.roll(1, -1));
       const DeviceData data{x, y, x, y};
       std::vector<std::vector<int64_t>> batches;
       for (int64_t step = 0; step < training.steps; ++step) {
@@ -149,11 +198,18 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
         const auto rows =
             torch::tensor(batches[static_cast<size_t>(step)], torch::kInt64).to(device_);
         const PrecisionScope scope(precision);
-        const auto wanted =
-            plain_step.run(x.index_select(0, rows), y.index_select(0, rows), schedule.at(step));
+        const auto wanted = plain_step.run(x.index_select(0, rows), y.index_select(0, rows),
+                                           schedule.at(step), accumulate);
         EXPECT_NEAR(loop.numbers(step).loss / wanted.loss.item<double>(), 1.0,
-                    std::string(precision) == "bf16" ? 0.02 : 1e-4)
+                    precision == "bf16" ? 0.02 : 1e-4)
             << connection << " " << precision << " step " << step;
+        auto& kept = recorded_step.parameters();
+        EXPECT_EQ(kept.gradients().abs().max().item<float>(), 0) << "for the next step";
+        ASSERT_EQ(kept.product_values().defined(), precision == "bf16");
+        if (precision == "bf16") {
+          EXPECT_TRUE(torch::equal(kept.product_values(), kept.values().to(torch::kBFloat16)))
+              << connection << " step " << step;
+        }
       }
     }
 }

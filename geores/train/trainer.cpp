@@ -221,6 +221,7 @@ class Run {
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
       training_.parameters().values().copy_(before);
+      training_.parameters().values_changed();
       report_divergence(step, loss);
       return false;
     }
@@ -291,6 +292,7 @@ class Run {
     } else {
       load_state(*model_, Safetensors::load(path("best.safetensors")), path("best.safetensors"));
     }
+    training_.parameters().values_changed();
     result.exact_best = exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
   }
 

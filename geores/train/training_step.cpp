@@ -25,13 +25,14 @@ Tensor task_loss(const Tensor& prediction, const Tensor& target) {
 TrainingStep::TrainingStep(Transformer& model, const AdamWOptions& options)
     : model_(model),
       parameters_(model, manifold_parameters(model)),
-      optimizer_(parameters_, options) {}
+      optimizer_(parameters_, options),
+      one_(torch::ones({}, parameters_.values().options())) {}
 
 Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts) {
   require(parts >= 1 && x.size(0) % parts == 0, "train",
           "a batch of {} cannot be split into {} equal parts", x.size(0), parts);
   const SerialProducts serial;
-  const ProductWeights weights(parameters_.values());
+  const ProductWeights weights(parameters_.values(), parameters_.product_values());
   parameters_.begin_gradients();
   for (const auto& parameter : manifold_parameters(model_)) parameter.mutable_grad() = Tensor();
 
@@ -43,7 +44,7 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
     const auto loss = task_loss(model_.forward(xs[i], trace), ys[i]);
     const auto auxiliary = trace.loss();
     const auto objective = auxiliary.defined() ? loss + auxiliary : loss;
-    (parts == 1 ? objective : objective / parts).backward();
+    (parts == 1 ? objective : objective / parts).backward(one_);
     sums.finish();
     const auto share = parts == 1 ? loss.detach() : loss.detach() / parts;
     total = total.defined() ? total + share : share;

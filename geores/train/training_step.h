@@ -38,6 +38,7 @@ class TrainingStep {
   Transformer& model_;
   FlatParameters parameters_;
   AdamW optimizer_;
+  Tensor one_;  // the gradient of the objective by itself: kept, because making it is a kernel
 };
 
 }  // namespace geores
