@@ -38,8 +38,7 @@ __global__ void mean_of(const double* partial, int64_t size, T* mean) {
 }
 
 template <class T>
-__global__ void error_gradient(const T* __restrict__ x, const T* __restrict__ y, const T* scale,
-                               T* __restrict__ dx, int64_t size) {
+__global__ void error_gradient(const T* x, const T* y, const T* scale, T* dx, int64_t size) {
   wait_for_previous();
   const T factor = T(2) * *scale / T(size);
   for_each_value(size, [&](int64_t i) { dx[i] = factor * (x[i] - y[i]); });
@@ -58,8 +57,7 @@ void squared_error_forward(Stream stream, const T* x, const T* y, int64_t size, 
 template <class T>
 void squared_error_backward(Stream stream, const T* x, const T* y, const T* scale, T* dx,
                             int64_t size) {
-  launch(stream, {blocks_for(size, 1, 4 * kBlocksForSums), kThreads}, error_gradient<T>, x, y,
-         scale, dx, size);
+  launch(stream, {blocks_for(size, 1), kThreads}, error_gradient<T>, x, y, scale, dx, size);
   check_launch("squared_error_backward");
 }
 

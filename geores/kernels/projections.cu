@@ -65,6 +65,8 @@ __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> 
   to.scale[block] = sum;
 }
 
+constexpr int kConvertedAtOnce = 4;
+
 // Columns of a block's rows, a thread for each of them and of several rows at a time.
 template <class T, class A>
 __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
@@ -77,12 +79,21 @@ __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
   const int column = threadIdx.x % columns;
   if (team < teams) {
     T sum = 0;
-#pragma unroll 4
-    for (int64_t row = static_cast<int64_t>(blockIdx.x) * teams + team; row < rows;
-         row += static_cast<int64_t>(gridDim.x) * teams) {
-      const T value = x[row * columns + column];
-      y[row * columns + column] = As<A>::from(value);
-      sum += value;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * teams;
+    for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams + team; first < rows;
+         first += kConvertedAtOnce * step) {
+      T held[kConvertedAtOnce];  // all of them read before the first is written
+#pragma unroll
+      for (int i = 0; i < kConvertedAtOnce; ++i) {
+        const auto row = first + i * step;
+        held[i] = row < rows ? x[row * columns + column] : T(0);
+      }
+#pragma unroll
+      for (int i = 0; i < kConvertedAtOnce; ++i) {
+        const auto row = first + i * step;
+        if (row < rows) y[row * columns + column] = As<A>::from(held[i]);
+        sum += held[i];
+      }
     }
     atomicAdd(shared + column, sum);
   }
@@ -91,7 +102,7 @@ __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
 }
 
 constexpr int kColumnThreads = 64;  // small blocks: more multiprocessors share the columns
-constexpr int kRowsAtOnce = 8;
+constexpr int kRowsAtOnce = 8, kRowsSummedAtOnce = 16;
 
 template <class T>
 __global__ void to_each(const T* x, const T* row, const T* bias, T* out, int64_t rows,
@@ -101,23 +112,35 @@ __global__ void to_each(const T* x, const T* row, const T* bias, T* out, int64_t
   const auto column = blockIdx.x % parts * kColumnThreads + threadIdx.x;
   const auto first = blockIdx.x / parts * kRowsAtOnce;
   if (column >= columns) return;
+  T held[kRowsAtOnce];  // all of them read before the first is written: out may be x
+#pragma unroll
+  for (int i = 0; i < kRowsAtOnce; ++i)
+    held[i] = first + i < rows ? x[(first + i) * columns + column] : T(0);
   const T more = row[column] + (bias ? bias[column % period] : T(0));
 #pragma unroll
-  for (int i = 0; i < kRowsAtOnce; ++i) {
-    const auto at = (first + i) * columns + column;
-    if (first + i < rows) out[at] = x[at] + more;
-  }
+  for (int i = 0; i < kRowsAtOnce; ++i)
+    if (first + i < rows) out[(first + i) * columns + column] = held[i] + more;
 }
 
-template <class T>
-__global__ void of_each(const T* dout, T* drow, T* dbias, int64_t rows, int64_t columns,
-                        int64_t period) {
+template <class T, class A>
+__global__ void of_each(const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
+                        int64_t columns, int64_t period) {
   wait_for_previous();
   const auto column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
   T sum = 0;
-#pragma unroll 8
-  for (int64_t row = 0; row < rows; ++row) sum += dout[row * columns + column];
+  for (int64_t first = 0; first < rows; first += kRowsSummedAtOnce) {
+    T held[kRowsSummedAtOnce];
+#pragma unroll
+    for (int i = 0; i < kRowsSummedAtOnce; ++i)
+      held[i] = first + i < rows ? dout[(first + i) * columns + column] : T(0);
+#pragma unroll
+    for (int i = 0; i < kRowsSummedAtOnce; ++i) {
+      sum += held[i];
+      if (converted && first + i < rows)
+        converted[(first + i) * columns + column] = As<A>::from(held[i]);
+    }
+  }
   drow[column] += sum;
   if (dbias) atomicAdd(dbias + column % period, sum);
 }
@@ -229,11 +252,11 @@ void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, in
   check_launch("add_rows");
 }
 
-template <class T>
-void sum_rows(Stream stream, const T* dout, T* drow, T* dbias, int64_t rows, int64_t columns,
-              int64_t period) {
-  launch(stream, {(columns + kColumnThreads - 1) / kColumnThreads, kColumnThreads}, of_each<T>,
-         dout, drow, dbias, rows, columns, period);
+template <class T, class A>
+void sum_rows(Stream stream, const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
+              int64_t columns, int64_t period) {
+  launch(stream, {(columns + kColumnThreads - 1) / kColumnThreads, kColumnThreads}, of_each<T, A>,
+         dout, converted, drow, dbias, rows, columns, period);
   check_launch("sum_rows");
 }
 
@@ -267,8 +290,9 @@ template void add_rows(Stream, const float*, const float*, const float*, float*,
                        int64_t);
 template void add_rows(Stream, const double*, const double*, const double*, double*, int64_t,
                        int64_t, int64_t);
-template void sum_rows(Stream, const float*, float*, float*, int64_t, int64_t, int64_t);
-template void sum_rows(Stream, const double*, double*, double*, int64_t, int64_t, int64_t);
+template void sum_rows(Stream, const float*, float*, float*, float*, int64_t, int64_t, int64_t);
+template void sum_rows(Stream, const float*, BFloat16*, float*, float*, int64_t, int64_t, int64_t);
+template void sum_rows(Stream, const double*, double*, double*, double*, int64_t, int64_t, int64_t);
 template void convert_and_sum(Stream, const float*, float*, float*, int64_t, int64_t);
 template void convert_and_sum(Stream, const float*, BFloat16*, float*, int64_t, int64_t);
 template void convert_and_sum(Stream, const double*, double*, double*, int64_t, int64_t);

@@ -36,16 +36,18 @@ template <class T>
 void unpack_projection_gradients(Stream stream, const Projections<const T>& projections,
                                  const T* dpacked, const Projections<T>& gradients);
 
-// out = x + row + bias: x and out (rows, columns), few rows and many columns, row (columns), bias
-// (period) again and again, or null for 0; the columns are a multiple of its period.
+// out = x + row + bias: x and out, maybe the same, (rows, columns), few rows and many columns, row
+// (columns), bias (period) again and again, or null for 0; the columns are a multiple of its
+// period.
 template <class T>
 void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
               int64_t columns, int64_t period);
 
-// The way back: adds the sums of dout over rows to drow, and what those give to dbias (or null).
-template <class T>
-void sum_rows(Stream stream, const T* dout, T* drow, T* dbias, int64_t rows, int64_t columns,
-              int64_t period);
+// The way back: adds the sums of dout over rows to drow, and what those give to dbias (or null);
+// converted (or null) gets dout in its type.
+template <class T, class A>
+void sum_rows(Stream stream, const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
+              int64_t columns, int64_t period);
 
 // What a bias gives to its gradient, in the pass that makes activations of what came back: y = x in
 // its type, sums (columns) += Σ over rows; columns up to kMostSummedColumns.

@@ -68,25 +68,23 @@ std::vector<Residual*> Transformer::residuals() const {
   return all;
 }
 
-Tensor Transformer::embed(const Tensor& x) const {
-  if (config_.input == "continuous") {
-    require(x.dim() == 3 && x.size(2) == config_.input_width, "transformer",
-            "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
-            x.dim(), x.dim() > 0 ? x.size(-1) : 0);
-    return linear_map_to(x, input_->weight, {}, input_->weight.scalar_type());
-  }
-  require(x.dim() == 2 && x.scalar_type() == torch::kInt64, "transformer",
+Tensor Transformer::embed(const Tensor& x, int64_t position) const {
+  const bool vectors = config_.input == "continuous";
+  require(!vectors || (x.dim() == 3 && x.size(2) == config_.input_width), "transformer",
+          "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
+          x.dim(), x.dim() > 0 ? x.size(-1) : 0);
+  require(vectors || (x.dim() == 2 && x.scalar_type() == torch::kInt64), "transformer",
           "expected token ids (B, T) as int64, got {} axes", x.dim());
-  return torch::embedding(embedding_, x);
-}
-
-Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
-  const auto embedded = embed(x);
   const auto end = position + x.size(1);
   require(end <= config_.context, "transformer",
           "a sequence of {} is longer than the model's context of {}", end, config_.context);
-  return to_state(traits(), add_to_each(embedded, positions_.slice(0, position, end),
-                                        config_.input == "continuous" ? input_->bias : Tensor()));
+  const auto positions = positions_.slice(0, position, end);
+  return vectors ? linear_map_and_rows(x, input_->weight, positions, input_->bias)
+                 : add_to_each(torch::embedding(embedding_, x), positions);
+}
+
+Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
+  return to_state(traits(), embed(x, position));
 }
 
 Transformer::End Transformer::input_end() const {

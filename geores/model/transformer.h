@@ -67,7 +67,7 @@ class Transformer : public torch::nn::Module {
   std::vector<Residual*> residuals() const;
 
  private:
-  Tensor embed(const Tensor& x) const;  // without bias
+  Tensor embed(const Tensor& x, int64_t position) const;
 
   TransformerConfig config_;
   bool recompute_ = false;

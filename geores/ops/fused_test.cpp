@@ -100,6 +100,39 @@ TEST_F(Fused, LinearEqualsComposed) {
   }
 }
 
+TEST_F(Fused, LinearWithRowsEqualsComposed) {
+  for (const auto& [sequences, length, in, out] :
+       {std::tuple{1, 1, 1, 1}, {7, 5, 3, 9}, {37, 33, 16, 24}}) {
+    const Tensors inputs = {random({sequences, length, in}), random({out, in}),
+                            random({length, out}), random({out})};
+    const auto what = "rows " + std::to_string(sequences);
+    expect_fused_equals_composed(
+        inputs,
+        [](const Tensors& t) { return Tensors{linear_map_and_rows(t[0], t[1], t[2], t[3])}; },
+        what);
+    if (!torch::cuda::is_available()) continue;
+    // In bfloat16: the same products, and a gradient that is rounded once for both.
+    const PrecisionScope scope("bf16");
+    Tensors typed;
+    for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
+    const auto together = values_and_gradients(
+        typed,
+        [](const Tensors& t) { return Tensors{linear_map_and_rows(t[0], t[1], t[2], t[3])}; },
+        Implementation::fused);
+    const auto apart = values_and_gradients(
+        typed,
+        [](const Tensors& t) { return Tensors{add_to_each(linear_map(t[0], t[1]), t[2], t[3])}; },
+        Implementation::fused);
+    for (size_t i = 0; i < apart.size(); ++i)
+      EXPECT_LT((together[i] - apart[i]).abs().max().item<double>(),
+                1e-4 * std::max(1.0, apart[i].abs().max().item<double>()))
+          << what << " tensor " << i;
+    const auto half =
+        linear_map_and_rows(typed[0].to(torch::kBFloat16), typed[1], typed[2], typed[3]);
+    EXPECT_TRUE(torch::equal(half, together[0].detach())) << what << ", x as the product takes it";
+  }
+}
+
 TEST_F(Fused, LinearTakesInputsThatAreNotContiguous) {
   expect_fused_equals_composed(
       {random({5, 9, 7}), random({3, 5})},

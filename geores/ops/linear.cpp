@@ -2,9 +2,11 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/linear.h"
+#include "geores/kernels/projections.h"
 #include "geores/ops/fused.h"
 #include "geores/ops/precision.h"
 #include "geores/ops/products.h"
+#include "geores/ops/projections.h"
 #include "geores/ops/sum_room.h"
 
 namespace geores {
@@ -163,6 +165,47 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
   }
 };
 
+// The same with rows (and a bias) that are added to each sequence: on the way back their sums and
+// the product's factor are one pass over the gradient.
+class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const Tensor& all_rows, const Tensor& biases) {
+    const auto in = for_product(x).reshape({-1, x.size(-1)}).contiguous(), w = for_product(weight);
+    const auto rows = all_rows.contiguous(), bias = biases.contiguous();
+    context->save_for_backward(
+        {in, w, rows, bias, gradient_place(weight), gradient_place(rows), gradient_place(bias)});
+    keep(context, weight_gradients());
+    context->saved_data["x_type"] = static_cast<int64_t>(x.scalar_type());
+    const auto y = multiply(in, w.t(), torch::kFloat32);
+    on_gpu(y, [&]<class T>(T, kernels::Stream stream) {
+      kernels::add_rows<T>(stream, values<T>(y), values<T>(rows), values<T>(bias), values<T>(y),
+                           x.size(0), rows.numel(), rows.size(1));
+    });
+    return y.view({x.size(0), rows.size(0), rows.size(1)});
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &in = saved[0], &w = saved[1], &rows = saved[2];
+    const auto drows = parameter_sum(rows, saved[5]), dbias = parameter_sum(saved[3], saved[6]);
+    const auto dy = gradients[0].contiguous();
+    const auto half = torch::empty({in.size(0), w.size(0)}, w.options());
+    on_gpu(dy, half, [&]<class T, class A>(T, A, kernels::Stream stream) {
+      kernels::sum_rows<T, A>(stream, values<T>(dy), values<A>(half), values<T>(drows.sum),
+                              values<T>(dbias.sum), dy.size(0), rows.numel(), rows.size(1));
+    });
+    tensor_list result = {Tensor(), Tensor(), drows.gradient, dbias.gradient};
+    if (context->needs_input_grad(0)) {
+      const auto type = static_cast<torch::ScalarType>(context->saved_data["x_type"].toInt());
+      result[0] = multiply(half, w, type).view({dy.size(0), dy.size(1), w.size(1)});
+    }
+    if (context->needs_input_grad(1))
+      result[1] = weight_gradient(context, half, in, saved[4], torch::kFloat32);
+    return result;
+  }
+};
+
 // The perceptron on a GPU: products by the BLAS, GELU by our kernels, in the type of activations.
 class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
  public:
@@ -248,6 +291,13 @@ Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
                      torch::ScalarType type) {
   if (runs_in_half_on_gpu(x)) return HalfLinear::apply(x, weight, maybe(bias), type);
   return linear_map(x, weight, bias).to(type);
+}
+
+Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& rows,
+                           const Tensor& bias) {
+  if (runs_in_half_on_gpu(x) && weight.scalar_type() == torch::kFloat32 && x.numel() > 0)
+    return HalfLinearAndRows::apply(x, weight, rows, bias);
+  return add_to_each(linear_map_to(x, weight, {}, rows.scalar_type()), rows, bias);
 }
 
 Tensor weight_product(const Tensor& a, const Tensor& b) {

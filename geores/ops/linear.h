@@ -15,6 +15,11 @@ Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias = {}
 Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
                      torch::ScalarType type);
 
+// x Wᵀ + rows + bias: x (B, T, in), rows (T, out) the same for each sequence, bias (out). In the
+// type of the rows.
+Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& rows,
+                           const Tensor& bias);
+
 // a b of two matrices of parameters, for a product with activations to take.
 Tensor weight_product(const Tensor& a, const Tensor& b);
 

@@ -207,8 +207,8 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
     const auto drows = parameter_sum(saved[0], saved[2]), dbias = parameter_sum(saved[1], saved[3]);
     const auto d = gradients[0].contiguous();
     on_gpu(d, [&]<class T>(T, kernels::Stream stream) {
-      kernels::sum_rows(stream, values<T>(d), values<T>(drows.sum), values<T>(dbias.sum), d.size(0),
-                        saved[0].numel(), saved[0].size(1));
+      kernels::sum_rows<T, T>(stream, values<T>(d), nullptr, values<T>(drows.sum),
+                              values<T>(dbias.sum), d.size(0), saved[0].numel(), saved[0].size(1));
     });
     return {gradients[0], drows.gradient, dbias.gradient};
   }
