@@ -122,6 +122,56 @@ __global__ void to_each(const T* x, const T* row, const T* bias, T* out, int64_t
     if (first + i < rows) out[(first + i) * columns + column] = held[i] + more;
 }
 
+// A block has one position of kSequences sequences, a warp kSequencesEach of them, a lane four
+// columns of each; weights and inputs lie in shared memory. Value by value from there: both begin
+// anywhere.
+constexpr int kSequencesEach = 8, kSequences = kSequencesEach * kThreads / 32, kColumnsAtOnce = 128;
+
+template <int In>
+__global__ void __launch_bounds__(kThreads, 2)
+    product_to_each(const BFloat16* x, const BFloat16* w, const float* row, const float* bias,
+                    float* y, int64_t sequences, int64_t length, int out) {
+  wait_for_previous();
+  __shared__ __align__(16) float weights[In][kColumnsAtOnce + 4];
+  __shared__ __align__(16) float inputs[kSequences][In];
+  const int64_t position = blockIdx.x % length, first = blockIdx.x / length * kSequences;
+  const int lane = threadIdx.x % 32, own = threadIdx.x / 32 * kSequencesEach;
+  for (int i = threadIdx.x; i < kSequences * In; i += kThreads) {
+    const auto sequence = first + i / In;
+    inputs[i / In][i % In] =
+        sequence < sequences ? number(x[(sequence * length + position) * In + i % In]) : 0.f;
+  }
+  for (int begin = 0; begin < out; begin += kColumnsAtOnce) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < kColumnsAtOnce * In; i += kThreads)
+      weights[i % In][i / In] = begin + i / In < out ? number(w[begin * In + i]) : 0.f;
+    __syncthreads();
+    const int column = begin + 4 * lane;
+    if (column < out) {
+      float more[4], sums[kSequencesEach][4] = {};
+#pragma unroll
+      for (int c = 0; c < 4; ++c) more[c] = row[position * out + column + c] + bias[column + c];
+#pragma unroll 4
+      for (int k = 0; k < In; ++k) {
+        float factors[4];
+        load_values<4>(&weights[k][4 * lane], factors);
+#pragma unroll
+        for (int i = 0; i < kSequencesEach; ++i)
+#pragma unroll
+          for (int c = 0; c < 4; ++c) sums[i][c] += inputs[own + i][k] * factors[c];
+      }
+#pragma unroll
+      for (int i = 0; i < kSequencesEach; ++i) {
+        const auto sequence = first + own + i;
+#pragma unroll
+        for (int c = 0; c < 4; ++c) sums[i][c] += more[c];
+        if (sequence < sequences)
+          store_values<4>(y + (sequence * length + position) * out + column, sums[i]);
+      }
+    }
+  }
+}
+
 template <class T, class A>
 __global__ void of_each(const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
                         int64_t columns, int64_t period) {
@@ -250,6 +300,14 @@ void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, in
       (columns + kColumnThreads - 1) / kColumnThreads * ((rows + kRowsAtOnce - 1) / kRowsAtOnce);
   launch(stream, {blocks, kColumnThreads}, to_each<T>, x, row, bias, out, rows, columns, period);
   check_launch("add_rows");
+}
+
+void product_and_rows(Stream stream, const BFloat16* x, const BFloat16* w, const float* row,
+                      const float* bias, float* y, const ProductAndRowsShape& s) {
+  const auto kernel = s.in == 8 ? product_to_each<8> : product_to_each<16>;
+  launch(stream, {s.length * ((s.sequences + kSequences - 1) / kSequences), kThreads}, kernel, x, w,
+         row, bias, y, s.sequences, s.length, static_cast<int>(s.out));
+  check_launch("product_and_rows");
 }
 
 template <class T, class A>

@@ -43,6 +43,17 @@ template <class T>
 void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
               int64_t columns, int64_t period);
 
+// The same behind a product with few inputs, which costs nothing beside writing its result:
+//   y = x Wᵀ + row + bias: x (sequences, length, in), w (out, in), row (length, out), bias (out)
+struct ProductAndRowsShape {
+  int64_t sequences, length, in, out;
+};
+constexpr bool fits_product_and_rows(int64_t in, int64_t out) {
+  return (in == 8 || in == 16) && out % 4 == 0;
+}
+void product_and_rows(Stream stream, const BFloat16* x, const BFloat16* w, const float* row,
+                      const float* bias, float* y, const ProductAndRowsShape& shape);
+
 // The way back: adds the sums of dout over rows to drow, and what those give to dbias (or null);
 // converted (or null) gets dout in its type.
 template <class T, class A>

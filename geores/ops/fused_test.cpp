@@ -102,7 +102,7 @@ TEST_F(Fused, LinearEqualsComposed) {
 
 TEST_F(Fused, LinearWithRowsEqualsComposed) {
   for (const auto& [sequences, length, in, out] :
-       {std::tuple{1, 1, 1, 1}, {7, 5, 3, 9}, {37, 33, 16, 24}}) {
+       {std::tuple{1, 1, 1, 1}, {7, 5, 3, 9}, {37, 33, 16, 24}, {70, 3, 8, 260}}) {
     const Tensors inputs = {random({sequences, length, in}), random({out, in}),
                             random({length, out}), random({out})};
     const auto what = "rows " + std::to_string(sequences);

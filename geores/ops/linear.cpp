@@ -177,12 +177,8 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
         {in, w, rows, bias, gradient_place(weight), gradient_place(rows), gradient_place(bias)});
     keep(context, weight_gradients());
     context->saved_data["x_type"] = static_cast<int64_t>(x.scalar_type());
-    const auto y = multiply(in, w.t(), torch::kFloat32);
-    on_gpu(y, [&]<class T>(T, kernels::Stream stream) {
-      kernels::add_rows<T>(stream, values<T>(y), values<T>(rows), values<T>(bias), values<T>(y),
-                           x.size(0), rows.numel(), rows.size(1));
-    });
-    return y.view({x.size(0), rows.size(0), rows.size(1)});
+    return product_and_rows(in, w, rows, bias)
+        .view({in.size(0) / rows.size(0), rows.size(0), rows.size(1)});
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
@@ -203,6 +199,27 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
     if (context->needs_input_grad(1))
       result[1] = weight_gradient(context, half, in, saved[4], torch::kFloat32);
     return result;
+  }
+
+ private:
+  static Tensor product_and_rows(const Tensor& in, const Tensor& w, const Tensor& rows,
+                                 const Tensor& bias) {
+    const auto sequences = in.size(0) / rows.size(0);
+    if (!kernels::fits_product_and_rows(w.size(1), w.size(0))) {
+      const auto y = multiply(in, w.t(), torch::kFloat32);
+      on_gpu(y, [&]<class T>(T, kernels::Stream stream) {
+        kernels::add_rows<T>(stream, values<T>(y), values<T>(rows), values<T>(bias), values<T>(y),
+                             sequences, rows.numel(), rows.size(1));
+      });
+      return y;
+    }
+    const auto y = torch::empty({in.size(0), w.size(0)}, rows.options());
+    if constexpr (kernels::kHasCuda)
+      kernels::product_and_rows(
+          current_stream(), values<kernels::BFloat16>(in), values<kernels::BFloat16>(w),
+          values<float>(rows), values<float>(bias), values<float>(y),
+          {.sequences = sequences, .length = rows.size(0), .in = w.size(1), .out = w.size(0)});
+    return y;
   }
 };
 
@@ -295,7 +312,7 @@ Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& rows,
                            const Tensor& bias) {
-  if (runs_in_half_on_gpu(x) && weight.scalar_type() == torch::kFloat32 && x.numel() > 0)
+  if (runs_in_half_on_gpu(x) && rows.scalar_type() == torch::kFloat32 && x.numel() > 0)
     return HalfLinearAndRows::apply(x, weight, rows, bias);
   return add_to_each(linear_map_to(x, weight, {}, rows.scalar_type()), rows, bias);
 }

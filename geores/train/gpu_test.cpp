@@ -92,7 +92,7 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
   };
   for (const auto* connection :
        {"additive", "ddl_pooled", "edelta", "mhc_split", "jpmhc", "mhc", "mhc_lite"})
-    for (const int64_t inputs : {6, 300}) {  // a bias of few and of many values
+    for (const int64_t inputs : {6, 16, 300}) {  // a bias of few and of many values
       TransformerConfig config{.connection = connection,
                                .layers = 2,
                                .width = std::string(connection) == "jpmhc" ? 512 : 128,
