@@ -7,6 +7,7 @@ namespace {
 using namespace device;
 
 constexpr int kVector = 4;
+constexpr int kUpdateBlocks = 512;  // about as many as an H100 or H200 runs at a time
 
 // f(first, count) for pieces of up to kVector values, all of them shared among all threads. Flat
 // buffers begin at multiples of a vector.
@@ -98,7 +99,7 @@ void adamw_update(Stream stream, T* values, T* gradients, T* first_moment, T* se
                   int64_t size, const DeviceAdamW<T>& step) {
   launch(stream, {kSquareSums, kThreads}, sums_of_squares<T>, gradients, size,
          step.partial_squares);
-  launch(stream, {2 * kSquareSums, kThreads}, update<T>, values, gradients, first_moment,
+  launch(stream, {kUpdateBlocks, kThreads}, update<T>, values, gradients, first_moment,
          second_moment, size, step);
   check_launch("adamw_update");
 }

@@ -28,7 +28,7 @@ void adamw_update(T* values, T* gradients, T* first_moment, T* second_moment, in
                   const AdamWStep& step);
 
 // On a GPU the numbers that change from step to step lie on the device.
-inline constexpr int kSquareSums = 256;
+inline constexpr int kSquareSums = 1024;
 template <class T>
 struct DeviceAdamW {
   double clip;  // 0: none

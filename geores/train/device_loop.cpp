@@ -46,7 +46,11 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
     return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
   };
   tables_.step = torch::full({1}, first_step, counter);
-  tables_.batches = table_of(batches).to(device_);
+  const auto table = table_of(batches);
+  require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
+                                 table.max().item<int64_t>() < data.train_x.size(0)),
+          "train", "a batch asks for sequences that are not there");  // no kernel would tell
+  tables_.batches = table.to(device_);
   tables_.rates =
       torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
                     by_step(config.steps, like, correction(options.beta1)),
