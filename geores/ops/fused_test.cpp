@@ -352,7 +352,7 @@ TEST_F(Fused, StepsLookUpTheirBatchAndRatesAndLeaveTheirNumbers) {
             EXPECT_TRUE(torch::equal(tables.norms[step], rates[1])) << what;
             EXPECT_EQ(tables.step.item<int64_t>(), step + 1) << what;
           }
-          EXPECT_EQ(tables.losses[0].template item<double>(), 0) << "not a step that was taken";
+          EXPECT_EQ(tables.losses[0].item<double>(), 0) << "not a step that was taken";
         }
 }
 
