@@ -13,14 +13,27 @@ double squared_error_forward(const T* x, const T* y, int64_t size);
 template <class T>
 void squared_error_backward(const T* x, const T* y, T scale, T* dx, int64_t size);
 
-// On a GPU the mean and the scale lie there too; partial has room for kErrorSums.
+// On a GPU the mean and the scale lie there too; partial has room for kErrorSums. There may be a
+// bias (columns) that is still to be added to x (rows, columns), or null.
 inline constexpr int kErrorSums = 256;
 template <class T>
-void squared_error_forward(Stream stream, const T* x, const T* y, int64_t size, double* partial,
-                           T* mean);
+struct Prediction {
+  const T *x, *bias;
+  int64_t rows, columns;
+};
 template <class T>
-void squared_error_backward(Stream stream, const T* x, const T* y, const T* scale, T* dx,
-                            int64_t size);
+void squared_error_forward(Stream stream, const Prediction<T>& prediction, const T* y,
+                           double* partial, T* mean);
+template <class T>
+void squared_error_backward(Stream stream, const Prediction<T>& prediction, const T* y,
+                            const T* scale, T* dx);
+
+// The same for x that a product gave: dx in the type that its factors have, and dbias, which is
+// added to; columns up to kMostErrorColumns.
+inline constexpr int64_t kMostErrorColumns = 256;
+template <class T, class A>
+void squared_error_backward(Stream stream, const Prediction<T>& prediction, const T* y,
+                            const T* scale, A* dx, T* dbias);
 
 struct CrossEntropy {
   double mean;    // over the rows whose target is not −1; NaN if there are none

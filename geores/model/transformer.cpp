@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/model/recompute.h"
 #include "geores/ops/implementation.h"
+#include "geores/ops/loss.h"
 #include "geores/ops/projections.h"
 
 namespace geores {
@@ -104,13 +105,25 @@ Tensor Transformer::outputs(const State& state) const {
       .projected;
 }
 
+Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace) {
+  const SerialProducts serial;
+  const auto [weight, bias] = output_end();
+  return normalized_linear_error(from_state(traits(), final_state(x, trace)),
+                                 {.layer = true, .weight = final_norm_->weight()}, weight, bias,
+                                 target);
+}
+
 Tensor Transformer::forward(const Tensor& x, Trace& trace) {
   const SerialProducts serial;
+  return outputs(final_state(x, trace));
+}
+
+State Transformer::final_state(const Tensor& x, Trace& trace) {
   State state = initial_state(x);
   for (const auto& block : blocks_)
     state =
         recompute_ ? forward_recomputed(block, state.total(), trace) : block->advance(state, trace);
-  return outputs(state);
+  return state;
 }
 
 int64_t parameter_count(const torch::nn::Module& module) {

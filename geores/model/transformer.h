@@ -41,6 +41,9 @@ class Transformer : public torch::nn::Module {
   // x: (B, T, input_width) floating, or (B, T) int64 ids.
   Tensor forward(const Tensor& x, Trace& trace);
 
+  // Of forward(x): mean (outputs − target)², 0-dimensional.
+  Tensor squared_error(const Tensor& x, const Tensor& target, Trace& trace);
+
   // Forward in its two ends: the state that enters the first block when x begins at `position`, and
   // what the last block's state says.
   Tensor initial_state(const Tensor& x, int64_t position = 0) const;
@@ -68,6 +71,7 @@ class Transformer : public torch::nn::Module {
 
  private:
   Tensor embed(const Tensor& x, int64_t position) const;
+  State final_state(const Tensor& x, Trace& trace);
 
   TransformerConfig config_;
   bool recompute_ = false;

@@ -321,6 +321,38 @@ TEST_F(Fused, LossesEqualComposed) {
   EXPECT_THROW(mean_cross_entropy(torch::zeros({1, 2}), torch::full({1}, 2, torch::kInt64)), Error);
 }
 
+TEST_F(Fused, TheErrorOfALinearMapEqualsComposed) {
+  for (const auto& [rows, in, out] :
+       {std::tuple{1, 3, 1}, {37, 24, 16}, {700, 16, 9}, {5000, 8, 200}}) {
+    const Tensors inputs = {random({2, rows, in}), random({in}), random({out, in}), random({out})};
+    const auto target = random({2, rows, out});
+    const auto what = "error " + std::to_string(rows);
+    const auto error = [&](const Tensors& t) {
+      return Tensors{normalized_linear_error(t[0], {.layer = true, .weight = t[1]}, t[2], t[3],
+                                             target.to(t[0].options()))};
+    };
+    expect_fused_equals_composed(inputs, error, what, 1e-4);
+    if (!torch::cuda::is_available()) continue;
+    // In bfloat16: the same as the prediction first and its error then.
+    const PrecisionScope scope("bf16");
+    Tensors typed;
+    for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
+    const auto together = values_and_gradients(typed, error, Implementation::fused);
+    const auto apart = values_and_gradients(
+        typed,
+        [&](const Tensors& t) {
+          return Tensors{mean_squared_error(
+              normalized_linear(t[0], {.layer = true, .weight = t[1]}, t[2], t[3]).projected,
+              target.to(t[0].options()))};
+        },
+        Implementation::fused);
+    for (size_t i = 0; i < apart.size(); ++i)
+      EXPECT_LT((together[i] - apart[i]).norm().item<double>(),
+                1e-4 * apart[i].norm().item<double>() + 1e-6)
+          << what << " tensor " << i;
+  }
+}
+
 TEST_F(Fused, StepsLookUpTheirBatchAndRatesAndLeaveTheirNumbers) {
   std::vector<torch::Device> devices = {torch::kCPU};
   if (torch::cuda::is_available()) devices.push_back(torch::kCUDA);

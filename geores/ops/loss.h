@@ -1,7 +1,9 @@
-// The two losses of training, 0-dimensional.
+// The losses of training, 0-dimensional.
 #pragma once
 
 #include <torch/torch.h>
+
+#include "geores/ops/normalized_linear.h"
 
 namespace geores {
 
@@ -9,6 +11,11 @@ using torch::Tensor;
 
 // mean (prediction − target)²; the target has no gradient.
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target);
+
+// mean (Norm(x) Wᵀ + bias − target)²: on a GPU with products in bfloat16 the bias is added where
+// the error is read, and the error goes back as the product takes it.
+Tensor normalized_linear_error(const State& state, const NormSpec& norm, const Tensor& weight,
+                               const Tensor& bias, const Tensor& target);
 
 // −log softmax(logits)[target], mean over the positions whose target is not −1:
 // logits (..., classes), targets (...) int64.

@@ -41,7 +41,9 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   for (size_t i = 0; i < xs.size(); ++i) {
     SumRoom sums(parameters_.values(), parameters_.gradients(), parameters_.size());
     Trace trace;
-    const auto loss = task_loss(model_.forward(xs[i], trace), ys[i]);
+    const auto loss = ys[i].scalar_type() == torch::kInt64
+                          ? mean_cross_entropy(model_.forward(xs[i], trace), ys[i])
+                          : model_.squared_error(xs[i], ys[i], trace);
     const auto auxiliary = trace.loss();
     const auto objective = auxiliary.defined() ? loss + auxiliary : loss;
     (parts == 1 ? objective : objective / parts).backward(one_);
