@@ -1,7 +1,7 @@
 #include "geores/kernels/generators.h"
 
 #include "geores/kernels/generators.cuh"
-#include "geores/manifold/hybrid.h"
+#include "geores/kernels/raw_hybrid.cuh"
 
 namespace geores::kernels {
 namespace {
@@ -9,11 +9,6 @@ namespace {
 using namespace device;
 
 constexpr int kSequenceThreads = 512;
-
-template <class T>
-__device__ inline T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
-}
 
 template <class T>
 __device__ inline T dot(const T* a, const T* b, int size) {  // by a warp, in all lanes
@@ -105,41 +100,6 @@ void launch_parameter_gradients(Stream stream, const GeneratorState<const T>& st
          s);
 }
 
-// As torch::softplus and torch::nn::functional::normalize have it.
-constexpr double kLinearFrom = 20, kSmallestNorm = 1e-12;
-
-template <class T>
-__device__ inline T softplus(T x) {
-  return x > T(kLinearFrom) ? x : log1p(exp(x));
-}
-
-template <class T>
-__device__ inline T softplus_slope(T x) {
-  return x > T(kLinearFrom) ? T(1) : sigmoid(x);
-}
-
-// The generators of a hybrid operator from raw outputs [u | v | β | k].
-template <int N, class T>
-struct RawHybrid {
-  manifold::HybridGenerators<T, N> p;
-  T norm;  // of k, or what it was divided by
-
-  __device__ RawHybrid(const T* raw, T gamma) {
-    T squares = 0;
-    for (int i = 0; i < N; ++i) {
-      p.u[i] = raw[i];
-      p.v[i] = raw[N + i];
-      p.k[i] = raw[2 * N + 1 + i];
-      squares += p.k[i] * p.k[i];
-    }
-    norm = sqrt(squares);
-    if (!(norm > T(kSmallestNorm))) norm = T(kSmallestNorm);
-    for (int i = 0; i < N; ++i) p.k[i] /= norm;
-    p.beta = softplus(raw[2 * N]);
-    p.gamma = gamma;
-  }
-};
-
 template <int N, class T>
 __global__ void __launch_bounds__(kSequenceThreads, 1)
     hybrid_forward(Generators<const T> p, const T* sums, const T* entropies,
@@ -159,12 +119,12 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
       entropy += entropies[sequence * kSummaryParts + part];
     entropy /= T(s.length);
   }
-  const T open = sigmoid(logit * (T(1) + entropy));
+  const auto gate = gate_from(logit, entropy);
   state.logit[sequence] = logit;
   state.entropy[sequence] = entropy;
-  gamma[sequence] = open;
-  penalty[sequence] = penalty_weight * T(4) * open * (T(1) - open);
-  const auto matrix = manifold::hybrid_operator(RawHybrid<N, T>(w.raw, open).p);
+  gamma[sequence] = gate.gamma;
+  penalty[sequence] = penalty_weight * manifold::gate_penalty(gate.gamma);
+  const auto matrix = manifold::hybrid_operator(RawHybrid<N, T>(w.raw, gate.gamma).p);
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j) g[(sequence * N + i) * N + j] = matrix(i, j);
 }
@@ -180,29 +140,13 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
   const Workspace<T> w(memory, p, s, staged);
   const int64_t sequence = blockIdx.x;
   if (threadIdx.x == 0) {
-    const T* raw = state.raw + sequence * s.all_outputs();
-    const T open = gamma[sequence], entropy = state.entropy[sequence];
-    const RawHybrid<N, T> hybrid(raw, open);
-    manifold::Matrix<T, N> cotangent;
-    for (int i = 0; i < N; ++i)
-      for (int j = 0; j < N; ++j) cotangent(i, j) = dg[(sequence * N + i) * N + j];
-    const auto d = manifold::hybrid_operator_backward(hybrid.p, cotangent);
-    T along = 0;
-    for (int i = 0; i < N; ++i) along += hybrid.p.k[i] * d.k[i];
-    if (!(hybrid.norm > T(kSmallestNorm))) along = T(0);
-    for (int i = 0; i < N; ++i) {
-      w.raw[i] = d.u[i];
-      w.raw[N + i] = d.v[i];
-      w.raw[2 * N + 1 + i] = (d.k[i] - along * hybrid.p.k[i]) / hybrid.norm;
-    }
-    w.raw[2 * N] = d.beta * softplus_slope(raw[2 * N]);
-    T dgamma = d.gamma;
-    if (dpenalty)
-      dgamma += dpenalty[sequence * dpenalty_stride] * penalty_weight * (T(4) - T(8) * open);
-    const T dscaled = dgamma * open * (T(1) - open);
-    dlogit_shared = dscaled * (T(1) + entropy);
-    room.logit[sequence] = dlogit_shared;
-    if (dentropy) dentropy[sequence] = dscaled * state.logit[sequence];
+    const auto d = raw_hybrid_backward<N>(
+        state.raw + sequence * s.all_outputs(),
+        Gate<T>{state.logit[sequence], state.entropy[sequence], gamma[sequence]},
+        dg + sequence * (N * N),
+        dpenalty ? dpenalty[sequence * dpenalty_stride] * penalty_weight : T(0), w.raw);
+    dlogit_shared = room.logit[sequence] = d.logit;
+    if (dentropy) dentropy[sequence] = d.entropy;
   }
   run_perceptrons_back(state, w, room, dlogit_shared, dmean);
 }
