@@ -108,11 +108,8 @@ __global__ void mix_norm_backward_by_token(MixNormBackward<T, A> p) {
   for_each_token<L::kGroup>(p.tokens, [&](int64_t t, bool there) {
     T dm[N * N] = {};
     mix_norm_token(p, t, there, weight, dm, dweight, dbias);
-#pragma unroll
-    for (int i = 0; i < N * N; ++i) {
-      dm[i] = group_sum<L::kGroup>(dm[i]);
-      if (there && lane == 0) p.dm[t * (N * N) + i] = dm[i];
-    }
+    const SharedSums<L::kGroup, N * N, T> sums(dm);
+    if (there) sums.store(p.dm + t * (N * N), lane);
   });
   if (p.dweight) add_parameter_sums(dweight, reinterpret_cast<T*>(memory), p.dweight, p.d);
   if (p.dbias) add_parameter_sums(dbias, reinterpret_cast<T*>(memory), p.dbias, p.d);
