@@ -1,52 +1,15 @@
 #include "geores/ops/generators.h"
 
 #include "geores/kernels/erase.h"
-#include "geores/kernels/generators.h"
 #include "geores/kernels/summary.h"
-#include "geores/ops/fused.h"
+#include "geores/kernels/token_generators.h"
+#include "geores/ops/generator_parts.h"
 #include "geores/ops/sum_room.h"
 
 namespace geores {
 namespace {
 
 using namespace fused;
-
-constexpr size_t kTensorsPerNet = 4;
-
-// The parameters as kernels take them: four tensors for each net, then the gate's two if it has
-// one.
-template <class T>
-kernels::Generators<T> generators_in(at::TensorList parameters) {
-  using Value = std::remove_const_t<T>;
-  kernels::Generators<T> g{};
-  const auto nets = parameters.size() / kTensorsPerNet;
-  for (size_t i = 0; i < nets; ++i) {
-    const auto at = [&](size_t k) { return values<Value>(parameters[kTensorsPerNet * i + k]); };
-    g.nets[i] = {at(0), at(1), at(2), at(3)};
-  }
-  if (parameters.size() % kTensorsPerNet == 2) {
-    g.gate = values<Value>(parameters[parameters.size() - 2]);
-    g.gate_bias = values<Value>(parameters[parameters.size() - 1]);
-  }
-  return g;
-}
-
-kernels::GeneratorShape generator_shape(const Tensor& x, at::TensorList parameters) {
-  kernels::GeneratorShape shape{.sequences = static_cast<int>(x.size(0)),
-                                .length = static_cast<int>(x.size(1)),
-                                .in = static_cast<int>(x.size(2)),
-                                .hidden = static_cast<int>(parameters[0].size(0)),
-                                .count = static_cast<int>(parameters.size() / kTensorsPerNet),
-                                .outputs = {}};
-  for (int i = 0; i < shape.count; ++i)
-    shape.outputs[i] =
-        static_cast<int>(parameters[kTensorsPerNet * static_cast<size_t>(i) + 3].numel());
-  return shape;
-}
-
-kernels::StreamShape summary_shape(const Tensor& x, int64_t n) {
-  return {.tokens = x.size(0) * x.size(1), .n = n, .d = x.size(2) / n};
-}
 
 // What a forward pass keeps: mean, hidden units, raw outputs, logit, entropy.
 tensor_list state_for(const kernels::GeneratorShape& s, const Tensor& like) {
@@ -94,12 +57,6 @@ std::pair<Tensor, Tensor> summarize_backward(const Tensor& x, torch::ScalarType 
                               summary_shape(x, n));
   });
   return {dx, dbranch};
-}
-
-// A type among a function's saved data; that of an undefined tensor is one, too.
-int64_t saved_type(const Tensor& tensor) { return static_cast<int64_t>(tensor.scalar_type()); }
-torch::ScalarType branch_type(AutogradContext* context) {
-  return static_cast<torch::ScalarType>(context->saved_data["branch"].toInt());
 }
 
 tensor_list like_all(at::TensorList tensors) {
@@ -184,8 +141,6 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     return result;
   }
 };
-
-int64_t summary_streams(const Tensor& x) { return x.size(2) % 4 == 0 ? 4 : 2; }
 
 // Outputs: k, beta, x with its branch.
 class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> {
@@ -274,40 +229,34 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
   }
 };
 
-std::vector<Tensor> parameters_of(const std::vector<Perceptron*>& perceptrons) {
-  std::vector<Tensor> all;
-  for (const auto* perceptron : perceptrons)
-    for (const auto& tensor : perceptron->weights()) all.push_back(tensor);
-  return all;
-}
-
 }  // namespace
 
-bool generators_run_fused(const Tensor& x, int64_t streams,
+bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams,
                           const std::vector<Perceptron*>& perceptrons) {
   if (!runs_on_gpu(x) || x.dim() != 3 || x.numel() == 0) return false;
   if (!kernels::is_device_stream_count(streams) || x.size(2) % streams != 0 ||
       x.size(2) / streams > kernels::kDeviceStreamWidth)
     return false;
   if (perceptrons.empty() || perceptrons.size() > kernels::kMostPerceptrons) return false;
-  int64_t units = x.size(2);
+  int64_t units = 0, others = x.size(2);
   for (const auto* perceptron : perceptrons) {
     const auto weights = perceptron->weights();
     if (weights[0].size(0) != perceptrons[0]->weights()[0].size(0)) return false;
-    units += weights[1].numel() + weights[3].numel();
+    units += weights[1].numel();
+    others += weights[3].numel();
   }
-  return units <= kernels::kMostGeneratorUnits;
+  return pool == Pool::sequence ? units + others <= kernels::kMostGeneratorUnits
+                                : units <= kernels::kMostTokenUnits;
 }
 
-SequenceHybrid sequence_hybrid(const State& state, int64_t streams,
-                               const std::vector<Perceptron*>& u_v_beta_k, const HybridGate& gate) {
+Hybrid sequence_hybrid(const State& state, int64_t streams,
+                       const std::vector<Perceptron*>& u_v_beta_k, const HybridGate& gate) {
   auto parameters = parameters_of(u_v_beta_k);
   parameters.insert(parameters.end(), {gate.weight, gate.bias});
   const auto [x, branch] = for_kernels(state);
   const auto outputs = FusedSequenceHybrid::apply(x, maybe(branch), at::TensorList(parameters),
                                                   streams, gate.entropy, gate.penalty_weight);
   return {.g = outputs[0],
-          .gamma = outputs[1],
           .penalty = gate.penalty_weight > 0 ? outputs[2] : Tensor(),
           .skip = outputs[3]};
 }

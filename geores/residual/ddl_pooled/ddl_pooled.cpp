@@ -30,7 +30,7 @@ DdlPooled::DdlPooled(const ResidualConfig& config, const DdlPooledOptions& optio
 }
 
 SequenceErase DdlPooled::erasure(const State& state, Trace& trace) {
-  if (pool_ == Pool::sequence && generators_run_fused(state.x, 4, {k_.get(), beta_.get()}))
+  if (pool_ == Pool::sequence && generators_run_fused(state.x, pool_, 4, {k_.get(), beta_.get()}))
     return sequence_erase(state, {k_.get(), beta_.get()});
   const auto x = state.total();
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
@@ -40,6 +40,12 @@ SequenceErase DdlPooled::erasure(const State& state, Trace& trace) {
 }
 
 State DdlPooled::advance(const State& state, const Sublayer& f, Trace& trace) {
+  if (const std::vector nets = {k_.get(), beta_.get()};
+      pool_ != Pool::sequence && !trace.probing() && trace.memory() == nullptr &&
+      generators_run_fused(state.x, pool_, 4, nets)) {
+    const auto [normalized, g] = token_erase_and_norm(state, pool_, nets, norm_->weight());
+    return with_branch(g, f(normalized));
+  }
   const auto [k, beta, x] = erasure(state, trace);
   trace.probe("beta", [&] { return beta; });
   trace.probe("operator", [&] {

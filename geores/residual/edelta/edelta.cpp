@@ -113,13 +113,16 @@ State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
 }
 
 std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& trace) {
-  if (const auto nets = perceptrons(); pool_ == Pool::sequence && gated() && !trace.probing() &&
-                                       generators_run_fused(state.x, traits_.streams, nets)) {
-    const auto hybrid = sequence_hybrid(state, traits_.streams, nets,
-                                        {.weight = gate_->weight,
-                                         .bias = gate_->bias,
-                                         .entropy = options_.gate == "entropy",
-                                         .penalty_weight = options_.gate_weight});
+  if (const auto nets = perceptrons();
+      gated() && !trace.probing() && trace.memory() == nullptr &&
+      generators_run_fused(state.x, pool_, traits_.streams, nets)) {
+    const HybridGate gate{.weight = gate_->weight,
+                          .bias = gate_->bias,
+                          .entropy = options_.gate == "entropy",
+                          .penalty_weight = options_.gate_weight};
+    const auto hybrid = pool_ == Pool::sequence
+                            ? sequence_hybrid(state, traits_.streams, nets, gate)
+                            : token_hybrid(state, pool_, traits_.streams, nets, gate);
     if (hybrid.penalty.defined()) trace.add_loss(hybrid.penalty);
     return {hybrid.g, hybrid.skip};
   }
