@@ -24,8 +24,8 @@ struct TokenSummary {
 
 int64_t running_length(const Tensor& x, bool causal) { return causal ? x.size(1) : 0; }
 
-TokenSummary summarize(const Tensor& input, const Tensor& branch, int64_t n, bool causal,
-                       bool entropy) {
+TokenSummary summarize_tokens(const Tensor& input, const Tensor& branch, int64_t n, bool causal,
+                              bool entropy) {
   const TokenSummary s{
       .x = branch.defined() ? torch::empty_like(input) : input,
       .means = causal || product_type(input.scalar_type()) != input.scalar_type()
@@ -49,9 +49,9 @@ Tensor summary_rows(const Tensor& means, const Tensor& x) {
 }
 
 // Gradients of the input and of its branch, which is of this type.
-std::pair<Tensor, Tensor> summarize_backward(const Tensor& x, torch::ScalarType branch, int64_t n,
-                                             bool causal, const Tensor& dmeans,
-                                             const Tensor& dentropies, const Tensor& skip) {
+std::pair<Tensor, Tensor> summarize_tokens_backward(const Tensor& x, torch::ScalarType branch,
+                                                    int64_t n, bool causal, const Tensor& dmeans,
+                                                    const Tensor& dentropies, const Tensor& skip) {
   const auto dx = torch::empty_like(x);
   const auto dbranch =
       branch == torch::ScalarType::Undefined ? Tensor() : torch::empty_like(x, branch);
@@ -114,12 +114,12 @@ struct ParameterSums {
 // unpack(stream, dyᵀ x), which adds to `sums`: beside the backward pass where autograd gets none of
 // them, because it would not wait.
 template <class Unpack>
-void add_packed(AutogradContext* context, const Tensor& dy, const Tensor& x, const Tensor& room,
-                const ParameterSums& parameters, const Unpack& unpack) {
+void add_packed(AutogradContext* context, const Tensor& dy, const Tensor& x,
+                const Tensor& packed_room, const ParameterSums& parameters, const Unpack& unpack) {
   auto* taker = kept_in(context);
-  if (taker && room.defined() && parameters.all_placed() && WeightGradients::fit(dy, x)) {
-    taker->add(dy, x, room);
-    taker->then([unpack, room](kernels::Stream stream) { unpack(stream, room); }, {});
+  if (taker && packed_room.defined() && parameters.all_placed() && WeightGradients::fit(dy, x)) {
+    taker->add(dy, x, packed_room);
+    taker->then([unpack, packed_room](kernels::Stream stream) { unpack(stream, packed_room); }, {});
     return;
   }
   const auto product = multiply(dy.t(), x, parameters.sums[0].scalar_type());
@@ -169,7 +169,8 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
                              const OptionalTensor& branches, at::TensorList parameters, int64_t n,
                              bool causal, bool entropy, double penalty_weight) {
     const auto branch = contiguous(branches);
-    const auto [x, means, entropies] = summarize(input.contiguous(), branch, n, causal, entropy);
+    const auto [x, means, entropies] =
+        summarize_tokens(input.contiguous(), branch, n, causal, entropy);
     const auto shape = generator_shape(x, parameters);
     const auto packed = pack_hidden(x, parameters, shape);
     const auto hidden = multiply(summary_rows(means, x), packed.t(), x.scalar_type());
@@ -194,7 +195,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &means = saved[1], &entropies = saved[2], &packed = saved[3],
-               &hidden = saved[4], &raw = saved[5], &room = saved[6];
+               &hidden = saved[4], &raw = saved[5], &packed_room = saved[6];
     const SavedParameters own(saved, kSaved);
     const ParameterSums parameters(own.parameters, own.places);
     const auto shape = generator_shape(x, own.parameters);
@@ -211,11 +212,11 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
           T(context->saved_data["penalty_weight"].toDouble()), values<A>(dhidden),
           values<T>(dentropies), generators_in<T>(parameters.sums), static_cast<int>(n), shape);
     });
-    add_packed(context, dhidden, summary_rows(means, x), room, parameters,
+    add_packed(context, dhidden, summary_rows(means, x), packed_room, parameters,
                hidden_unpacking(parameters.sums, shape));
-    const auto [dx, dbranch] =
-        summarize_backward(x, branch_type(context), n, context->saved_data["causal"].toBool(),
-                           multiply(dhidden, packed, x.scalar_type()), dentropies, skip);
+    const auto [dx, dbranch] = summarize_tokens_backward(
+        x, branch_type(context), n, context->saved_data["causal"].toBool(),
+        multiply(dhidden, packed, x.scalar_type()), dentropies, skip);
     tensor_list result = {dx, dbranch};
     result.insert(result.end(), parameters.gradients.begin(), parameters.gradients.end());
     result.resize(result.size() + 4);
@@ -229,11 +230,11 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
 
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
-                             const OptionalTensor& branches, const Tensor& weights,
+                             const OptionalTensor& branches, const Tensor& norm_weight,
                              at::TensorList parameters, bool causal) {
-    const auto branch = contiguous(branches), weight = weights.contiguous();
+    const auto branch = contiguous(branches), weight = norm_weight.contiguous();
     const auto summary =
-        summarize(input.contiguous(), branch, summary_streams(input), causal, false);
+        summarize_tokens(input.contiguous(), branch, summary_streams(input), causal, false);
     const auto& x = summary.x;
     const auto shape = generator_shape(x, parameters);
     const auto packed = pack_hidden(x, parameters, shape),
@@ -265,7 +266,7 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &means = saved[1], &packed = saved[2], &packed_outputs = saved[3],
                &hidden = saved[4], &active = saved[5], &raw = saved[6], &statistics = saved[7],
-               &weight = saved[8], &room = saved[10], &outputs_room = saved[11];
+               &weight = saved[8], &packed_room = saved[10], &outputs_room = saved[11];
     const SavedParameters own(saved, kSaved);
     const ParameterSums parameters(own.parameters, own.places);
     const auto& sums = parameters.sums;
@@ -288,9 +289,9 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
                                     generators_in<T>(sums), shape);
     });
     add_packed(context, draw, active, outputs_room, parameters, output_unpacking(sums, shape));
-    add_packed(context, dhidden, summary_rows(means, x), room, parameters,
+    add_packed(context, dhidden, summary_rows(means, x), packed_room, parameters,
                hidden_unpacking(sums, shape));
-    const auto [dx, dbranch] = summarize_backward(
+    const auto [dx, dbranch] = summarize_tokens_backward(
         x, branch_type(context), summary_streams(x), context->saved_data["causal"].toBool(),
         multiply(dhidden, packed, x.scalar_type()), {}, dx_around);
     tensor_list result = {dx, dbranch, dweight.gradient};
