@@ -58,6 +58,66 @@ bool leaves_its_branch(const std::string& connection) {
   return connection == "additive" || connection == "ddl_pooled" || connection == "edelta";
 }
 
+struct Case {
+  torch::ScalarType dtype;
+  std::string precision;
+  double tolerance;
+  int64_t width, length, streams = 4, depth = 1;
+};
+
+void expect_fused_equals_composed(const torch::Device& device, const Case& c,
+                                  const Connection& connection, const nlohmann::json& options) {
+  auto used = options.is_null() ? nlohmann::json::object() : options;
+  // The implicit gradient is that of the limit: its two forms differ until it is reached.
+  if (connection.name == "mhc" || used.value("mixer", "") == "sinkhorn")
+    used["sinkhorn_gradient"] = "unrolled";
+  Stack stack;
+  for (int64_t i = 0; i < c.depth; ++i) {
+    const auto residual =
+        connection.make({.width = c.width, .streams = c.streams, .index = i, .options = used});
+    {
+      torch::NoGradGuard no_grad;  // away from starts at which gradients vanish
+      for (const auto& parameter : residual->parameters())
+        if (residual->manifold_parameters().empty())
+          parameter.add_(0.1 * torch::randn_like(parameter));
+    }
+    residual->to(device, c.dtype);
+    stack.push_back(residual);
+  }
+  const auto& traits = stack[0]->traits();
+  auto shape = std::vector<int64_t>{3, c.length, traits.state_width};
+  if (traits.layout == StreamLayout::expand)
+    shape = {3, c.length, traits.streams, traits.state_width / traits.streams};
+  const auto typed = torch::TensorOptions(c.dtype).device(device);
+  const auto x = torch::randn(shape, typed), cotangent = torch::randn(shape, typed);
+  const auto middle = torch::randn({traits.sublayer_width, traits.sublayer_width}, typed) /
+                      std::sqrt(static_cast<double>(traits.sublayer_width));
+  const auto run = [&](Implementation implementation, const std::string& of_products) {
+    const ImplementationScope form(implementation);
+    const PrecisionScope scope(of_products);
+    return pass_of(stack, x, middle, cotangent);
+  };
+  const auto fused = run(Implementation::fused, c.precision);
+  const auto composed = run(Implementation::composed, "fp32");
+  // In bfloat16 the two forms round at different places: each is as far from full precision as
+  // such products are, and the composed form says how far that is.
+  const auto rounded = run(Implementation::composed, c.precision);
+  ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
+  for (size_t i = 0; i < fused.tensors.size(); ++i) {
+    // Parameters that hardly matter: their gradients are all rounding.
+    const auto scale = composed.tensors[i].second.to(torch::kFloat64).norm().item<double>();
+    if (scale < 1e-6 * std::sqrt(static_cast<double>(composed.tensors[i].second.numel()))) continue;
+    const auto& wanted = composed.tensors[i].second;
+    // A scale's or a bias's one number is a sum over all tokens that nearly cancels: what is
+    // left is the rounding of the products.
+    if (c.precision == "bf16" && wanted.numel() == 1) continue;
+    const auto rounding = relative_error(rounded.tensors[i].second, wanted);
+    EXPECT_LT(relative_error(fused.tensors[i].second, wanted), c.tolerance + 2 * rounding)
+        << connection.name << " " << options.dump() << " " << c.precision << " "
+        << fused.tensors[i].first << " width " << c.width << " length " << c.length;
+  }
+}
+
 void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType dtype,
                                   const std::string& precision, double tolerance, int64_t width,
                                   int64_t length, int64_t streams = 4, int64_t depth = 1) {
@@ -65,56 +125,9 @@ void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType
     for (const auto& options : connection.variants) {
       if (connection.name == "shc" && streams < 3) continue;  // needs three
       if (depth > 1 && !leaves_its_branch(connection.name)) continue;
-      auto used = options.is_null() ? nlohmann::json::object() : options;
-      // The implicit gradient is that of the limit: its two forms differ until it is reached.
-      if (connection.name == "mhc" || used.value("mixer", "") == "sinkhorn")
-        used["sinkhorn_gradient"] = "unrolled";
-      Stack stack;
-      for (int64_t i = 0; i < depth; ++i) {
-        const auto residual =
-            connection.make({.width = width, .streams = streams, .index = i, .options = used});
-        {
-          torch::NoGradGuard no_grad;  // away from starts at which gradients vanish
-          for (const auto& parameter : residual->parameters())
-            if (residual->manifold_parameters().empty())
-              parameter.add_(0.1 * torch::randn_like(parameter));
-        }
-        residual->to(device, dtype);
-        stack.push_back(residual);
-      }
-      const auto& traits = stack[0]->traits();
-      auto shape = std::vector<int64_t>{3, length, traits.state_width};
-      if (traits.layout == StreamLayout::expand)
-        shape = {3, length, traits.streams, traits.state_width / traits.streams};
-      const auto typed = torch::TensorOptions(dtype).device(device);
-      const auto x = torch::randn(shape, typed), cotangent = torch::randn(shape, typed);
-      const auto middle = torch::randn({traits.sublayer_width, traits.sublayer_width}, typed) /
-                          std::sqrt(static_cast<double>(traits.sublayer_width));
-      const auto run = [&](Implementation implementation, const std::string& of_products) {
-        const ImplementationScope form(implementation);
-        const PrecisionScope scope(of_products);
-        return pass_of(stack, x, middle, cotangent);
-      };
-      const auto fused = run(Implementation::fused, precision);
-      const auto composed = run(Implementation::composed, "fp32");
-      // In bfloat16 the two forms round at different places: each is as far from full precision as
-      // such products are, and the composed form says how far that is.
-      const auto rounded = run(Implementation::composed, precision);
-      ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
-      for (size_t i = 0; i < fused.tensors.size(); ++i) {
-        // Parameters that hardly matter: their gradients are all rounding.
-        const auto scale = composed.tensors[i].second.to(torch::kFloat64).norm().item<double>();
-        if (scale < 1e-6 * std::sqrt(static_cast<double>(composed.tensors[i].second.numel())))
-          continue;
-        const auto& wanted = composed.tensors[i].second;
-        // A scale's or a bias's one number is a sum over all tokens that nearly cancels: what is
-        // left is the rounding of the products.
-        if (precision == "bf16" && wanted.numel() == 1) continue;
-        const auto rounding = relative_error(rounded.tensors[i].second, wanted);
-        EXPECT_LT(relative_error(fused.tensors[i].second, wanted), tolerance + 2 * rounding)
-            << connection.name << " " << options.dump() << " " << precision << " "
-            << fused.tensors[i].first << " width " << width;
-      }
+      expect_fused_equals_composed(device,
+                                   {dtype, precision, tolerance, width, length, streams, depth},
+                                   connection, options);
     }
 }
 
@@ -148,6 +161,28 @@ TEST_F(Gpu, StacksFusedEqualComposedInFloat) {
 
 TEST_F(Gpu, StacksFusedEqualComposedWithProductsInBfloat16) {
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 4e-2, 128, 65, 4, 3);
+}
+
+// Lengths around what a block has of a sequence at a time, 16 tokens in double and 64 in float.
+TEST_F(Gpu, OperatorsOfTokensFusedEqualComposed) {
+  for (const auto& connection : connections())
+    for (const auto* pool : {"causal", "token"})
+      for (const auto* gate : {"plain", "entropy"})
+        for (const int64_t length : {1, 16, 37, 64, 130}) {
+          nlohmann::json options = {{"pool", pool}};
+          if (connection.name == "edelta")
+            options["gate"] = gate;
+          else if (connection.name != "ddl_pooled" || gate == std::string("entropy"))
+            continue;
+          for (const auto& c :
+               std::vector<Case>{{torch::kFloat64, "fp32", 1e-9, 128, length},
+                                 {torch::kFloat64, "fp32", 1e-9, 20, length, 4, 2},
+                                 {torch::kFloat32, "fp32", 2e-3, 128, length, 4, 2},
+                                 {torch::kFloat32, "fp32", 2e-3, 40, length, 2},
+                                 {torch::kFloat32, "fp32", 2e-3, 512, length},
+                                 {torch::kFloat32, "bf16", 2e-2, 128, length, 4, 2}})
+            expect_fused_equals_composed(device_, c, connection, options);
+        }
 }
 
 }  // namespace

@@ -90,15 +90,20 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
                                              : torch::zeros_like(item.value()).detach());
     return gradients;
   };
-  for (const auto* connection :
-       {"additive", "ddl_pooled", "edelta", "mhc_split", "jpmhc", "mhc", "mhc_lite"})
+  const auto defaults = nlohmann::json::object(), by_token = nlohmann::json{{"pool", "causal"}};
+  const std::vector<std::pair<std::string, nlohmann::json>> connections = {
+      {"additive", defaults}, {"ddl_pooled", defaults}, {"ddl_pooled", by_token},
+      {"edelta", defaults},   {"edelta", by_token},     {"mhc_split", defaults},
+      {"jpmhc", defaults},    {"mhc", defaults},        {"mhc_lite", defaults}};
+  for (const auto& [connection, options] : connections)
     for (const int64_t inputs : {6, 16, 300}) {  // a bias of few and of many values
       TransformerConfig config{.connection = connection,
                                .layers = 2,
-                               .width = std::string(connection) == "jpmhc" ? 512 : 128,
+                               .width = connection == "jpmhc" ? 512 : 128,
                                .heads = 4,
                                .context = 32,
-                               .input_width = inputs};
+                               .input_width = inputs,
+                               .options = options};
       const auto x = torch::randn({4, 31, inputs}, torch::kCUDA), y = torch::tanh(x.roll(1, -1));
       const auto wanted = gradients_of(config, x, y, 0);
       for (const int64_t parts : {1, 2}) {
@@ -109,7 +114,8 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
           const auto scale = gradient.norm().item<double>();
           if (scale < 1e-6) continue;  // all rounding
           EXPECT_LT((collected[i].second - gradient).norm().item<double>(), 5e-3 * scale)
-              << connection << " " << name << ", " << inputs << " inputs, " << parts << " parts";
+              << config.connection << " " << config.options.dump() << " " << name << ", " << inputs
+              << " inputs, " << parts << " parts";
         }
       }
     }
