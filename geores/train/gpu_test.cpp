@@ -90,7 +90,7 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
                                              : torch::zeros_like(item.value()).detach());
     return gradients;
   };
-  const auto defaults = nlohmann::json::object(), by_token = nlohmann::json{{"pool", "causal"}};
+  const nlohmann::json defaults = nlohmann::json::object(), by_token = {{"pool", "causal"}};
   const std::vector<std::pair<std::string, nlohmann::json>> connections = {
       {"additive", defaults}, {"ddl_pooled", defaults}, {"ddl_pooled", by_token},
       {"edelta", defaults},   {"edelta", by_token},     {"mhc_split", defaults},
