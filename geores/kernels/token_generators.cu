@@ -28,14 +28,26 @@ __device__ inline T* hidden_row(const Generators<T>& p, const GeneratorShape& s,
   return row == s.units() ? p.gate : nullptr;
 }
 
-// One block for each row.
+// One block for each row of either.
 template <class T, class A>
-__global__ void pack_hidden_rows(Generators<const T> p, A* packed, GeneratorShape s) {
+__global__ void pack_rows(Generators<const T> p, A* packed, A* packed_outputs, GeneratorShape s,
+                          int columns) {
   wait_for_previous();
-  const int row = blockIdx.x;
-  const T* from = hidden_row(p, s, row);
-  for (int i = threadIdx.x; i < s.in; i += blockDim.x)
-    packed[row * s.in + i] = As<A>::from(from ? from[i] : T(0));
+  if (static_cast<int>(blockIdx.x) < columns) {
+    const int row = blockIdx.x;
+    const T* from = hidden_row(p, s, row);
+    for (int i = threadIdx.x; i < s.in; i += blockDim.x)
+      packed[row * s.in + i] = As<A>::from(from ? from[i] : T(0));
+    return;
+  }
+  const int output = static_cast<int>(blockIdx.x) - columns;
+  int row = 0;
+  const int net = output < s.all_outputs() ? net_of(s, output, row) : -1;
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) {
+    const bool there = net >= 0 && i / s.hidden == net;
+    packed_outputs[output * columns + i] =
+        As<A>::from(there ? p.nets[net].output[row * s.hidden + i % s.hidden] : T(0));
+  }
 }
 
 template <class T>
@@ -45,18 +57,6 @@ __global__ void unpack_hidden_rows(const T* dpacked, Generators<T> gradients, Ge
   T* to = hidden_row(gradients, s, row);
   if (!to) return;
   for (int i = threadIdx.x; i < s.in; i += blockDim.x) to[i] += dpacked[row * s.in + i];
-}
-
-template <class T, class A>
-__global__ void pack_output_rows(Generators<const T> p, A* packed, GeneratorShape s, int columns) {
-  wait_for_previous();
-  const int output = blockIdx.x;
-  int row = 0;
-  const int net = output < s.all_outputs() ? net_of(s, output, row) : s.count;
-  for (int i = threadIdx.x; i < columns; i += blockDim.x)
-    packed[output * columns + i] = As<A>::from(
-        net < s.count && i / s.hidden == net ? p.nets[net].output[row * s.hidden + i % s.hidden]
-                                             : T(0));
 }
 
 template <class T>
@@ -308,9 +308,12 @@ void with_operator_size(int n, F&& f) {
 }  // namespace
 
 template <class T, class A>
-void pack_hidden(Stream stream, const Generators<const T>& p, A* packed, const GeneratorShape& s) {
-  launch(stream, {hidden_columns(s, p.gate), kRowThreads}, pack_hidden_rows<T, A>, p, packed, s);
-  check_launch("pack_hidden");
+void pack_perceptrons(Stream stream, const Generators<const T>& p, A* packed, A* packed_outputs,
+                      const GeneratorShape& s) {
+  const int columns = hidden_columns(s, p.gate);
+  launch(stream, {columns + (packed_outputs ? in_eights(s.all_outputs()) : 0), kRowThreads},
+         pack_rows<T, A>, p, packed, packed_outputs, s, columns);
+  check_launch("pack_perceptrons");
 }
 
 template <class T>
@@ -319,13 +322,6 @@ void unpack_hidden(Stream stream, const T* dpacked, const Generators<T>& gradien
   launch(stream, {hidden_columns(s, gradients.gate), kRowThreads}, unpack_hidden_rows<T>, dpacked,
          gradients, s);
   check_launch("unpack_hidden");
-}
-
-template <class T, class A>
-void pack_outputs(Stream stream, const Generators<const T>& p, A* packed, const GeneratorShape& s) {
-  launch(stream, {in_eights(s.all_outputs()), kRowThreads}, pack_output_rows<T, A>, p, packed, s,
-         hidden_columns(s, p.gate));
-  check_launch("pack_outputs");
 }
 
 template <class T>
@@ -392,8 +388,8 @@ GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE
 
 #define GEORES_INSTANTIATE(T, A)                                                                 \
-  template void pack_hidden(Stream, const Generators<const T>&, A*, const GeneratorShape&);      \
-  template void pack_outputs(Stream, const Generators<const T>&, A*, const GeneratorShape&);     \
+  template void pack_perceptrons(Stream, const Generators<const T>&, A*, A*,                     \
+                                 const GeneratorShape&);                                         \
   template void hidden_gelu_forward(Stream, const Generators<const T>&, const T*, A*,            \
                                     const GeneratorShape&);                                      \
   template void hidden_gelu_backward(Stream, const Generators<const T>&, const T*, const T*, A*, \

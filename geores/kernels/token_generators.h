@@ -17,21 +17,17 @@ constexpr int hidden_columns(const GeneratorShape& s, bool gated) {
   return in_eights(s.units() + (gated ? 1 : 0));
 }
 
-// packed (hidden_columns, in) of hidden layers and, where there is one, the gate.
+// packed (hidden_columns, in) of hidden layers and, where there is one, the gate. Where it is not
+// null, packed_outputs (in_eights(outputs), hidden_columns) of output layers, block-diagonal: they
+// are one product of all hidden units.
 template <class T, class A>
-void pack_hidden(Stream stream, const Generators<const T>& parameters, A* packed,
-                 const GeneratorShape& shape);
+void pack_perceptrons(Stream stream, const Generators<const T>& parameters, A* packed,
+                      A* packed_outputs, const GeneratorShape& shape);
 
-// From the gradient of `packed` to those of the weights, which are added to.
+// From the gradient of a packed matrix to those of the weights, which are added to.
 template <class T>
 void unpack_hidden(Stream stream, const T* dpacked, const Generators<T>& gradients,
                    const GeneratorShape& shape);
-
-// Output layers as one product of all hidden units: packed (in_eights(outputs),
-// hidden_columns) is block-diagonal.
-template <class T, class A>
-void pack_outputs(Stream stream, const Generators<const T>& parameters, A* packed,
-                  const GeneratorShape& shape);
 template <class T>
 void unpack_outputs(Stream stream, const T* dpacked, const Generators<T>& gradients,
                     const GeneratorShape& shape);

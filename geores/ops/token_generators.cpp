@@ -65,25 +65,22 @@ std::pair<Tensor, Tensor> summarize_tokens_backward(const Tensor& x, torch::Scal
 
 bool has_gate(at::TensorList parameters) { return parameters.size() % kTensorsPerNet == 2; }
 
-int64_t columns_of(const kernels::GeneratorShape& shape, at::TensorList parameters) {
-  return kernels::hidden_columns(shape, has_gate(parameters));
-}
+// Weights as products take them; outputs undefined where they are not wanted.
+struct PackedPerceptrons {
+  Tensor hidden, outputs;
+};
 
-Tensor pack_hidden(const Tensor& x, at::TensorList parameters,
-                   const kernels::GeneratorShape& shape) {
-  const auto packed = for_product_of(x, {columns_of(shape, parameters), shape.in});
-  on_gpu(x, packed, [&]<class T, class A>(T, A, kernels::Stream stream) {
-    kernels::pack_hidden(stream, generators_in<const T>(parameters), values<A>(packed), shape);
-  });
-  return packed;
-}
-
-Tensor pack_outputs(const Tensor& x, at::TensorList parameters,
-                    const kernels::GeneratorShape& shape) {
-  const auto packed =
-      for_product_of(x, {kernels::in_eights(shape.all_outputs()), columns_of(shape, parameters)});
-  on_gpu(x, packed, [&]<class T, class A>(T, A, kernels::Stream stream) {
-    kernels::pack_outputs(stream, generators_in<const T>(parameters), values<A>(packed), shape);
+PackedPerceptrons pack_perceptrons(const Tensor& x, at::TensorList parameters,
+                                   const kernels::GeneratorShape& shape, bool with_outputs) {
+  const int64_t columns = kernels::hidden_columns(shape, has_gate(parameters));
+  const PackedPerceptrons packed{
+      .hidden = for_product_of(x, {columns, shape.in}),
+      .outputs = with_outputs
+                     ? for_product_of(x, {kernels::in_eights(shape.all_outputs()), columns})
+                     : Tensor()};
+  on_gpu(x, packed.hidden, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    kernels::pack_perceptrons(stream, generators_in<const T>(parameters), values<A>(packed.hidden),
+                              values<A>(packed.outputs), shape);
   });
   return packed;
 }
@@ -172,7 +169,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
     const auto [x, means, entropies] =
         summarize_tokens(input.contiguous(), branch, n, causal, entropy);
     const auto shape = generator_shape(x, parameters);
-    const auto packed = pack_hidden(x, parameters, shape);
+    const auto packed = pack_perceptrons(x, parameters, shape, false).hidden;
     const auto hidden = multiply(summary_rows(means, x), packed.t(), x.scalar_type());
     const auto tokens = hidden.size(0), at_once = int64_t{kernels::kTokensAtOnce};
     const auto share = penalty_weight / static_cast<double>(tokens);
@@ -237,8 +234,7 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
         summarize_tokens(input.contiguous(), branch, summary_streams(input), causal, false);
     const auto& x = summary.x;
     const auto shape = generator_shape(x, parameters);
-    const auto packed = pack_hidden(x, parameters, shape),
-               packed_outputs = pack_outputs(x, parameters, shape);
+    const auto [packed, packed_outputs] = pack_perceptrons(x, parameters, shape, true);
     const auto hidden = multiply(summary_rows(summary.means, x), packed.t(), x.scalar_type());
     const auto active = torch::empty(hidden.sizes(), packed.options());
     on_gpu(x, active, [&]<class T, class A>(T, A, kernels::Stream stream) {
