@@ -5,16 +5,19 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/precision.h"
+#include "geores/train/evaluation.h"
 #include "geores/train/schedule.h"
 
 namespace geores {
 namespace {
 
-Tensor table_of(const std::vector<std::vector<int64_t>>& batches) {
-  const auto width = static_cast<int64_t>(batches.empty() ? 0 : batches.front().size());
-  auto table = torch::empty({static_cast<int64_t>(batches.size()), width}, torch::kInt64);
-  auto* place = table.data_ptr<int64_t>();
-  for (const auto& batch : batches) place = std::copy(batch.begin(), batch.end(), place);
+template <class T>
+Tensor table_of(const std::vector<std::vector<T>>& lines) {
+  const auto width = static_cast<int64_t>(lines.empty() ? 0 : lines.front().size());
+  auto table = torch::empty({static_cast<int64_t>(lines.size()), width},
+                            torch::CppTypeToScalarType<T>::value);
+  auto* place = table.template data_ptr<T>();
+  for (const auto& line : lines) place = std::copy(line.begin(), line.end(), place);
   return table;
 }
 
@@ -59,9 +62,10 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   tables_.losses = torch::zeros({config.steps}, tables_.rates.options());
   tables_.norms = torch::zeros_like(tables_.losses);
   const auto most = std::max(config.eval_batches, config.final_eval_batches);
-  evaluation_batches_ = torch::zeros({most, config.batch}, counter);
+  evaluation_rows_ = torch::zeros({most, config.batch}, counter);
+  evaluation_weights_ = torch::zeros({most, config.batch}, counter.dtype(torch::kFloat64));
   evaluation_step_ = torch::zeros({1}, counter);
-  evaluation_sum_ = torch::zeros({1}, like.options().requires_grad(false));
+  evaluation_sum_ = torch::zeros({1}, evaluation_weights_.options());
   const PrecisionScope precision(config.precision);
   training.parameters().keep_ready();
 }
@@ -86,23 +90,36 @@ DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
 void DeviceLoop::evaluate_work() {
   torch::NoGradGuard no_grad;
   const ProductWeights weights(training_.parameters().values());
-  const auto rows = evaluation_batches_.index_select(0, evaluation_step_).view(-1);
+  const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
+             shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
   const auto x = data_.validation_x.index_select(0, rows),
              y = data_.validation_y.index_select(0, rows);
   Trace trace;
-  evaluation_sum_.add_(task_loss(model_.forward(x, trace), y));
+  evaluation_sum_.add_(weighted_loss(model_.forward(x, trace), y, shares));
   evaluation_step_.add_(1);
 }
 
-double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& batches) {
+double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
+  auto batches = evaluation_batches(drawn, data_.validation_y);
   const auto count = static_cast<int64_t>(batches.size());
-  require(count <= evaluation_batches_.size(0), "train", "no room for {} batches of evaluation",
+  require(count <= evaluation_rows_.size(0), "train", "no room for {} batches of evaluation",
           count);
-  evaluation_batches_.slice(0, 0, count).copy_(table_of(batches));
+  // What is recorded has one size: the rest of a batch are repetitions that do not count.
+  const auto size = static_cast<size_t>(evaluation_rows_.size(1));
+  std::vector<std::vector<int64_t>> rows;
+  std::vector<std::vector<double>> weights;
+  for (auto& batch : batches) {
+    batch.rows.resize(size, batch.rows.front());
+    batch.weights.resize(size, 0.0);
+    rows.push_back(std::move(batch.rows));
+    weights.push_back(std::move(batch.weights));
+  }
+  evaluation_rows_.slice(0, 0, count).copy_(table_of(rows));
+  evaluation_weights_.slice(0, 0, count).copy_(table_of(weights));
   evaluation_step_.zero_();
   evaluation_sum_.zero_();
   for (int64_t i = 0; i < count; ++i) evaluation_work_.run();
-  return evaluation_sum_.item<double>() / static_cast<double>(count);
+  return evaluation_sum_.item<double>();
 }
 
 }  // namespace geores

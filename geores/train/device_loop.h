@@ -36,7 +36,7 @@ class DeviceLoop {
   Numbers numbers(int64_t step) const;  // of a step that was taken; waits for it
 
   // Mean loss over these batches of validation sequences, all of the run's batch size.
-  double evaluate(const std::vector<std::vector<int64_t>>& batches);
+  double evaluate(const std::vector<std::vector<int64_t>>& drawn);
 
  private:
   void train_work();
@@ -48,9 +48,9 @@ class DeviceLoop {
   const DeviceData& data_;
   torch::Device device_;
 
-  StepTables tables_;                        // rates: learning rate, bias corrections
-  Tensor evaluation_step_, evaluation_sum_;  // (1)
-  Tensor evaluation_batches_;                // (most batches, batch)
+  StepTables tables_;                            // rates: learning rate, bias corrections
+  Tensor evaluation_step_, evaluation_sum_;      // (1)
+  Tensor evaluation_rows_, evaluation_weights_;  // (most batches, batch)
   RecordedWork training_work_, evaluation_work_;
 };
 

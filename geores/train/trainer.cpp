@@ -13,6 +13,7 @@
 #include "geores/ops/state_file.h"
 #include "geores/train/checkpoint.h"
 #include "geores/train/device_loop.h"
+#include "geores/train/evaluation.h"
 #include "geores/train/metrics_log.h"
 #include "geores/train/schedule.h"
 #include "geores/train/training_step.h"
@@ -155,19 +156,18 @@ class Run {
 
   // Mean loss over random batches, never in bfloat16.
   double evaluate(int64_t step, int64_t batches) {
-    if (loop_) {
-      std::vector<std::vector<int64_t>> rows;
-      for (int64_t i = 0; i < batches; ++i) rows.push_back(evaluation_batch(step, i));
-      return loop_->evaluate(rows);
-    }
+    std::vector<std::vector<int64_t>> drawn;
+    for (int64_t i = 0; i < batches; ++i) drawn.push_back(evaluation_batch(step, i));
+    if (loop_) return loop_->evaluate(drawn);
     torch::NoGradGuard no_grad;
     double total = 0;
-    for (int64_t i = 0; i < batches; ++i) {
-      const auto [x, y] = draw(evaluation_batch(step, i), data_.validation_x, data_.validation_y);
+    for (const auto& [rows, weights] : evaluation_batches(drawn, data_.validation_y)) {
+      const auto [x, y] = draw(rows, data_.validation_x, data_.validation_y);
       Trace trace;
-      total += task_loss(model_->forward(x, trace), y).item<double>();
+      const auto shares = torch::tensor(weights, torch::kFloat64).to(device_);
+      total += weighted_loss(model_->forward(x, trace), y, shares).item<double>();
     }
-    return total / static_cast<double>(batches);
+    return total;
   }
 
   // Mean γ and β of each operator on one batch, as far as the connection has them.

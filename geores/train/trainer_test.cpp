@@ -9,6 +9,7 @@
 #include "geores/base/testing.h"
 #include "geores/ops/seeding.h"
 #include "geores/train/device_loop.h"
+#include "geores/train/evaluation.h"
 #include "geores/train/schedule.h"
 #include "geores/train/step_benchmark.h"
 
@@ -260,6 +261,43 @@ TEST(DeviceLoop, TakesTheSameStepsAndEvaluationsAsTheHost) {
   }
   EXPECT_NEAR(loop.evaluate(evaluation), mean, 1e-12);
   EXPECT_NEAR(loop.evaluate(evaluation), mean, 1e-12) << "a second evaluation starts anew";
+}
+
+TEST(Evaluation, TakesASequenceOnceAndGivesTheMeanOverTheBatches) {
+  const std::vector<std::vector<int64_t>> drawn = {{4, 1, 4}, {0, 4, 3}, {1, 2, 2}};
+  const auto mean_and_rows = [&](const Tensor& predictions, const Tensor& targets) {
+    double mean = 0;
+    size_t rows = 0;
+    for (const auto& batch : evaluation_batches(drawn, targets)) {
+      const auto at = torch::tensor(batch.rows, torch::kInt64);
+      mean += weighted_loss(predictions.index_select(0, at), targets.index_select(0, at),
+                            torch::tensor(batch.weights, torch::kFloat64))
+                  .item<double>();
+      rows += batch.rows.size();
+      EXPECT_LE(batch.rows.size(), 3u);
+    }
+    return std::pair(mean, rows);
+  };
+  const auto mean_as_drawn = [&](const Tensor& predictions, const Tensor& targets) {
+    double mean = 0;
+    for (const auto& rows : drawn) {
+      const auto at = torch::tensor(rows, torch::kInt64);
+      mean +=
+          task_loss(predictions.index_select(0, at), targets.index_select(0, at)).item<double>() /
+          static_cast<double>(drawn.size());
+    }
+    return mean;
+  };
+  const auto values = torch::randn({5, 7, 2}, torch::kFloat64), wanted = torch::randn_like(values);
+  const auto [error, rows] = mean_and_rows(values, wanted);
+  EXPECT_NEAR(error, mean_as_drawn(values, wanted), 1e-14);
+  EXPECT_EQ(rows, 5u);
+
+  auto tokens = torch::randint(0, 2, {5, 7}, torch::kInt64);
+  tokens[2].slice(0, 0, 5).fill_(-1);  // fewer positions count in the batches that have this one
+  const auto [entropy, all_rows] = mean_and_rows(values, tokens);
+  EXPECT_NEAR(entropy, mean_as_drawn(values, tokens), 1e-14);
+  EXPECT_EQ(all_rows, 9u);
 }
 
 TEST_F(Training, StopsAtANonFiniteLossAndKeepsTheLastCheckpoint) {
