@@ -16,8 +16,7 @@ struct GeluProductShape {
 // instructions they are made of (compute capability 9.0), which this was compiled for.
 bool has_gelu_products(int64_t depth, int64_t columns);
 
-// hidden = x wᵀ, rounded, and active = GELU(hidden); x (rows, depth), w (columns, depth). hidden
-// may be null when there will be no backward.
+// hidden = x wᵀ, rounded, and active = GELU(hidden); x (rows, depth), w (columns, depth).
 void product_and_gelu(Stream stream, const BFloat16* x, const BFloat16* w, BFloat16* hidden,
                       BFloat16* active, const GeluProductShape& shape);
 

@@ -72,14 +72,14 @@ __device__ inline void add_result(const Product& p, int out, int in, const float
                 b = __shfl_xor_sync(kAllLanes, odd ? c[1] : c[3], 1);
     const int row = out + place.g + 8 * odd;
     if (row < p.out)
-      add4(p.dw + row * p.dw_stride + in + place.t / 2 * 4, odd ? a : c[0], odd ? b : c[1],
-           odd ? c[2] : a, odd ? c[3] : b);
+      add4(p.dw + row * p.in + in + place.t / 2 * 4, odd ? a : c[0], odd ? b : c[1], odd ? c[2] : a,
+           odd ? c[3] : b);
   } else {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = out + place.g + 8 * half;
       if (row >= p.out) continue;
-      float* to = p.dw + row * p.dw_stride + in + 2 * place.t;
+      float* to = p.dw + row * p.in + in + 2 * place.t;
       atomicAdd(to, c[2 * half]), atomicAdd(to + 1, c[2 * half + 1]);
     }
   }
@@ -155,8 +155,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     if (stage < end) {
       const uint32_t to = place(stage);
       const int64_t row = static_cast<int64_t>(stage) * kStageRows;
-      fetch_rows(to, dy, p.dy_stride, row, plan.rows, static_cast<int>(p.out) - out);
-      fetch_rows(to + kFactorBytes, x, p.x_stride, row, plan.rows, static_cast<int>(p.in) - in);
+      fetch_rows(to, dy, p.out, row, plan.rows, static_cast<int>(p.out) - out);
+      fetch_rows(to + kFactorBytes, x, p.in, row, plan.rows, static_cast<int>(p.in) - in);
     }
     end_copies();  // also where there is none: the groups are counted
   };
@@ -183,7 +183,7 @@ Product product_of(const WeightGradient& p) {
           /*tiles=*/out_tiles * tiles_of(p.in),
           /*splits=*/1,
           /*first_block=*/0,
-          /*vectors=*/reinterpret_cast<uintptr_t>(p.dw) % 16 == 0 && p.dw_stride % 4 == 0};
+          /*vectors=*/reinterpret_cast<uintptr_t>(p.dw) % 16 == 0};
 }
 
 // Splits the rows further where a block has most to do, while there is room for more blocks and a

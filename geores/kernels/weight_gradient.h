@@ -7,14 +7,12 @@
 
 namespace geores::kernels {
 
-// dy (rows, out), x (rows, in), rows `dy_stride` and `x_stride` values apart, dw (out, in) with
-// rows `dw_stride` apart. out, in and the strides of dy and x are multiples of 8, dy and x are
-// aligned to 16 bytes; dw lies anywhere, and is faster where it is aligned to 16 bytes and its
-// stride a multiple of 4.
+// dy (rows, out), x (rows, in), dw (out, in). out and in are multiples of 8, dy and x are aligned
+// to 16 bytes; dw lies anywhere, and is faster where it is aligned to 16 bytes.
 struct WeightGradient {
   const BFloat16 *dy, *x;
   float* dw;
-  int64_t out, in, dy_stride, x_stride, dw_stride;
+  int64_t out, in;
 };
 
 constexpr bool fits_weight_gradient(int64_t out, int64_t in) { return out % 8 == 0 && in % 8 == 0; }

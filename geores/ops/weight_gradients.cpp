@@ -55,10 +55,7 @@ void WeightGradients::run() {
                           .x = values<kernels::BFloat16>(x),
                           .dw = values<float>(sum),
                           .out = dy.size(1),
-                          .in = x.size(1),
-                          .dy_stride = dy.size(1),
-                          .x_stride = x.size(1),
-                          .dw_stride = x.size(1)});
+                          .in = x.size(1)});
     if (!products.empty())
       kernels::add_weight_gradients(side_, products.data(), static_cast<int>(products.size()),
                                     running_.products.front().dy.size(0));
