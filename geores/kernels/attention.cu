@@ -15,7 +15,6 @@ using namespace device;
 
 constexpr int kWarps = 8, kTile = 16;
 constexpr int kStep = static_cast<int>(kAttentionStep), kStepTiles = kStep / 8;
-constexpr float kLog2e = 1.4426950408889634f;
 
 // f(tile) for this warp's tiles, back and forth so that long and short rows even out.
 template <class F>

@@ -17,7 +17,6 @@ using namespace device;
 
 constexpr int kWarps = 8, kTile = 16, kStep = static_cast<int>(kAttentionStep);
 constexpr int kStepTiles = kStep / 8;
-constexpr float kLog2e = 1.4426950408889634f;
 
 __device__ inline uint32_t tf32(float x) {
   uint32_t rounded;

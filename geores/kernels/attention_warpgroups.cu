@@ -19,7 +19,6 @@ constexpr int kGroups = 2, kBlockThreads = 128 * kGroups;
 constexpr int kMatrix = kMostTiles * kTile * kRowBytes;  // bytes
 constexpr int kSlopes = kTile * kLine;                   // of a tile, bytes
 constexpr int kAlignment = 1024;                         // of what wgmma reads
-constexpr float kLog2e = 1.4426950408889634f;
 
 // A pointer, not a number: offsets from it become part of the instructions.
 __device__ inline unsigned char* aligned_shared() {
@@ -88,7 +87,8 @@ struct Factor {
   }
 };
 
-// All in their registers now: what the compiler puts off would have to wait for products.
+// All in their registers now: before products, which would have to wait for what the compiler puts
+// off, and after them, so that nothing is read early.
 template <int Values>
 __device__ inline void settle(float (&c)[Values]) {
 #pragma unroll
@@ -184,6 +184,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       k.times_transposed<false>(q, key * kTile, s);
       end_products();
       wait_for_products<0>();
+      settle(s);
+      settle(o);
       if constexpr (Diagonal) {
 #pragma unroll
         for (int i = 0; i < 32; ++i)
@@ -225,6 +227,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     for (int key = 0; key < tile; ++key) attend(std::false_type(), key);
     attend(std::true_type(), tile);
     wait_for_products<0>();
+    settle(o);
     sum[0] = quad_sum(sum[0]);
     sum[1] = quad_sum(sum[1]);
     store_tile(o, 1 / sum[0], 1 / sum[1], out + h.out_offset, h.part, tile * kTile, T);
@@ -344,6 +347,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     d_rows.times_transposed<true>(v, first, dp);
     end_products();
     wait_for_products<1>();
+    settle(s);
     Left weights[2], slope[2];
 #pragma unroll
     for (int n = 0; n < 4; ++n)
@@ -355,6 +359,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
         weights[n / 2].at[n % 2 * 2 + half] = pack(s[i], s[i + 1]);
       }
     wait_for_products<0>();
+    settle(dp);
 #pragma unroll
     for (int n = 0; n < 4; ++n)
 #pragma unroll
@@ -390,6 +395,9 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
         warpgroup_multiply_lines<true>(dq, lines + (i * kLine >> 4), k_rows.row(key * kTile + i));
       end_products();
       wait_for_products<0>();
+      settle(dq);
+      settle(dk);
+      settle(dv);
       // Each thread has the same places of a tile in either warpgroup: their order is no matter.
       auto* const sum = sums + (query - 1) * 4 * 128 + thread;
       if (!(plan.first >> step & 1))

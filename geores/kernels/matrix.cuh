@@ -63,6 +63,7 @@ __device__ inline float quad_sum(float x) {
   return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
+inline constexpr float kLog2e = 1.4426950408889634f;
 __device__ inline float exponential2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

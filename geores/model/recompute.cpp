@@ -1,5 +1,6 @@
 #include "geores/model/recompute.h"
 
+#include "geores/ops/implementation.h"
 #include "geores/ops/precision.h"
 
 namespace geores {
@@ -15,6 +16,7 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
     context->save_for_backward({x});
     context->saved_data["block"] = reinterpret_cast<int64_t>(block);
     context->saved_data["half"] = products_in_bfloat16();
+    const RepeatedForGradients repeated;
     Trace trace;
     const auto out = block->forward(x, trace);
     const auto loss = trace.loss();

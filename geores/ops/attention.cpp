@@ -86,11 +86,11 @@ class HalfAttention : public torch::autograd::Function<HalfAttention> {
   }
 };
 
-// Evaluations: LibTorch's attention of float32 values takes several times as long.
+// Without gradients, evaluations above all: LibTorch's attention of float32 values takes longer.
 bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
   return runs_on_gpu(qkv) && qkv.scalar_type() == torch::kFloat32 && !products_in_bfloat16() &&
-         float32_products_in_tf32() && !needs_gradient(qkv) && qkv.numel() > 0 &&
-         kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads));
+         float32_products_in_tf32() && !needs_gradient(qkv) && !repeated_for_gradients() &&
+         qkv.numel() > 0 && kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads));
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace geores::fused {
 
 inline constexpr size_t kTensorsPerNet = 4;
 
+inline bool has_gate(at::TensorList parameters) { return parameters.size() % kTensorsPerNet == 2; }
+
 // The parameters as kernels take them: four tensors for each net, then the gate's two if it has
 // one.
 template <class T>
@@ -24,7 +26,7 @@ kernels::Generators<T> generators_in(at::TensorList parameters) {
     const auto at = [&](size_t k) { return values<Value>(parameters[kTensorsPerNet * i + k]); };
     g.nets[i] = {at(0), at(1), at(2), at(3)};
   }
-  if (parameters.size() % kTensorsPerNet == 2) {
+  if (has_gate(parameters)) {
     g.gate = values<Value>(parameters[parameters.size() - 2]);
     g.gate_bias = values<Value>(parameters[parameters.size() - 1]);
   }
@@ -54,6 +56,11 @@ inline int64_t saved_type(const Tensor& tensor) {
 }
 inline torch::ScalarType branch_type(AutogradContext* context) {
   return static_cast<torch::ScalarType>(context->saved_data["branch"].toInt());
+}
+
+// The gradient of an output of this shape; zeros where nobody sent one.
+inline Tensor gradient_or_zeros(const Tensor& gradient, at::IntArrayRef shape, const Tensor& like) {
+  return gradient.defined() ? gradient.contiguous() : torch::zeros(shape, like.options());
 }
 
 // A sum has no streams: any number that divides the width will do.

@@ -78,7 +78,7 @@ tensor_list room_like(at::TensorList state) {
 // Saved by both functions: x, what was kept, the operator's own tensors, then the parameters.
 constexpr size_t kStateTensors = 5;
 
-// Outputs: g, gamma, penalty (B), x with its branch.
+// Outputs: g, penalty (B), x with its branch.
 class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid> {
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
@@ -103,12 +103,12 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     saved.push_back(gamma);
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
-    context->mark_non_differentiable({gamma});
+    context->set_materialize_grads(false);  // zeros of the state's size where nothing skips
     context->saved_data["n"] = n;
     context->saved_data["branch"] = saved_type(branch);
     context->saved_data["entropy"] = entropy;
     context->saved_data["penalty_weight"] = penalty_weight / static_cast<double>(batch);
-    return {g, gamma, penalty, branch.defined() ? x : input};
+    return {g, penalty, branch.defined() ? x : input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
@@ -119,8 +119,9 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     const auto& gamma = saved[1 + kStateTensors];
     const auto parameters = all.slice(2 + kStateTensors);
     const auto n = context->saved_data["n"].toInt();
-    const auto dg = gradients[0].contiguous(), skip = contiguous(gradients[3]);
-    const auto& dpenalty = gradients[2];  // expanded from one value, more often than not
+    const auto dg = gradient_or_zeros(gradients[0], {x.size(0), 1, n, n}, x),
+               skip = contiguous(gradients[2]);
+    const auto& dpenalty = gradients[1];  // expanded from one value, more often than not
     const auto dparameters = like_all(parameters), room = room_like(state);
     const auto dmean = torch::empty_like(state[0]);
     const auto dentropy =
@@ -257,8 +258,8 @@ Hybrid sequence_hybrid(const State& state, int64_t streams,
   const auto outputs = FusedSequenceHybrid::apply(x, maybe(branch), at::TensorList(parameters),
                                                   streams, gate.entropy, gate.penalty_weight);
   return {.g = outputs[0],
-          .penalty = gate.penalty_weight > 0 ? outputs[2] : Tensor(),
-          .skip = outputs[3]};
+          .penalty = gate.penalty_weight > 0 ? outputs[1] : Tensor(),
+          .skip = outputs[2]};
 }
 
 SequenceErase sequence_erase(const State& state, const std::vector<Perceptron*>& k_beta) {

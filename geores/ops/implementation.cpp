@@ -7,6 +7,8 @@
 namespace geores {
 namespace {
 
+thread_local bool repeated = false;  // of RepeatedForGradients
+
 std::atomic<Implementation> current = Implementation::fused;
 
 }  // namespace
@@ -34,5 +36,9 @@ bool runs_on_gpu(const Tensor& x) {
   return kernels::kHasCuda && current == Implementation::fused && x.is_cuda() &&
          (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64);
 }
+
+RepeatedForGradients::RepeatedForGradients() : before_(repeated) { repeated = true; }
+RepeatedForGradients::~RepeatedForGradients() { repeated = before_; }
+bool repeated_for_gradients() { return repeated; }
 
 }  // namespace geores

@@ -59,6 +59,20 @@ bool runs_fused(const Tensor& x);
 // The same for kernels on a GPU: x is a float32 or float64 tensor there, and this build has them.
 bool runs_on_gpu(const Tensor& x);
 
+// While it lives, this thread's pass will be repeated for its gradients: operations without them
+// take the form that they will take then.
+class RepeatedForGradients {
+ public:
+  RepeatedForGradients();
+  ~RepeatedForGradients();
+  RepeatedForGradients(const RepeatedForGradients&) = delete;
+  RepeatedForGradients& operator=(const RepeatedForGradients&) = delete;
+
+ private:
+  bool before_;
+};
+bool repeated_for_gradients();
+
 // Whether anything will ask for gradients of a result computed from these.
 template <class... Tensors>
 bool needs_gradient(const Tensors&... tensors) {

@@ -1,14 +1,11 @@
 #include "geores/ops/precision.h"
 
-#include <atomic>
-
 #include "geores/base/error.h"
 
 namespace geores {
 namespace {
 
 thread_local bool in_bfloat16 = false;
-std::atomic<bool> float32_in_tf32 = false;
 thread_local Tensor weights, weights_copy;  // of ProductWeights
 
 // The same part of the copy, if x lies in the weights.
@@ -31,11 +28,12 @@ PrecisionScope::PrecisionScope(const std::string& precision) : before_(in_bfloat
 PrecisionScope::~PrecisionScope() { in_bfloat16 = before_; }
 
 void set_float32_products(const std::string& precision) {
-  float32_in_tf32 = precision != "fp32";
   at::globalContext().setFloat32MatmulPrecision(precision == "fp32" ? "highest" : "high");
 }
 
-bool float32_products_in_tf32() { return float32_in_tf32; }
+bool float32_products_in_tf32() {
+  return at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST;
+}
 
 bool products_in_bfloat16() { return in_bfloat16; }
 

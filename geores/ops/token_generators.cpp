@@ -63,8 +63,6 @@ std::pair<Tensor, Tensor> summarize_tokens_backward(const Tensor& x, torch::Scal
   return {dx, dbranch};
 }
 
-bool has_gate(at::TensorList parameters) { return parameters.size() % kTensorsPerNet == 2; }
-
 // Weights as products take them; outputs undefined where they are not wanted.
 struct PackedPerceptrons {
   Tensor hidden, outputs;
@@ -85,8 +83,10 @@ PackedPerceptrons pack_perceptrons(const Tensor& x, at::TensorList parameters,
   return packed;
 }
 
-// Room for a packed matrix's gradient, for the backward pass that follows.
+// Room for a packed matrix's gradient, for the backward pass that follows: where it may be left to
+// WeightGradients.
 Tensor room_for(const Tensor& packed, const Tensor& x) {
+  if (packed.scalar_type() != torch::kBFloat16) return {};
   return take_sum_room(torch::empty(packed.sizes(), x.options()));
 }
 
@@ -108,8 +108,8 @@ struct ParameterSums {
   }
 };
 
-// unpack(stream, dyᵀ x), which adds to `sums`: beside the backward pass where autograd gets none of
-// them, because it would not wait.
+// unpack(stream, dyᵀ x), which adds to the parameters' sums: beside the backward pass where
+// autograd gets none of them, because it would not wait.
 template <class Unpack>
 void add_packed(AutogradContext* context, const Tensor& dy, const Tensor& x,
                 const Tensor& packed_room, const ParameterSums& parameters, const Unpack& unpack) {
@@ -142,7 +142,7 @@ auto output_unpacking(const tensor_list& sums, const kernels::GeneratorShape& sh
 }
 
 // After what a function saves for itself: the parameters' places, then the parameters.
-void save(AutogradContext* context, tensor_list own, at::TensorList parameters) {
+void save_with_places(AutogradContext* context, tensor_list own, at::TensorList parameters) {
   for (const auto& parameter : parameters) own.push_back(gradient_place(parameter));
   own.insert(own.end(), parameters.begin(), parameters.end());
   context->save_for_backward(own);
@@ -181,11 +181,13 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
                                     values<T>(entropies), values<T>(raw), values<T>(g),
                                     values<T>(penalty), T(share), static_cast<int>(n), shape);
     });
-    save(context, {x, means, entropies, packed, hidden, raw, room_for(packed, x)}, parameters);
+    save_with_places(context, {x, means, entropies, packed, hidden, raw, room_for(packed, x)},
+                     parameters);
     context->saved_data["n"] = n;
     context->saved_data["branch"] = saved_type(branch);
     context->saved_data["causal"] = causal;
     context->saved_data["penalty_weight"] = share;
+    context->set_materialize_grads(false);  // zeros of the state's size where nothing skips
     return {g, penalty, branch.defined() ? x : input};
   }
 
@@ -197,7 +199,8 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
     const ParameterSums parameters(own.parameters, own.places);
     const auto shape = generator_shape(x, own.parameters);
     const auto n = context->saved_data["n"].toInt();
-    const auto dg = gradients[0].contiguous(), skip = contiguous(gradients[2]);
+    const auto dg = gradient_or_zeros(gradients[0], {x.size(0), x.size(1), n, n}, x),
+               skip = contiguous(gradients[2]);
     const auto& dpenalty = gradients[1];  // expanded from one value, more often than not
     const auto dhidden = torch::empty(hidden.sizes(), packed.options());
     const auto dentropies = room_if(entropies.defined(), entropies);
@@ -249,10 +252,11 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
           stream, raw_erase<T>(raw, parameters), values<T>(x), {.weight = values<T>(weight)},
           values<T>(g), values<A>(h), statistics_in<T>(statistics), raw.size(0), x.size(2));
     });
-    save(context,
-         {x, summary.means, packed, packed_outputs, hidden, active, raw, statistics, weight,
-          gradient_place(weight), room_for(packed, x), room_for(packed_outputs, x)},
-         parameters);
+    save_with_places(
+        context,
+        {x, summary.means, packed, packed_outputs, hidden, active, raw, statistics, weight,
+         gradient_place(weight), room_for(packed, x), room_for(packed_outputs, x)},
+        parameters);
     context->saved_data["branch"] = saved_type(branch);
     context->saved_data["causal"] = causal;
     return {g, h};

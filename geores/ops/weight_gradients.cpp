@@ -31,9 +31,11 @@ bool WeightGradients::fit(const Tensor& dy, const Tensor& x) {
 
 void WeightGradients::add(const Tensor& dy, const Tensor& x, const Tensor& sum) {
   auto& products = collected_.products;
-  if (!products.empty() && products.front().dy.size(0) != dy.size(0)) run();
+  // Before the next one, not after the last: what follows upon a product belongs to its launch.
+  if (!products.empty() &&
+      (products.size() == kProductsAtOnce || products.front().dy.size(0) != dy.size(0)))
+    run();
   products.push_back({dy, x, sum});
-  if (products.size() == kProductsAtOnce) run();
 }
 
 void WeightGradients::then(std::function<void(kernels::Stream)> f, std::vector<Tensor> used) {

@@ -12,12 +12,15 @@ namespace geores {
 namespace {
 
 template <class T>
-Tensor table_of(const std::vector<std::vector<T>>& lines) {
+Tensor table_of(const std::vector<std::vector<T>>& lines) {  // all of one length
   const auto width = static_cast<int64_t>(lines.empty() ? 0 : lines.front().size());
   auto table = torch::empty({static_cast<int64_t>(lines.size()), width},
                             torch::CppTypeToScalarType<T>::value);
   auto* place = table.template data_ptr<T>();
-  for (const auto& line : lines) place = std::copy(line.begin(), line.end(), place);
+  for (const auto& line : lines) {
+    require(static_cast<int64_t>(line.size()) == width, "train", "batches differ in size");
+    place = std::copy(line.begin(), line.end(), place);
+  }
   return table;
 }
 
@@ -38,6 +41,7 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
       config_(config),
       data_(data),
       device_(training.parameters().values().device()),
+      next_step_(first_step),
       training_work_(device_, [this] { train_work(); }),
       evaluation_work_(device_, [this] { evaluate_work(); }) {
   const auto& like = training.parameters().values();
@@ -50,9 +54,12 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   };
   tables_.step = torch::full({1}, first_step, counter);
   const auto table = table_of(batches);
+  // No kernel would tell.
+  require(table.size(0) == config.steps && first_step >= 0, "train",
+          "{} steps need as many batches, not {}", config.steps, table.size(0));
   require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
                                  table.max().item<int64_t>() < data.train_x.size(0)),
-          "train", "a batch asks for sequences that are not there");  // no kernel would tell
+          "train", "a batch asks for sequences that are not there");
   tables_.batches = table.to(device_);
   tables_.rates =
       torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
@@ -81,7 +88,11 @@ void DeviceLoop::train_work() {
   end_step(tables_, done.loss, done.gradient_norm);
 }
 
-void DeviceLoop::step() { training_work_.run(); }
+void DeviceLoop::step() {
+  require(next_step_ < config_.steps, "train", "all {} steps are taken", config_.steps);
+  ++next_step_;
+  training_work_.run();
+}
 
 DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
   return {tables_.losses[step].item<double>(), tables_.norms[step].item<double>()};
@@ -100,6 +111,10 @@ void DeviceLoop::evaluate_work() {
 }
 
 double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
+  require(!drawn.empty(), "train", "no batch to evaluate");
+  for (const auto& rows : drawn)
+    require(static_cast<int64_t>(rows.size()) == evaluation_rows_.size(1), "train",
+            "a batch to evaluate has {} sequences, not {}", rows.size(), evaluation_rows_.size(1));
   auto batches = evaluation_batches(drawn, data_.validation_y);
   const auto count = static_cast<int64_t>(batches.size());
   require(count <= evaluation_rows_.size(0), "train", "no room for {} batches of evaluation",

@@ -47,6 +47,7 @@ class DeviceLoop {
   const TrainConfig& config_;
   const DeviceData& data_;
   torch::Device device_;
+  int64_t next_step_;
 
   StepTables tables_;                            // rates: learning rate, bias corrections
   Tensor evaluation_step_, evaluation_sum_;      // (1)

@@ -27,12 +27,12 @@ class FlatParameters {
 
   // For steps that are recorded: from here on an optimiser's step leaves what the next one begins
   // with, gradients of zero and, if products are in bfloat16 now, the values in that type. Neither
-  // takes a pass of its own then.
+  // takes a pass of its own then. So nobody else may add to the gradients between two steps.
   void keep_ready();
   bool ready() const { return ready_; }
   const Tensor& product_values() const { return product_values_; }  // undefined if not kept
 
-  // Called by whoever has written to values(), or to a parameter.
+  // Called by whoever has written to values(), or to a parameter: what is kept ready is made anew.
   void values_changed();
 
   int64_t size() const { return values_.numel(); }
