@@ -6,10 +6,29 @@
 #include <cuda_profiler_api.h>
 
 #include <algorithm>
+#include <mutex>
+#include <shared_mutex>
 
 #include "geores/train/recorded_work.h"
 
 namespace geores {
+
+namespace {
+
+std::shared_mutex recording;  // shared by all threads that are
+
+// What was allocated for a stream or a recording serves no other: run after run it would pile up
+// until there is none left in the middle of a recording, where none can be given back. It stops
+// whatever runs, so only where less than half is left.
+void give_memory_back() noexcept try {
+  const std::unique_lock nobody_records(recording);
+  size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) == cudaSuccess && free < total / 2)
+    c10::cuda::CUDACachingAllocator::emptyCache();
+} catch (const std::exception&) {  // then the next one will
+}
+
+}  // namespace
 
 struct DeviceStream::Guard {
   // Before the work that a step leaves to be done beside it (ops/weight_gradients.h).
@@ -19,7 +38,10 @@ DeviceStream::DeviceStream(const torch::Device& device) {
   if (device.is_cuda()) guard_ = std::make_unique<Guard>();
 }
 DeviceStream::~DeviceStream() {
-  if (guard_) at::cuda::getCurrentCUDAStream().synchronize();
+  if (!guard_) return;
+  // Not checked: this may be the way out of an error, which says more.
+  cudaStreamSynchronize(at::cuda::getCurrentCUDAStream());
+  give_memory_back();
 }
 
 namespace {
@@ -51,6 +73,18 @@ int64_t kernels_of(Graph& graph) {
 
 }  // namespace
 
+namespace {
+
+// The stream is good for other work again, whatever has been recorded.
+void leave_capture() {
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(at::cuda::getCurrentCUDAStream(), &graph);
+  if (graph) cudaGraphDestroy(graph);
+  cudaGetLastError();
+}
+
+}  // namespace
+
 struct RecordedWork::Graph {
   static constexpr int kRunsBefore = 3;
   std::unique_ptr<at::cuda::CUDAGraph> graph = make_graph<at::cuda::CUDAGraph>();
@@ -71,8 +105,14 @@ void RecordedWork::run() {
   if (graph_->runs++ == Graph::kRunsBefore) {
     at::cuda::getCurrentCUDAStream().synchronize();
     // Other threads may allocate meanwhile: only this one is recorded.
+    const std::shared_lock nothing_given_back(recording);
     graph_->graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
-    work_();
+    try {
+      work_();
+    } catch (...) {
+      leave_capture();
+      throw;
+    }
     graph_->graph->capture_end();
   }
   graph_->graph->replay();
