@@ -70,11 +70,10 @@ TEST_F(Gpu, ProductsInBfloat16ChangeALossLittle) {
 // (ops/sum_room.h): all of it must be what autograd alone gives.
 TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
   const auto gradients_of = [&](const TransformerConfig& config, const Tensor& x, const Tensor& y,
-                                const std::string& precision,
                                 int64_t parts) {  // 0: without a step
     const auto model = with_seed(9, [&] { return std::make_shared<Transformer>(config); });
     model->to(device_);
-    const PrecisionScope scope(precision);
+    const PrecisionScope scope("bf16");
     if (parts > 0) {
       AdamWOptions unclipped;
       unclipped.clip = 0;
@@ -106,20 +105,21 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
                                .input_width = inputs,
                                .options = options};
       const auto x = torch::randn({4, 31, inputs}, torch::kCUDA), y = torch::tanh(x.roll(1, -1));
-      const auto wanted = gradients_of(config, x, y, "bf16", 0),
-                 exact = gradients_of(config, x, y, "fp32", 0);
+      const auto wanted = gradients_of(config, x, y, 0);
+      double largest = 0;
+      for (const auto& [name, gradient] : wanted)
+        largest = std::max(largest, gradient.norm().item<double>());
       for (const int64_t parts : {1, 2}) {
-        const auto collected = gradients_of(config, x, y, "bf16", parts);
+        const auto collected = gradients_of(config, x, y, parts);
         ASSERT_EQ(collected.size(), wanted.size());
         for (size_t i = 0; i < wanted.size(); ++i) {
           const auto& [name, gradient] = wanted[i];
           const auto scale = gradient.norm().item<double>();
           if (scale < 1e-6) continue;  // all rounding
-          // A sum in another order moves what is rounded to bfloat16 after it; some gradients (of
-          // β above all) are small differences of such.
-          const auto rounding = (gradient - exact[i].second).norm().item<double>();
-          EXPECT_LT((collected[i].second - gradient).norm().item<double>(),
-                    5e-3 * scale + std::min(0.5 * rounding, 0.2 * scale))
+          // A product may go another way in a step (by where its weights lie) and round elsewhere.
+          // Small gradients, of β above all, are differences of what is rounded.
+          const auto tolerance = scale < 1e-2 * largest ? 0.2 : 5e-3;
+          EXPECT_LT((collected[i].second - gradient).norm().item<double>(), tolerance * scale)
               << config.connection << " " << config.options.dump() << " " << name << ", " << inputs
               << " inputs, " << parts << " parts";
         }
