@@ -29,11 +29,9 @@ void print_summary(const Findings& findings) {
 void run_reproduction(ReproduceFlags flags) {
   flags.options.scale = scale_from(flags.scale);
   const auto start = std::chrono::steady_clock::now();
-  std::unique_ptr<ProgressBar> bar;
-  std::string current_phase;
+  auto bar = std::make_unique<ProgressBar>("training");
   ReproduceListener listener;
-  listener.progress = [&](const std::string& phase, const JobProgress& progress) {
-    if (phase != current_phase) bar = std::make_unique<ProgressBar>(current_phase = phase);
+  listener.progress = [&](const JobProgress& progress) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     bar->show(progress.done, progress.total, elapsed.count(), progress.current);
   };

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
@@ -200,6 +203,32 @@ TEST(Jobs, TheFirstFailureStopsTheRestAndIsThrown) {
   run_jobs({}, 4, {});
 }
 
+TEST(Jobs, WaitForTheOneWhoseResultTheyNeed) {
+  for (const int threads : {1, 2, 5}) {
+    std::mutex mutex;
+    std::string order;
+    const auto job = [&](const std::string& name, const std::string& after) {
+      return Job{name, 1,
+                 [&, name](const auto&) {
+                   if (name == "a") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                   const std::lock_guard lock(mutex);
+                   order += name;
+                 },
+                 after};
+    };
+    run_jobs({job("x", "a"), job("y", "x"), job("a", ""), job("z", "not in the list")}, threads,
+             {});
+    EXPECT_EQ(order.size(), 4u);
+    EXPECT_LT(order.find('a'), order.find('x')) << order;
+    EXPECT_LT(order.find('x'), order.find('y')) << order;
+    if (threads > 1) {
+      EXPECT_EQ(order.front(), 'z') << order << ": nobody waits who need not";
+    }
+  }
+  const Job nothing{"a", 1, [](const auto&) {}, "a"};
+  EXPECT_THROW(run_jobs({nothing}, 2, {}), Error) << "it waits for itself";
+}
+
 // Two seeds of one run trained side by side give what each gives alone.
 TEST(Runner, RunsSideBySideDoNotDisturbEachOther) {
   const TemporaryFolder folder;
@@ -275,9 +304,7 @@ TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
   const ReproduceOptions options{.out = folder.path().string(), .scale = tiny_scale(), .jobs = 2};
   int64_t steps = 0;
   ReproduceListener listener;
-  listener.progress = [&](const std::string& phase, const JobProgress& progress) {
-    if (phase == "training") steps = progress.total;
-  };
+  listener.progress = [&](const JobProgress& progress) { steps = progress.total; };
   reproduce(options, listener);
   const auto page = read_text_file(folder.path() / "index.html");
   const auto markdown = read_text_file(folder.path() / "tables.md");

@@ -102,13 +102,21 @@ std::vector<Measurement> reflection_measurements(const ReproduceOptions& options
 
 // ---- Table 18
 
-std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
-                                           const ExperimentFindings& main, DatasetShelf& shelf) {
+Experiment main_experiment() {
+  for (const auto& experiment : paper_experiments())
+    if (experiment.name == "main") return experiment;
+  fail("reproduce", "there is no main experiment");
+}
+
+std::vector<Measurement> norm_measurements(const ReproduceOptions& options, const Experiment& main,
+                                           const std::string& runs, DatasetShelf& shelf) {
   std::vector<Measurement> all;
-  const auto& column = main.experiment.column("stability");
-  for (const auto& arm : main.experiment.arms)
-    for (const auto& run : main.cell(column.name, arm.name).runs) {
-      const auto path = fs::path(options.out) / "norms" / (fs::path(run).filename() += ".json");
+  for (const auto& arm : main.arms)
+    for (const auto seed : options.scale.seeds(main)) {
+      const auto name = run_name(
+          run_config(main.column("stability"), arm, seed, options.scale, options.hardware));
+      const auto run = (fs::path(runs) / name).string();
+      const auto path = fs::path(options.out) / "norms" / (name + ".json");
       const auto config = options.scale.norms;
       const auto device = options.hardware.device;
       all.push_back({path,
@@ -118,7 +126,8 @@ std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
                         loaded.model->to(torch::Device(device));
                         write_json(path, measure_norms(*loaded.model,
                                                        *shelf.get(loaded.config.task), config));
-                      }}});
+                      },
+                      /*after=*/name}});
     }
   return all;
 }
@@ -155,12 +164,6 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   check_names(options.only);
   make_folder(options.out);
   claim_folder(options);
-  const auto watch = [&](const std::string& phase) {
-    return [&listener, phase](const JobProgress& progress) {
-      if (listener.progress) listener.progress(phase, progress);
-    };
-  };
-
   // Norms are those of the models of the main table.
   std::vector<Experiment> experiments;
   for (const auto& experiment : paper_experiments())
@@ -169,14 +172,14 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
 
   const auto runs = (fs::path(options.out) / "runs").string();
   DatasetShelf shelf(options.cache);
-  auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs, shelf,
-                            listener.notice);
-  if (wanted(options, "reflection")) {
-    std::vector<Job> probes;
-    add_missing(probes, reflection_measurements(options));
-    jobs = mixed(jobs, probes);
-  }
-  run_jobs(jobs, options.jobs, watch("training"));
+  const auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs,
+                                  shelf, listener.notice);
+  // Beside the runs, which fill a GPU: probes need none, and roll-outs only a little of it.
+  std::vector<Job> measurements;
+  if (wanted(options, "reflection")) add_missing(measurements, reflection_measurements(options));
+  if (wanted(options, "norms"))
+    add_missing(measurements, norm_measurements(options, main_experiment(), runs, shelf));
+  run_jobs(mixed(jobs, measurements), options.jobs, listener.progress);
 
   Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
   std::set<std::string> counted;
@@ -194,13 +197,7 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
                                 const fs::path& path) {
       findings.reflection[probe.name][config.samples].push_back(read_json(path));
     });
-  if (wanted(options, "norms")) {
-    const auto& main = *findings.find("main");
-    std::vector<Job> norm_jobs;
-    add_missing(norm_jobs, norm_measurements(options, main, shelf));
-    run_jobs(norm_jobs, options.jobs, watch("norms"));
-    collect_norms(findings, options, main);
-  }
+  if (wanted(options, "norms")) collect_norms(findings, options, *findings.find("main"));
   write_report(findings);
   return findings;
 }

@@ -27,7 +27,7 @@ struct ReproduceOptions {
 std::vector<std::string> experiment_names();
 
 struct ReproduceListener {
-  std::function<void(const std::string& phase, const JobProgress&)> progress;
+  std::function<void(const JobProgress&)> progress;
   std::function<void(const std::string&)> notice;
 };
 

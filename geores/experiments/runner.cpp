@@ -3,9 +3,11 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -93,12 +95,49 @@ std::vector<Job> mixed(const std::vector<Job>& a, const std::vector<Job>& b) {
 void run_jobs(const std::vector<Job>& jobs, int threads,
               const std::function<void(const JobProgress&)>& progress) {
   std::mutex mutex;
+  std::condition_variable something_ended;
   std::vector<int64_t> done(jobs.size(), 0);
+  std::vector<bool> taken(jobs.size(), false);
+  std::map<std::string, int> unfinished;  // how many of this name
+  int running = 0;
   JobProgress state;
-  for (const auto& job : jobs) state.total += job.size;
-  std::atomic<std::size_t> next{0};
+  for (const auto& job : jobs) {
+    state.total += job.size;
+    ++unfinished[job.name];
+  }
   std::exception_ptr failure;
 
+  // The first job that nobody has and that need not wait; none: there will be none any more.
+  const auto take = [&]() -> std::optional<std::size_t> {
+    std::unique_lock lock(mutex);
+    while (!failure) {
+      bool some_wait = false;
+      for (std::size_t i = 0; i < jobs.size(); ++i) {
+        if (taken[i]) continue;
+        const auto before = unfinished.find(jobs[i].after);
+        if (before != unfinished.end() && before->second > 0) {
+          some_wait = true;
+          continue;
+        }
+        taken[i] = true;
+        ++running;
+        return i;
+      }
+      if (!some_wait) return std::nullopt;
+      if (running == 0)
+        failure = std::make_exception_ptr(Error("[jobs] those that are left wait for each other"));
+      else
+        something_ended.wait(lock);
+    }
+    return std::nullopt;
+  };
+  const auto end = [&](std::size_t index, std::exception_ptr error) {
+    const std::lock_guard lock(mutex);
+    --running;
+    --unfinished[jobs[index].name];
+    if (error && !failure) failure = error;
+    something_ended.notify_all();
+  };
   const auto report = [&](std::size_t index, int64_t steps) {
     const std::lock_guard lock(mutex);
     state.done += steps - done[index];
@@ -106,15 +145,15 @@ void run_jobs(const std::vector<Job>& jobs, int threads,
     state.current = jobs[index].name;
     if (progress) progress(state);
   };
-  const auto work = [&](int cores) {
-    at::set_num_threads(cores);
-    for (auto index = next++; index < jobs.size(); index = next++) try {
-        jobs[index].work([&](int64_t steps) { report(index, std::min(steps, jobs[index].size)); });
-        report(index, jobs[index].size);
+  const auto work = [&](int workers_cores) {
+    at::set_num_threads(workers_cores);
+    while (const auto index = take()) try {
+        jobs[*index].work(
+            [&](int64_t steps) { report(*index, std::min(steps, jobs[*index].size)); });
+        report(*index, jobs[*index].size);
+        end(*index, nullptr);
       } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-        next = jobs.size();
+        end(*index, std::current_exception());
       }
   };
 

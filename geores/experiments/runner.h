@@ -43,6 +43,7 @@ struct Job {
   std::string name;
   int64_t size = 1;  // in steps, for the progress bar
   std::function<void(const std::function<void(int64_t done)>& progress)> work;
+  std::string after = {};  // name of the job whose result it needs; not in the list: it is there
 };
 
 // Both in their order, b spread over a: probes that need no GPU run beside what does.
@@ -53,7 +54,8 @@ struct JobProgress {
   std::string current;          // the job that last moved
 };
 
-// Works through the jobs on `threads` threads, each with its share of the cores. The first failure
+// Works through the jobs on `threads` threads, each with its share of the cores, in their order but
+// for those that have to wait for another. The first failure
 // stops the start of new jobs and is thrown when the running ones have ended.
 void run_jobs(const std::vector<Job>& jobs, int threads,
               const std::function<void(const JobProgress&)>& progress);
