@@ -1,6 +1,6 @@
 # How every target of this project is made: one library per folder of geores/, one test program per
-# *_test.cpp, the same warnings everywhere, and one precompiled torch header for libraries and one for
-# programs (torch/torch.h alone costs about 15 s a file).
+# *_test.cpp, the same warnings everywhere, and one precompiled torch header for all of them
+# (torch/torch.h alone costs about 15 s a file).
 
 function(geores_settings target scope)
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
@@ -32,7 +32,7 @@ function(geores_library name)
     add_library(${target} STATIC ${arg_SOURCES})
     geores_settings(${target} PUBLIC)
     target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
-    geores_precompile_torch(${target} geores_pch_library "${arg_DEPENDS}")
+    geores_precompile_torch(${target} "${arg_DEPENDS}")
     # Reading the precompiled torch header alone costs seconds a file: the presets that CI runs
     # compile the sources of a library together (CMAKE_UNITY_BUILD).
     set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 6)
@@ -47,26 +47,21 @@ function(geores_library name)
 endfunction()
 
 # The folders above ops/ all see torch; those below must not.
-function(geores_precompile_torch target pch depends)
+function(geores_precompile_torch target depends)
   if(NOT depends MATCHES "geores_(ops|residual|model|train|reference|diagnostics|experiments)|torch")
     return()
   endif()
-  if(NOT TARGET ${pch})
-    set(empty ${CMAKE_BINARY_DIR}/${pch}.cpp)
+  if(NOT TARGET geores_pch)
+    set(empty ${CMAKE_BINARY_DIR}/geores_pch.cpp)
     if(NOT EXISTS ${empty})
       file(WRITE ${empty} "// carries the precompiled header\n")
     endif()
-    if(pch STREQUAL "geores_pch_library")
-      add_library(${pch} STATIC ${empty})
-    else()
-      add_executable(${pch} EXCLUDE_FROM_ALL ${empty})
-      file(WRITE ${empty} "int main() {}\n")
-    endif()
-    geores_settings(${pch} PRIVATE)
-    target_link_libraries(${pch} PRIVATE torch)
-    target_precompile_headers(${pch} PRIVATE <torch/torch.h>)
+    add_library(geores_pch STATIC ${empty})
+    geores_settings(geores_pch PRIVATE)
+    target_link_libraries(geores_pch PRIVATE torch)
+    target_precompile_headers(geores_pch PRIVATE <torch/torch.h>)
   endif()
-  target_precompile_headers(${target} REUSE_FROM ${pch})
+  target_precompile_headers(${target} REUSE_FROM geores_pch)
 endfunction()
 
 # geores_program(NAME SOURCES main.cpp DEPENDS geores_model)
@@ -76,7 +71,10 @@ function(geores_program name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 6)
   geores_settings(${name} PRIVATE)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
-  geores_precompile_torch(${name} geores_pch_program "${arg_DEPENDS}")
+  # Compiled as libraries are, so that they can share the precompiled header.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  geores_precompile_torch(${name} "${arg_DEPENDS}")
 endfunction()
 
 # geores_test(NAME SOURCES a_test.cpp DEPENDS geores_base [SHARDS 2] [DEFINITIONS A=1])
