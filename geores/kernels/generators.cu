@@ -208,14 +208,6 @@ void launch_by_sequence(Stream stream, Kernel* kernel, const GeneratorShape& s,
   launch(stream, {s.sequences, kSequenceThreads, bytes}, kernel, arguments..., s, staged);
 }
 
-template <class F>
-void with_operator_size(int n, F&& f) {
-  if (n == 2)
-    f(std::integral_constant<int, 2>());
-  else
-    f(std::integral_constant<int, 4>());
-}
-
 }  // namespace
 
 template <class T>

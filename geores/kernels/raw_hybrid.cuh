@@ -1,6 +1,8 @@
 // The hybrid operator from what its perceptrons give, before activations, forward and back.
 #pragma once
 
+#include <type_traits>
+
 #include "geores/kernels/activations.cuh"
 #include "geores/manifold/hybrid.h"
 
@@ -65,6 +67,15 @@ __device__ inline GateGradient<T> raw_hybrid_backward(const T* raw, const Gate<T
   const T dgamma = d.gamma + dpenalty * manifold::gate_penalty_slope(gate.gamma);
   const T dscaled = dgamma * gate.gamma * (T(1) - gate.gamma);
   return {dscaled * (T(1) + gate.entropy), dscaled * gate.logit};
+}
+
+// f(number of streams) for those that have an operator here.
+template <class F>
+void with_operator_size(int n, F&& f) {
+  if (n == 2)
+    f(std::integral_constant<int, 2>());
+  else
+    f(std::integral_constant<int, 4>());
 }
 
 }  // namespace geores::kernels::device

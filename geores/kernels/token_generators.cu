@@ -297,14 +297,6 @@ __global__ void __launch_bounds__(kColumnThreads)
   }
 }
 
-template <class F>
-void with_operator_size(int n, F&& f) {
-  if (n == 2)
-    f(std::integral_constant<int, 2>());
-  else
-    f(std::integral_constant<int, 4>());
-}
-
 }  // namespace
 
 template <class T, class A>
