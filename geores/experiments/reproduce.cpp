@@ -8,6 +8,8 @@
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
+#include "geores/ops/precision.h"
+#include "geores/train/recorded_work.h"
 #include "geores/train/trainer.h"
 
 namespace geores {
@@ -118,12 +120,13 @@ std::vector<Measurement> norm_measurements(const ReproduceOptions& options, cons
       const auto run = (fs::path(runs) / name).string();
       const auto path = fs::path(options.out) / "norms" / (name + ".json");
       const auto config = options.scale.norms;
-      const auto device = options.hardware.device;
+      const auto hardware = options.hardware;
       all.push_back({path,
                      {"norms of " + arm.name, config.rollout_steps,
-                      [run, path, config, device, &shelf](const std::function<void(int64_t)>&) {
+                      [run, path, config, hardware, &shelf](const std::function<void(int64_t)>&) {
+                        set_float32_products(hardware.precision);
                         const auto loaded = load_run(run);
-                        loaded.model->to(torch::Device(device));
+                        loaded.model->to(torch::Device(hardware.device));
                         write_json(path, measure_norms(*loaded.model,
                                                        *shelf.get(loaded.config.task), config));
                       },
@@ -162,6 +165,7 @@ std::vector<std::string> experiment_names() {
 
 Findings reproduce(const ReproduceOptions& options, const ReproduceListener& listener) {
   check_names(options.only);
+  if (options.hardware.device == "cuda") expect_streams(2 * options.jobs);  // work, work beside it
   make_folder(options.out);
   claim_folder(options);
   // Norms are those of the models of the main table.
@@ -175,11 +179,11 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   const auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs,
                                   shelf, listener.notice);
   // Beside the runs, which fill a GPU: probes need none, and roll-outs only a little of it.
-  std::vector<Job> measurements;
-  if (wanted(options, "reflection")) add_missing(measurements, reflection_measurements(options));
+  std::vector<Job> probes, rollouts;
+  if (wanted(options, "reflection")) add_missing(probes, reflection_measurements(options));
   if (wanted(options, "norms"))
-    add_missing(measurements, norm_measurements(options, main_experiment(), runs, shelf));
-  run_jobs(mixed(jobs, measurements), options.jobs, listener.progress);
+    add_missing(rollouts, norm_measurements(options, main_experiment(), runs, shelf));
+  run_jobs(mixed(jobs, mixed(probes, rollouts)), options.jobs, listener.progress);
 
   Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
   std::set<std::string> counted;

@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
+#include <thread>
 
+#include "geores/ops/fused.h"
 #include "geores/ops/implementation.h"
 #include "geores/ops/layers.h"
 #include "geores/ops/precision.h"
 #include "geores/ops/seeding.h"
 #include "geores/train/device_loop.h"
+#include "geores/train/recorded_work.h"
 #include "geores/train/schedule.h"
 
 namespace geores {
@@ -224,6 +228,44 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
         }
       }
     }
+}
+
+// What a later run does on a stream must not enter what an earlier one records there.
+TEST_F(Gpu, ARunHasAStreamOfItsOwn) {
+  const auto stream_here = [] {
+    kernels::Stream stream = nullptr;
+    if constexpr (kernels::kHasCuda) stream = fused::current_stream();
+    return stream;
+  };
+  const DeviceStream first(device_);
+  const auto own = stream_here();
+  kernels::Stream other = nullptr;
+  for (int run = 0; run < 40; ++run) {
+    std::thread([&] {
+      const DeviceStream later(device_);
+      EXPECT_NE(stream_here(), own) << run;
+      if (run > 0) {
+        EXPECT_EQ(stream_here(), other) << "it was free again";
+      }
+      other = stream_here();
+    }).join();
+  }
+}
+
+TEST_F(Gpu, AStreamIsGoodForOtherWorkAfterAnErrorInARecording) {
+  const DeviceStream stream(device_);
+  const auto x = torch::ones({5}, device_);
+  int runs = 0;
+  RecordedWork work(device_, [&] {
+    x.add_(1);
+    if (++runs == 4) throw std::runtime_error("in the recording");
+  });
+  for (int i = 0; i < 3; ++i) work.run();
+  EXPECT_THROW(work.run(), std::runtime_error);
+  EXPECT_EQ(x.sum().item<float>(), 5 * 4) << "what is recorded has not been done";
+  RecordedWork again(device_, [&] { x.add_(1); });
+  for (int i = 0; i < 6; ++i) again.run();
+  EXPECT_EQ(x.sum().item<float>(), 5 * 10);
 }
 
 }  // namespace

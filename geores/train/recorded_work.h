@@ -27,6 +27,10 @@ class DeviceStream {
   std::unique_ptr<Guard> guard_;
 };
 
+// A GPU keeps the work of 8 streams apart, and that of more of them where it is told so before it
+// is first used: here.
+void expect_streams(int count);
+
 class RecordedWork {
  public:
   RecordedWork(const torch::Device& device, std::function<void()> work);

@@ -6,8 +6,10 @@
 #include <cuda_profiler_api.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
+#include <vector>
 
 #include "geores/train/recorded_work.h"
 
@@ -30,9 +32,47 @@ void give_memory_back() noexcept try {
 
 }  // namespace
 
+namespace {
+
+// LibTorch hands its 32 streams out in turn: a run that takes long would share its own with a later
+// one, whose work would end up in what the first is recording. One that is free again goes to the
+// next run, which finds the memory there that LibTorch keeps for it; so none is ever destroyed.
+class OwnStream {
+ public:
+  OwnStream() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      // Before the work that a step leaves to be done beside it (ops/weight_gradients.h).
+      int lowest = 0, highest = 0;
+      C10_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+      C10_CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest));
+    } else {
+      stream_ = free_.back();
+      free_.pop_back();
+    }
+  }
+  ~OwnStream() {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(stream_);
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  c10::cuda::CUDAStream get() const {
+    return c10::cuda::getStreamFromExternal(stream_, c10::cuda::current_device());
+  }
+
+ private:
+  inline static std::mutex mutex_;
+  inline static std::vector<cudaStream_t> free_;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
 struct DeviceStream::Guard {
-  // Before the work that a step leaves to be done beside it (ops/weight_gradients.h).
-  c10::cuda::CUDAStreamGuard stream{at::cuda::getStreamFromPool(/*isHighPriority=*/true)};
+  OwnStream own;
+  c10::cuda::CUDAStreamGuard current{own.get()};
 };
 DeviceStream::DeviceStream(const torch::Device& device) {
   if (device.is_cuda()) guard_ = std::make_unique<Guard>();
@@ -120,6 +160,10 @@ void RecordedWork::run() {
 
 int64_t RecordedWork::kernels() const {
   return graph_ && graph_->runs > Graph::kRunsBefore ? kernels_of(*graph_->graph) : 0;
+}
+
+void expect_streams(int count) {
+  if (count > 8) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 }
 
 int64_t peak_device_memory() {
