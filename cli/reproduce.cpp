@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
@@ -16,6 +17,7 @@ namespace {
 struct ReproduceFlags {
   ReproduceOptions options;
   std::string scale = "quick";
+  std::vector<int64_t> seeds;
 };
 
 void print_summary(const Findings& findings) {
@@ -27,7 +29,8 @@ void print_summary(const Findings& findings) {
 }
 
 void run_reproduction(ReproduceFlags flags) {
-  flags.options.scale = scale_from(flags.scale);
+  auto& scale = flags.options.scale = scale_from(flags.scale);
+  if (!flags.seeds.empty()) scale.chosen_seeds = scale.reflection_seeds = flags.seeds;
   const auto start = std::chrono::steady_clock::now();
   auto bar = std::make_unique<ProgressBar>("training");
   ReproduceListener listener;
@@ -63,11 +66,14 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "Examples:\n"
           "  geores reproduce --scale quick --out report\n"
           "  geores reproduce --scale paper --device cuda --precision bf16 --out report-paper\n"
-          "  geores reproduce --only theta reflection --out report-theta",
+          "  geores reproduce --only theta reflection --out report-theta\n"
+          "  geores reproduce --only gate_weight --seeds 1 2 3 4 5 6 --out report-seeds",
           fmt::join(experiment_names(), ", ")));
   command->add_option("--scale", flags->scale, "quick or paper")->capture_default_str();
   command->add_option("--out", options.out, "folder of the report")->capture_default_str();
   command->add_option("--only", options.only, "some experiments instead of all");
+  command->add_option("--seeds", flags->seeds,
+                      "train with these instead of the paper's 42, 123 and 456");
   command->add_option("--jobs", options.jobs, "runs side by side")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));

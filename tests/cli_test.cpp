@@ -377,6 +377,7 @@ TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
   for (const auto& [arguments, what] :
        std::vector<std::pair<std::string, std::string>>{{"--scale large", "quick or paper"},
                                                         {"--only thetta", "did you mean 'theta'?"},
+                                                        {"--seeds 4 4", "given twice"},
                                                         {"--jobs 0", "--jobs"}}) {
     result = run("reproduce " + arguments + " --out " + (folder_ / "report").string());
     EXPECT_NE(result.exit_code, 0);

@@ -64,6 +64,7 @@ const Column& Experiment::column(const std::string& wanted) const {
 }
 
 std::vector<int64_t> Scale::seeds(const Experiment& experiment) const {
+  if (!chosen_seeds.empty()) return chosen_seeds;
   std::vector<int64_t> all = {42, 123, 456};  // the paper's
   if (!all_seeds) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
   return all;

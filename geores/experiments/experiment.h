@@ -58,7 +58,8 @@ struct Scale {
   int64_t gyroscope_sequences = 0, train_sequences = 0, validation_sequences = 0, length = 0;
   int64_t steps = 0, batch = 0, eval_batches = 0;
   // How much of it.
-  bool all_seeds = true;  // false: as many as the experiment says for small scales
+  bool all_seeds = true;                   // false: as many as the experiment says for small scales
+  std::vector<int64_t> chosen_seeds = {};  // instead of the paper's, for every experiment
   std::vector<int64_t> reflection_samples = {10, 25, 50, 100, 200, 500};
   std::vector<int64_t> reflection_seeds = {42, 123, 456};
   int64_t reflection_steps = 2000;

@@ -67,6 +67,21 @@ TEST(Paper, QuickIsSmallerInEverything) {
   EXPECT_THROW(scale_from("large"), Error);
 }
 
+TEST(Paper, ChosenSeedsReplaceThePapers) {
+  auto scale = scale_from("paper");
+  scale.chosen_seeds = {7, 8, 9, 10};
+  std::set<int64_t> seeds;
+  const auto runs = planned_runs({paper_experiments()[0]}, scale, {});
+  for (const auto& run : runs) seeds.insert(run.config.seed);
+  EXPECT_EQ(seeds, (std::set<int64_t>{7, 8, 9, 10}));
+  EXPECT_EQ(runs.size(), 4u * 24);
+  for (const auto& bad : {std::vector<int64_t>{7, 8, 7}, std::vector<int64_t>{-1}}) {
+    const TemporaryFolder folder;
+    scale.chosen_seeds = bad;
+    EXPECT_THROW(reproduce({.out = folder.path().string(), .scale = scale}), Error);
+  }
+}
+
 TEST(Paper, ClaimsNameArmsThatExist) {
   for (const auto& claim : paper_claims()) {
     const auto& all = paper_experiments();

@@ -49,6 +49,15 @@ void check_names(const std::vector<std::string>& only) {
             "unknown experiment '{}'{}", name, did_you_mean(name, known));
 }
 
+// One that is given twice would count as two.
+void check_seeds(const std::vector<int64_t>& seeds) {
+  std::set<int64_t> seen;
+  for (const auto seed : seeds) {
+    require(seed >= 0, "reproduce", "seed {} is negative", seed);
+    require(seen.insert(seed).second, "reproduce", "seed {} is given twice", seed);
+  }
+}
+
 bool wanted(const ReproduceOptions& options, const std::string& name) {
   return options.only.empty() ||
          std::find(options.only.begin(), options.only.end(), name) != options.only.end();
@@ -165,6 +174,7 @@ std::vector<std::string> experiment_names() {
 
 Findings reproduce(const ReproduceOptions& options, const ReproduceListener& listener) {
   check_names(options.only);
+  check_seeds(options.scale.chosen_seeds);
   if (options.hardware.device == "cuda") expect_streams(2 * options.jobs);  // work, work beside it
   make_folder(options.out);
   claim_folder(options);
