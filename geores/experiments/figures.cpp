@@ -22,9 +22,9 @@ svg::Series series_of(const std::string& name, const Curve& curve) {
 }
 
 // One key of metrics.jsonl by step; key[index] for a list.
-Curve metric_curve(const CellFindings& cell, const std::string& key, int index = -1) {
+Curve metric_curve(const std::vector<std::string>& runs, const std::string& key, int index = -1) {
   Curve curve;
-  for (const auto& run : cell.runs)
+  for (const auto& run : runs)
     for (const auto& line : read_metrics(run)) {
       const auto found = line.find(key);
       if (found == line.end() || found->is_null()) continue;
@@ -60,8 +60,8 @@ std::string training_figure(const ExperimentFindings& findings) {
     double last = 1;
     for (const auto& arm : findings.experiment.arms) {
       const auto& cell = findings.cell(column.name, arm.name);
-      loss.series.push_back(series_of(arm.label, metric_curve(cell, "validation")));
-      gradient.series.push_back(series_of(arm.label, metric_curve(cell, "grad_norm")));
+      loss.series.push_back(series_of(arm.label, metric_curve(cell.runs, "validation")));
+      gradient.series.push_back(series_of(arm.label, metric_curve(cell.runs, "grad_norm")));
       gradient.series.back().width = 1.0;
       if (!loss.series.back().x.empty()) last = std::max(last, loss.series.back().x.back());
     }
@@ -117,16 +117,20 @@ std::string gate_figure(const ExperimentFindings& findings) {
       for (const auto& line : read_metrics(cell.runs.front()))
         if (const auto found = line.find("gamma"); found != line.end())
           operators = static_cast<int>(found->size());
-      for (int i = 0; i < operators; ++i) {
-        // From dark to light with depth; attention and MLP of one block share a shade.
-        const auto shade = operators > 2 ? 200 * (i / 2) / (operators / 2) : 0;
-        auto series = series_of(fmt::format("block {} {}", i / 2, i % 2 == 0 ? "attention" : "MLP"),
-                                metric_curve(cell, "gamma", i));
-        series.color = i % 2 == 0 ? fmt::format("#{:02x}{:02x}{:02x}", shade, 80 + shade / 2, 178)
-                                  : fmt::format("#{:02x}{:02x}{:02x}", 213, 60 + shade / 2, shade);
-        if (i % 2 == 1) series.dash = "5 3";
-        panel.series.push_back(std::move(series));
-      }
+      // Seed by seed: gates end at 0 or 1, and a mean of those would look like a gate between.
+      for (const auto& run : cell.runs)
+        for (int i = 0; i < operators; ++i) {
+          // From dark to light with depth; attention and MLP of one block share a shade.
+          const auto shade = operators > 2 ? 200 * (i / 2) / (operators / 2) : 0;
+          auto series =
+              series_of(fmt::format("block {} {}", i / 2, i % 2 == 0 ? "attention" : "MLP"),
+                        metric_curve({run}, "gamma", i));
+          series.color = i % 2 == 0
+                             ? fmt::format("#{:02x}{:02x}{:02x}", shade, 80 + shade / 2, 178)
+                             : fmt::format("#{:02x}{:02x}{:02x}", 213, 60 + shade / 2, shade);
+          if (i % 2 == 1) series.dash = "5 3";
+          panel.series.push_back(std::move(series));
+        }
       figure.panels.push_back(std::move(panel));
     }
   return svg::render(figure);

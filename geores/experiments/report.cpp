@@ -289,7 +289,8 @@ Document make_report(const Findings& findings) {
     }
     document.table(compact_table(one));
     if (one.experiment.name == "gate_start")
-      document.figure("gate", gate_figure(one), "Mean γ of each operator on validation data.");
+      document.figure("gate", gate_figure(one),
+                      "γ of each operator, mean over validation data; one line for each seed.");
     if (one.experiment.name == "theta")
       document.figure("theta", theta_figure(one), "Best evaluation, mean over seeds.");
   }
