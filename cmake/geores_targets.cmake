@@ -1,5 +1,5 @@
-# How every target of this project is made: one library per folder of geores/, one test program per
-# *_test.cpp, the same warnings everywhere, and one precompiled torch header for all of them
+# How every target of this project is made: one library per folder of geores/, test programs beside
+# it (one for all quick tests of a folder that sees no torch), the same warnings everywhere, and one precompiled torch header for all of them
 # (torch/torch.h alone costs about 15 s a file).
 
 function(geores_settings target scope)

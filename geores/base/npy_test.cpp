@@ -29,14 +29,8 @@ std::string header_of(std::string_view descr, std::string_view shape,
 
 NpyArray parse(std::string_view file) { return parse_npy(std::as_bytes(std::span(file)), "x.npy"); }
 
-std::string refusal_of(std::string_view file) {
+std::string refusal_of_file(std::string_view file) {
   return refusal([&] { parse(file); });
-}
-
-template <class T>
-std::vector<std::byte> bytes_of(const std::vector<T>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
 }
 
 TEST(Npy, RoundTripKeepsEveryByteOfEveryDtype) {
@@ -56,7 +50,7 @@ TEST(Npy, RoundTripKeepsEveryByteOfEveryDtype) {
 }
 
 TEST(Npy, RoundTripKeepsNanPayloads) {
-  const auto bits = bytes_of(std::vector<uint64_t>{0x7FF800000000BEEF, 0xFFF0000000000001, 1});
+  const auto bits = to_bytes(std::vector<uint64_t>{0x7FF800000000BEEF, 0xFFF0000000000001, 1});
   EXPECT_EQ(parse_npy(serialize_npy({Dtype::f64, {3}, bits}), "x.npy").bytes, bits);
 }
 
@@ -72,7 +66,7 @@ TEST(Npy, RoundTripKeepsScalarsAndEmptyArrays) {
 
 // np.save(f, np.array([[1, -2]], dtype='<f4')): 128 bytes of header, as NumPy pads to 64.
 TEST(Npy, TheBytesWrittenAreThoseOfNumPy) {
-  const auto file = serialize_npy({Dtype::f32, {1, 2}, bytes_of(std::vector<float>{1.0f, -2.0f})});
+  const auto file = serialize_npy({Dtype::f32, {1, 2}, to_bytes(std::vector<float>{1.0f, -2.0f})});
   const std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }";
   EXPECT_EQ(to_text(file), std::string("\x93NUMPY\x01\0\x76\0", 10) + dictionary +
                                std::string(117 - dictionary.size(), ' ') + "\n" +
@@ -116,8 +110,8 @@ TEST(Npy, FortranOrderOfThreeAxesMovesWholeElements) {
     for (int j = 0; j < 3; ++j)
       for (int k = 0; k < 4; ++k) expected.push_back(100 * i + 10 * j + k);
   const auto array =
-      parse(file_of(header_of("<i4", "(2, 3, 4)", "True"), to_text(bytes_of(stored))));
-  EXPECT_EQ(array.bytes, bytes_of(expected));
+      parse(file_of(header_of("<i4", "(2, 3, 4)", "True"), to_text(to_bytes(stored))));
+  EXPECT_EQ(array.bytes, to_bytes(expected));
 }
 
 TEST(Npy, FortranOrderOfScalarsAndEmptyArraysChangesNothing) {
@@ -139,120 +133,122 @@ TEST(Npy, ErrorsOfALoadedFileNameItsPath) {
 }
 
 TEST(NpyRefuses, AnEmptyFile) {
-  EXPECT_EQ(refusal_of(""),
+  EXPECT_EQ(refusal_of_file(""),
             "[x.npy] not an .npy file: it must begin with \\x93NUMPY and a version");
 }
 
 TEST(NpyRefuses, AFileOfAnotherKind) {
-  EXPECT_EQ(refusal_of("PK\x03\x04 an .npz archive"),
+  EXPECT_EQ(refusal_of_file("PK\x03\x04 an .npz archive"),
             "[x.npy] not an .npy file: it must begin with \\x93NUMPY and a version");
 }
 
 TEST(NpyRefuses, AnUnknownVersion) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", "()"), "a", 4)),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", "()"), "a", 4)),
             "[x.npy] version 4.0 of the .npy format is not one of 1.0, 2.0, 3.0");
 }
 
 TEST(NpyRefuses, AFileThatEndsInsideTheHeaderLength) {
-  EXPECT_EQ(refusal_of("\x93NUMPY\x02\0\x10\0\0"sv), "[x.npy] ends inside the header length");
+  EXPECT_EQ(refusal_of_file("\x93NUMPY\x02\0\x10\0\0"sv), "[x.npy] ends inside the header length");
 }
 
 TEST(NpyRefuses, AHeaderLongerThanTheFile) {
-  EXPECT_EQ(refusal_of("\x93NUMPY\x02\0\xff\xff\xff\xff{}"sv),
+  EXPECT_EQ(refusal_of_file("\x93NUMPY\x02\0\xff\xff\xff\xff{}"sv),
             "[x.npy] header length 4294967295 exceeds the 2 bytes that follow it");
 }
 
 TEST(NpyRefuses, BigEndianData) {
-  EXPECT_EQ(refusal_of(file_of(header_of(">f4", "(1,)"), "abcd")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of(">f4", "(1,)"), "abcd")),
             "[x.npy] descr '>f4' is big-endian; save it as little-endian, e.g. with "
             "x.astype('<f4')");
 }
 
 TEST(NpyRefuses, AnUnknownType) {
-  EXPECT_EQ(refusal_of(file_of(header_of("<c8", "(1,)"), "abcdefgh")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("<c8", "(1,)"), "abcdefgh")),
             "[x.npy] descr '<c8' is not one of <i8, <f8, <f4, <i4, <f2, <i2, |i1, |u1, |b1");
 }
 
 TEST(NpyRefuses, StructuredTypes) {
-  EXPECT_EQ(refusal_of(file_of("{'descr': [('a', '<f4')], }", "abcd")),
+  EXPECT_EQ(refusal_of_file(file_of("{'descr': [('a', '<f4')], }", "abcd")),
             "[x.npy] header must have a string before '[('a', '<f4')], }'");
 }
 
 TEST(NpyRefuses, TruncatedData) {
-  EXPECT_EQ(refusal_of(file_of(header_of("<f4", "(2, 3)"), "abcd")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("<f4", "(2, 3)"), "abcd")),
             "[x.npy] shape (2, 3) of <f4 needs 24 bytes of data, the file holds 4");
 }
 
 TEST(NpyRefuses, SurplusData) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", "(3,)"), "abcd")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", "(3,)"), "abcd")),
             "[x.npy] shape (3,) of |u1 needs 3 bytes of data, the file holds 4");
 }
 
 TEST(NpyRefuses, AShapeWhoseProductOverflows) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", "(4294967296, 4294967296)"), "")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", "(4294967296, 4294967296)"), "")),
             "[x.npy] shape (4294967296, 4294967296) is too large");
 }
 
 TEST(NpyRefuses, ANegativeShape) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", "(-1,)"), "")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", "(-1,)"), "")),
             "[x.npy] shape must be a tuple of non-negative 64-bit integers, got '-1,), }'");
 }
 
 TEST(NpyRefuses, ADimensionPastSixtyFourBits) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", "(18446744073709551616,)"), "")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", "(18446744073709551616,)"), "")),
             "[x.npy] shape must be a tuple of non-negative 64-bit integers, got "
             "'18446744073709551616,), }'");
 }
 
 TEST(NpyRefuses, AShapeThatIsANumber) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", "(3)"), "abc")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", "(3)"), "abc")),
             "[x.npy] shape (3) is a number, not a tuple");
 }
 
 TEST(NpyRefuses, MoreDimensionsThanNumPyHas) {
   std::string shape = "(";
   for (int i = 0; i < 65; ++i) shape += "1, ";
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", shape + ")"), "a")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", shape + ")"), "a")),
             "[x.npy] shape has 65 dimensions, more than 64");
 }
 
 TEST(NpyRefuses, AFortranOrderThatIsNoBool) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|u1", "()", "1"), "a")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|u1", "()", "1"), "a")),
             "[x.npy] fortran_order must be True or False, got '1, 'shape': (), }'");
 }
 
 TEST(NpyRefuses, AnUnknownKey) {
-  EXPECT_EQ(refusal_of(file_of("{'order': 'C'}", "")), "[x.npy] unknown key 'order' in the header");
+  EXPECT_EQ(refusal_of_file(file_of("{'order': 'C'}", "")),
+            "[x.npy] unknown key 'order' in the header");
 }
 
 TEST(NpyRefuses, AKeyGivenTwice) {
-  EXPECT_EQ(refusal_of(file_of("{'descr': '|u1', 'descr': '|u1'}", "")),
+  EXPECT_EQ(refusal_of_file(file_of("{'descr': '|u1', 'descr': '|u1'}", "")),
             "[x.npy] key 'descr' appears twice in the header");
 }
 
 TEST(NpyRefuses, AMissingKey) {
-  EXPECT_EQ(refusal_of(file_of("{'descr': '|u1', 'fortran_order': False}", "")),
+  EXPECT_EQ(refusal_of_file(file_of("{'descr': '|u1', 'fortran_order': False}", "")),
             "[x.npy] shape is missing in the header");
 }
 
 TEST(NpyRefuses, TextAfterTheDictionary) {
-  EXPECT_EQ(refusal_of(file_of("{'descr': '|u1', 'fortran_order': False, 'shape': ()} + 1\n", "a")),
-            "[x.npy] header goes on after its end: '+ 1'");
+  EXPECT_EQ(
+      refusal_of_file(file_of("{'descr': '|u1', 'fortran_order': False, 'shape': ()} + 1\n", "a")),
+      "[x.npy] header goes on after its end: '+ 1'");
 }
 
 TEST(NpyRefuses, AHeaderThatIsNoDictionary) {
-  EXPECT_EQ(refusal_of(file_of("\xff\n", "")), "[x.npy] header must have '{' before '\\xff'");
+  EXPECT_EQ(refusal_of_file(file_of("\xff\n", "")), "[x.npy] header must have '{' before '\\xff'");
 }
 
 TEST(NpyRefuses, ABooleanThatIsNeitherZeroNorOne) {
-  EXPECT_EQ(refusal_of(file_of(header_of("|b1", "(2,)"), "\x01\x02")),
+  EXPECT_EQ(refusal_of_file(file_of(header_of("|b1", "(2,)"), "\x01\x02")),
             "[x.npy] |b1 data holds a byte other than 0 and 1");
 }
 
 TEST(NpyRefuses, EveryTruncationOfAValidFile) {
   const auto file = to_text(serialize_npy({Dtype::u8, {3}, to_bytes("abc")}));
   for (std::size_t size = 0; size < file.size(); ++size) {
-    EXPECT_NE(refusal_of(file.substr(0, size)), "") << size;
+    EXPECT_NE(refusal_of_file(file.substr(0, size)), "") << size;
   }
 }
 

@@ -45,6 +45,12 @@ inline std::vector<std::byte> to_bytes(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
+template <class T>
+std::vector<std::byte> to_bytes(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
 inline std::string to_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
