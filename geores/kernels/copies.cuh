@@ -32,12 +32,4 @@ __device__ inline void wait_for_copy_groups() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-// load_matrices<true> by address: those of swizzled lines are sums, not pointers.
-__device__ inline void load_transposed(uint32_t (&to)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(address)
-               : "memory");
-}
-
 }  // namespace geores::kernels::device

@@ -27,9 +27,9 @@ __device__ inline void multiply_add(Result& c, const Left& a, uint32_t b0, uint3
       : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "r"(b0), "r"(b1));
 }
 
+// By the address in shared memory: those of swizzled lines are sums, not pointers.
 template <bool Transpose>
-__device__ inline void load_matrices(uint32_t (&to)[4], const BFloat16* row) {
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+__device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
   if constexpr (Transpose)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -40,6 +40,11 @@ __device__ inline void load_matrices(uint32_t (&to)[4], const BFloat16* row) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(address)
                  : "memory");
+}
+
+template <bool Transpose>
+__device__ inline void load_matrices(uint32_t (&to)[4], const BFloat16* row) {
+  load_matrices<Transpose>(to, static_cast<uint32_t>(__cvta_generic_to_shared(row)));
 }
 
 __device__ inline uint32_t pack(float low, float high) {
@@ -194,5 +199,50 @@ __device__ inline void store_rows(const Result (&c)[Tiles], float factor0, float
             pack(c[n].at[2 * half] * factor, c[n].at[2 * half + 1] * factor);
     }
 }
+
+// A matrix in memory that blocks add their results to; the number of its columns is a multiple of 8.
+struct Total {
+  float* at;
+  int64_t rows, columns;
+  bool vectors;  // aligned to 16 bytes
+
+  __device__ Total(float* place, int64_t row_count, int64_t column_count)
+      : at(place),
+        rows(row_count),
+        columns(column_count),
+        vectors(reinterpret_cast<uintptr_t>(place) % 16 == 0) {}
+
+  // A result that begins at this row and column, the same in all lanes. They exchange values where
+  // that gives each of them four neighbours of a row, 16 bytes.
+  __device__ void add(int first_row, int first_column, const Result& result) const {
+    if (first_column >= columns) return;
+    const auto& c = result.at;
+    const Place place;
+    if (vectors) {
+      const bool odd = place.t % 2 != 0;
+      const float a = __shfl_xor_sync(kAllLanes, odd ? c[0] : c[2], 1),
+                  b = __shfl_xor_sync(kAllLanes, odd ? c[1] : c[3], 1);
+      const int row = first_row + place.g + 8 * odd;
+      if (row < rows)
+        add4(at + row * columns + first_column + place.t / 2 * 4, odd ? a : c[0], odd ? b : c[1],
+             odd ? c[2] : a, odd ? c[3] : b);
+    } else {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = first_row + place.g + 8 * half;
+        if (row >= rows) continue;
+        float* to = at + row * columns + first_column + 2 * place.t;
+        atomicAdd(to, c[2 * half]), atomicAdd(to + 1, c[2 * half + 1]);
+      }
+    }
+  }
+
+ private:
+  static __device__ void add4(float* to, float a, float b, float c, float d) {
+    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c),
+                 "f"(d)
+                 : "memory");
+  }
+};
 
 }  // namespace geores::kernels::device

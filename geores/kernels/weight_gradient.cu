@@ -27,7 +27,6 @@ static_assert(kStageRows * (kLine / 16) == kThreads, "a thread has a piece of a 
 
 struct Product : WeightGradient {
   int out_tiles, tiles, splits, first_block;
-  bool vectors;  // dw is aligned
 };
 
 struct Plan {
@@ -55,36 +54,6 @@ __device__ inline void fetch_rows(uint32_t to, const BFloat16* from, int64_t str
   }
 }
 
-__device__ inline void add4(float* to, float a, float b, float c, float d) {
-  asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c),
-               "f"(d)
-               : "memory");
-}
-
-// Adds a result at row `out` and column `in` of dw. Lanes exchange values where that gives each of
-// them four neighbours of a row, 16 bytes.
-__device__ inline void add_result(const Product& p, int out, int in, const float (&c)[4]) {
-  if (in >= p.in) return;
-  const Place place;
-  if (p.vectors) {
-    const bool odd = place.t % 2 != 0;
-    const float a = __shfl_xor_sync(kAllLanes, odd ? c[0] : c[2], 1),
-                b = __shfl_xor_sync(kAllLanes, odd ? c[1] : c[3], 1);
-    const int row = out + place.g + 8 * odd;
-    if (row < p.out)
-      add4(p.dw + row * p.in + in + place.t / 2 * 4, odd ? a : c[0], odd ? b : c[1], odd ? c[2] : a,
-           odd ? c[3] : b);
-  } else {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = out + place.g + 8 * half;
-      if (row >= p.out) continue;
-      float* to = p.dw + row * p.in + in + 2 * place.t;
-      atomicAdd(to, c[2 * half]), atomicAdd(to + 1, c[2 * half + 1]);
-    }
-  }
-}
-
 // What a warp has of a tile: 64 columns of dy and 32 of x.
 struct Sums {
   static constexpr int kWidth = kTile / 4, kOut = kHalf / 16, kIn = kWidth / 8;
@@ -108,11 +77,11 @@ struct Sums {
       const uint32_t at = stage + row * kLine;
       Left a[kOut];
 #pragma unroll
-      for (int m = 0; m < kOut; ++m) load_transposed(a[m].at, at + (dy_place ^ m * 32));
+      for (int m = 0; m < kOut; ++m) load_matrices<true>(a[m].at, at + (dy_place ^ m * 32));
 #pragma unroll
       for (int n = 0; n < kIn; n += 2) {
         uint32_t b[4];
-        load_transposed(b, at + (x_place ^ n * 16));
+        load_matrices<true>(b, at + (x_place ^ n * 16));
 #pragma unroll
         for (int m = 0; m < kOut; ++m) {
           multiply_add(c[m][n], a[m], b[0], b[1]);
@@ -123,11 +92,12 @@ struct Sums {
   }
 
   __device__ void add_to(const Product& p, int out, int in) const {
+    const Total dw(p.dw, p.out, p.in);
 #pragma unroll
     for (int m = 0; m < kOut; ++m)
 #pragma unroll
       for (int n = 0; n < kIn; ++n)
-        add_result(p, out + first_out() + m * 16, in + first_in() + n * 8, c[m][n].at);
+        dw.add(out + first_out() + m * 16, in + first_in() + n * 8, c[m][n]);
   }
 };
 
@@ -178,12 +148,10 @@ int tiles_of(int64_t width) { return static_cast<int>((width + kTile - 1) / kTil
 
 Product product_of(const WeightGradient& p) {
   const int out_tiles = tiles_of(p.out);
-  return {p,
-          out_tiles,
+  return {p, out_tiles,
           /*tiles=*/out_tiles * tiles_of(p.in),
           /*splits=*/1,
-          /*first_block=*/0,
-          /*vectors=*/reinterpret_cast<uintptr_t>(p.dw) % 16 == 0};
+          /*first_block=*/0};
 }
 
 // Splits the rows further where a block has most to do, while there is room for more blocks and a

@@ -41,15 +41,13 @@ Tensor CausalAttention::forward(const Tensor& x, AttentionCache* cache) {
   return linear_map(attended(linear_map(x, qkv_->weight), cache), out_->weight);
 }
 
-std::pair<Tensor, Tensor> CausalAttention::folded_weights(const Tensor& pre,
-                                                          const Tensor& post) const {
-  return {pre.defined() ? weight_product(qkv_->weight, pre) : qkv_->weight,
-          post.defined() ? weight_product(post, out_->weight) : out_->weight};
+Folding CausalAttention::folding(const Tensor& pre, const Tensor& post) const {
+  return {.first = qkv_->weight, .last = out_->weight, .pre = pre, .post = post};
 }
 
 Tensor CausalAttention::between(const Tensor& pre, const Tensor& x, const Tensor& post,
                                 AttentionCache* cache) {
-  const auto [qkv, out] = folded_weights(pre, post);
+  const auto [qkv, out] = folding(pre, post).weights();
   return linear_map(attended(linear_map(x, qkv), cache), out);
 }
 

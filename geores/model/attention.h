@@ -4,7 +4,7 @@
 
 #include <torch/torch.h>
 
-#include <utility>
+#include "geores/model/folding.h"
 
 namespace geores {
 
@@ -28,8 +28,8 @@ class CausalAttention : public torch::nn::Module {
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,
                  AttentionCache* cache = nullptr);
 
-  // The weights of between(): [q | k | v] and output, with pre and post folded in where defined.
-  std::pair<Tensor, Tensor> folded_weights(const Tensor& pre, const Tensor& post) const;
+  // Of between(): into [q | k | v] and output.
+  Folding folding(const Tensor& pre, const Tensor& post) const;
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const;
 

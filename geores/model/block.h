@@ -25,8 +25,12 @@ class Block : public torch::nn::Module {
     return attention_->make_cache(batch, capacity);
   }
 
-  const CausalAttention& attention() const { return *attention_; }
-  const Mlp& mlp() const { return *mlp_; }
+  // Of its connections' maps into its sublayers.
+  Folding attention_folding() const {
+    return attention_->folding(attention_residual_->pre(), attention_residual_->post());
+  }
+  Folding mlp_folding() const { return mlp_->folding(mlp_residual_->pre(), mlp_residual_->post()); }
+
   Residual& attention_residual() { return *attention_residual_; }
   Residual& mlp_residual() { return *mlp_residual_; }
 

@@ -11,13 +11,12 @@ Mlp::Mlp(int64_t width, double out_std)
 Tensor Mlp::forward(const Tensor& x) { return perceptron(x, up_->weight, down_->weight); }
 
 Tensor Mlp::between(const Tensor& pre, const Tensor& x, const Tensor& post) {
-  const auto [up, down] = folded_weights(pre, post);
+  const auto [up, down] = folding(pre, post).weights();
   return perceptron(x, up, down);
 }
 
-std::pair<Tensor, Tensor> Mlp::folded_weights(const Tensor& pre, const Tensor& post) const {
-  return {pre.defined() ? weight_product(up_->weight, pre) : up_->weight,
-          post.defined() ? weight_product(post, down_->weight) : down_->weight};
+Folding Mlp::folding(const Tensor& pre, const Tensor& post) const {
+  return {.first = up_->weight, .last = down_->weight, .pre = pre, .post = post};
 }
 
 }  // namespace geores

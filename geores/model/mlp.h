@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include <utility>
+#include "geores/model/folding.h"
 
 namespace geores {
 
@@ -17,8 +17,8 @@ class Mlp : public torch::nn::Module {
   // post · forward(pre · x), with both maps folded into the weights.
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post);
 
-  // The weights of between(), with pre and post folded in where defined.
-  std::pair<Tensor, Tensor> folded_weights(const Tensor& pre, const Tensor& post) const;
+  // Of between(): into up and down.
+  Folding folding(const Tensor& pre, const Tensor& post) const;
 
  private:
   torch::nn::Linear up_, down_;

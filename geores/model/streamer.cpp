@@ -43,10 +43,8 @@ std::vector<Streamer::Layer> Streamer::token_layers(int64_t batch) const {
                 .up = {},
                 .down = {}};
     if (!layer.attention || !layer.mlp) return {};
-    std::tie(layer.qkv, layer.out) =
-        block->attention().folded_weights(layer.attention->pre(), layer.attention->post());
-    std::tie(layer.up, layer.down) =
-        block->mlp().folded_weights(layer.mlp->pre(), layer.mlp->post());
+    std::tie(layer.qkv, layer.out) = block->attention_folding().weights();
+    std::tie(layer.up, layer.down) = block->mlp_folding().weights();
     layers.push_back(std::move(layer));
   }
   return layers;

@@ -118,7 +118,18 @@ Tensor Transformer::forward(const Tensor& x, Trace& trace) {
   return outputs(final_state(x, trace));
 }
 
+WeightProducts::Factors Transformer::folded_factors() const {
+  WeightProducts::Factors all;
+  for (const auto& block : blocks_) {
+    block->attention_folding().add_factors(all);
+    block->mlp_folding().add_factors(all);
+  }
+  return all;
+}
+
 State Transformer::final_state(const Tensor& x, Trace& trace) {
+  // A block that is recomputed makes its own, twice.
+  const WeightProducts products(recompute_ ? WeightProducts::Factors() : folded_factors());
   State state = initial_state(x);
   for (const auto& block : blocks_)
     state =

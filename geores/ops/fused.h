@@ -14,6 +14,13 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
+// Whether products with x are done in bfloat16 on a GPU, by functions with a backward pass of their
+// own.
+inline bool runs_in_half_on_gpu(const Tensor& x) {
+  return kernels::kHasCuda && implementation() == Implementation::fused && products_in_bfloat16() &&
+         x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
+}
+
 // Values of a contiguous tensor; null for an undefined one.
 template <class T>
 T* values(const Tensor& tensor) {

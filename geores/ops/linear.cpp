@@ -264,28 +264,6 @@ class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
   }
 };
 
-// a b in bfloat16 for two matrices of parameters.
-class HalfWeightProduct : public torch::autograd::Function<HalfWeightProduct> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& left, const Tensor& right) {
-    const auto a = for_product(left), b = for_product(right);
-    context->save_for_backward({a, b});
-    return at::mm(a, b);
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto d = gradients[0].contiguous();
-    return {multiply(d, saved[1].t(), torch::kFloat32), multiply(saved[0].t(), d, torch::kFloat32)};
-  }
-};
-
-// Whether products with x are done in bfloat16 by the functions above.
-bool runs_in_half_on_gpu(const Tensor& x) {
-  return kernels::kHasCuda && implementation() == Implementation::fused && products_in_bfloat16() &&
-         x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
-}
-
 void require_fit(const Tensor& x, const Tensor& weight, const char* where) {
   require(x.dim() >= 1 && weight.dim() == 2 && x.size(-1) == weight.size(1), where,
           "a last axis of {} does not fit weights of {} inputs", x.dim() > 0 ? x.size(-1) : 0,
@@ -315,10 +293,6 @@ Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& 
   if (runs_in_half_on_gpu(x) && rows.scalar_type() == torch::kFloat32 && x.numel() > 0)
     return HalfLinearAndRows::apply(x, weight, rows, bias);
   return add_to_each(linear_map_to(x, weight, {}, rows.scalar_type()), rows, bias);
-}
-
-Tensor weight_product(const Tensor& a, const Tensor& b) {
-  return runs_in_half_on_gpu(a) ? HalfWeightProduct::apply(a, b) : a.matmul(b);
 }
 
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {

@@ -20,9 +20,6 @@ Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& rows,
                            const Tensor& bias);
 
-// a b of two matrices of parameters, for a product with activations to take.
-Tensor weight_product(const Tensor& a, const Tensor& b);
-
 // GELU(x W₁ᵀ) W₂ᵀ: up (hidden, in), down (out, hidden). Fused, it keeps the hidden layer once.
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down);
 

@@ -6,8 +6,9 @@ namespace geores {
 namespace {
 
 struct Room {
-  Tensor values, gradients, others;  // the others when they are first asked for
-  int64_t more = 0, used = 0;        // of the others
+  Tensor values, gradients, others;             // the others when they are first asked for
+  int64_t more = 0, used = 0;                   // of the others
+  std::vector<std::pair<Tensor, Tensor>> made;  // of parameters, and the places of their gradients
   c10::intrusive_ptr<WeightGradients> weights;
 };
 thread_local Room room;
@@ -23,6 +24,16 @@ Tensor piece(const Tensor& flat, int64_t begin, const Tensor& like) {
   return flat.slice(0, begin, begin + like.numel()).view(like.sizes()).variable_data();
 }
 
+// Where four neighbours are aligned, for kernels that add them together.
+Tensor take_others(const Tensor& like) {
+  const auto begin = (room.used + 3) / 4 * 4;
+  if (begin + like.numel() > room.more) return {};
+  if (!room.others.defined())
+    room.others = torch::zeros({room.more}, room.values.options().requires_grad(false));
+  room.used = begin + like.numel();
+  return piece(room.others, begin, like);
+}
+
 }  // namespace
 
 SumRoom::SumRoom(const Tensor& values, const Tensor& gradients, int64_t more) {
@@ -33,6 +44,7 @@ SumRoom::SumRoom(const Tensor& values, const Tensor& gradients, int64_t more) {
           .others = {},
           .more = more,
           .used = 0,
+          .made = {},
           .weights = c10::make_intrusive<WeightGradients>()};
 }
 
@@ -45,15 +57,20 @@ void SumRoom::finish() {
   if (room.weights) room.weights->finish();
 }
 
-Tensor take_sum_room(const Tensor& x) {
-  if (!has_room_like(x) || room.used + x.numel() > room.more) return {};
-  if (!room.others.defined())
-    room.others = torch::zeros({room.more}, room.values.options().requires_grad(false));
-  room.used += x.numel();
-  return piece(room.others, room.used - x.numel(), x);
+Tensor take_sum_room(const Tensor& x) { return has_room_like(x) ? take_others(x) : Tensor(); }
+
+Tensor make_gradient_place(const Tensor& x) {
+  if (!room.values.defined() || room.values.device() != x.device() || !x.is_contiguous()) return {};
+  const auto place = take_others(x);
+  // Kept, so that nothing else comes to lie where x does; without what autograd knows of it.
+  if (place.defined()) room.made.emplace_back(x.detach(), place);
+  return place;
 }
 
 Tensor gradient_place(const Tensor& x) {
+  if (x.defined() && x.is_contiguous())
+    for (const auto& [made, place] : room.made)
+      if (made.data_ptr() == x.data_ptr() && made.sizes() == x.sizes()) return place;
   if (!has_room_like(x) || !x.is_contiguous()) return {};
   const auto* first = static_cast<const char*>(room.values.data_ptr());
   const auto* at = static_cast<const char*>(x.data_ptr());

@@ -32,6 +32,11 @@ Tensor take_sum_room(const Tensor& x);
 // or x is no parameter. Autograd then gets no gradient for it.
 Tensor gradient_place(const Tensor& x);
 
+// The same for what a forward pass has made of parameters, for products to take: from here on
+// gradient_place(x) is this place, zeros in the parameters' type whatever x is in. Whoever asks for
+// it takes the gradient on from there to the parameters. Undefined where there is no room.
+Tensor make_gradient_place(const Tensor& x);
+
 // For a backward pass that has asked for the place: what to add to, zeros where there was none, and
 // what autograd gets, nothing where there was one.
 struct ParameterSum {

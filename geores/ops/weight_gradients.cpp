@@ -1,5 +1,7 @@
 #include "geores/ops/weight_gradients.h"
 
+#include <utility>
+
 #include "geores/kernels/weight_gradient.h"
 #include "geores/ops/fused.h"
 #include "geores/ops/products.h"
@@ -44,6 +46,10 @@ void WeightGradients::then(std::function<void(kernels::Stream)> f, std::vector<T
   if (collected_.products.empty()) run();
 }
 
+void WeightGradients::at_end(std::function<void(kernels::Stream)> f, std::vector<Tensor> used) {
+  last_.push_back({std::move(f), std::move(used)});
+}
+
 void WeightGradients::run() {
   if (collected_.products.empty() && collected_.after.empty()) return;
   let_go();
@@ -74,11 +80,13 @@ void WeightGradients::let_go() {
 }
 
 void WeightGradients::finish() {
+  for (auto& [f, used] : std::exchange(last_, {})) then(std::move(f), std::move(used));
   run();
   let_go();
 }
 
 void WeightGradients::drop() noexcept {
+  last_.clear();
   collected_ = {};
   try {
     let_go();

@@ -28,6 +28,9 @@ class WeightGradients : public torch::CustomClassHolder {
   // f(stream), after what was added so far; `used` stay until it is done.
   void then(std::function<void(kernels::Stream)> f, std::vector<Tensor> used);
 
+  // The same after all that is added before finish().
+  void at_end(std::function<void(kernels::Stream)> f, std::vector<Tensor> used);
+
   // All of it is done for what follows on the current stream.
   void finish();
 
@@ -38,6 +41,10 @@ class WeightGradients : public torch::CustomClassHolder {
  private:
   struct Product {
     Tensor dy, x, sum;
+  };
+  struct Last {
+    std::function<void(kernels::Stream)> f;
+    std::vector<Tensor> used;
   };
   struct Batch {
     std::vector<Product> products;
@@ -50,6 +57,7 @@ class WeightGradients : public torch::CustomClassHolder {
   void let_go();  // of what the batch before has used, once it is done
   kernels::Stream side_ = nullptr;
   Batch collected_, running_;
+  std::vector<Last> last_;
 };
 
 // For operations with a backward pass: it finds who takes products (or null) where the forward pass

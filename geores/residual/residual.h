@@ -122,10 +122,6 @@ class TokenStep {
 
   // x becomes the state after the sublayer gave y.
   virtual void write(const Tensor& y, Tensor& x) = 0;
-
-  // Linear maps before and after the sublayer, for the caller to fold into it; undefined: none.
-  virtual Tensor pre() const { return {}; }
-  virtual Tensor post() const { return {}; }
 };
 
 class Residual : public torch::nn::Module {
@@ -139,6 +135,11 @@ class Residual : public torch::nn::Module {
   }
 
   virtual const Traits& traits() const = 0;
+
+  // Linear maps right before and after the sublayer, which forward() gives to Sublayer::between and
+  // a token_step() leaves to its caller; undefined: none.
+  virtual Tensor pre() const { return {}; }
+  virtual Tensor post() const { return {}; }
 
   // Null where a connection has no such form (it is then run on tensors of length 1).
   virtual std::unique_ptr<TokenStep> token_step(int64_t /*batch*/) const { return nullptr; }

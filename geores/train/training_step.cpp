@@ -39,6 +39,7 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   Tensor total;
   const auto xs = x.chunk(parts), ys = y.chunk(parts);
   for (size_t i = 0; i < xs.size(); ++i) {
+    // Gradients of what is packed or folded of parameters need no more room than theirs.
     SumRoom sums(parameters_.values(), parameters_.gradients(), parameters_.size());
     Trace trace;
     const auto loss = ys[i].scalar_type() == torch::kInt64

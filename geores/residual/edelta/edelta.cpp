@@ -109,7 +109,7 @@ State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
   const auto [g_operator, x] = operator_and_skip(state, trace);
   trace.probe("operator", [&op = g_operator] { return op; });
   const auto [normalized, g] = mix_and_norm(g_operator, x, norm_->weight());
-  return with_branch(g, f.between(pre_->weight, normalized, post_->weight));
+  return with_branch(g, f.between(pre(), normalized, post()));
 }
 
 std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& trace) {

@@ -43,6 +43,8 @@ class Edelta final : public Residual {
   }
   State advance(const State& state, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  Tensor pre() const override { return pre_->weight; }
+  Tensor post() const override { return post_->weight; }
   std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:

@@ -10,7 +10,6 @@ struct EdeltaWeights {
   Tensor hidden, hidden_bias;  // of all four perceptrons, side by side
   Tensor output, output_bias;  // block-diagonal
   Tensor gate, gate_bias, norm;
-  Tensor pre, post;
 };
 
 class EdeltaStep final : public TokenStep {
@@ -52,9 +51,6 @@ class EdeltaStep final : public TokenStep {
     into::copy(mixed_, x);
   }
 
-  Tensor pre() const override { return w_.pre; }
-  Tensor post() const override { return w_.post; }
-
  private:
   // logit ← logit (1 + mean entropy)
   void scale_logit(const Tensor& x) {
@@ -83,9 +79,7 @@ std::unique_ptr<TokenStep> Edelta::token_step(int64_t batch) const {
                                                     .output_bias = together.output_bias,
                                                     .gate = gate_->weight.detach(),
                                                     .gate_bias = gate_->bias.detach(),
-                                                    .norm = norm_->weight().detach(),
-                                                    .pre = pre_->weight.detach(),
-                                                    .post = post_->weight.detach()},
+                                                    .norm = norm_->weight().detach()},
                                       batch, traits_.streams, pool_ == Pool::causal,
                                       options_.gate == "entropy");
 }
