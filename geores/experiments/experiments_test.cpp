@@ -340,6 +340,13 @@ TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
   EXPECT_EQ(results.at("experiments").size(), paper_experiments().size());
   EXPECT_EQ(results.at("claims").size(), paper_claims().size());
   EXPECT_GT(steps, 300);
+  for (const auto& column : paper_experiments()[0].columns)
+    for (const auto& arm : paper_experiments()[0].arms) {
+      const auto& seeds = results.at("norms").at(column.name).at(arm.name);
+      ASSERT_EQ(seeds.size(), 2u) << column.name << " " << arm.name;
+      EXPECT_GT(seeds[0].at("random").get<double>(), 0);
+      EXPECT_EQ(seeds[0].at("rollout").empty(), column.name != "stability");
+    }
 
   // Nothing is done twice: only the run and the probe that are gone.
   const auto& lost = results.at("experiments")[0].at("columns")[1].at("arms")[0].at("runs")[0];

@@ -154,10 +154,8 @@ std::string norm_figure(const Findings& findings) {
   error.y = {.label = "MSE", .scale = svg::Scale::Log};
   double place = 0;
   for (const auto& arm : arms) {
-    const auto found = findings.norms.find(arm.name);
-    if (found == findings.norms.end()) continue;
     Curve dots, norms, errors;
-    for (const auto& seed : found->second) {
+    for (const auto& seed : findings.norms.at("stability").at(arm.name)) {
       dots[place - 0.12].push_back(seed.at("random").get<double>());
       dots[place + 0.12].push_back(seed.at("validation").get<double>());
       for (const auto& line : seed.at("rollout")) {

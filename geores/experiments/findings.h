@@ -47,8 +47,9 @@ struct Findings {
   std::vector<ExperimentFindings> experiments = {};
   // probe name → number of samples → one result of run_reflection per seed
   std::map<std::string, std::map<int64_t, std::vector<nlohmann::json>>> reflection = {};
-  // arm of the main table → one result of measure_norms per seed
-  std::map<std::string, std::vector<nlohmann::json>> norms = {};
+  // column of the main table → arm → one result of measure_norms per seed; roll-outs where a state
+  // that stays is what is learned, on stability
+  std::map<std::string, std::map<std::string, std::vector<nlohmann::json>>> norms = {};
   int64_t norm_length = 0;   // of the random sequences
   double train_seconds = 0;  // of all runs, one after the other
 

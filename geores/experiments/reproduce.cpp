@@ -122,35 +122,37 @@ Experiment main_experiment() {
 std::vector<Measurement> norm_measurements(const ReproduceOptions& options, const Experiment& main,
                                            const std::string& runs, DatasetShelf& shelf) {
   std::vector<Measurement> all;
-  for (const auto& arm : main.arms)
-    for (const auto seed : options.scale.seeds(main)) {
-      const auto name = run_name(
-          run_config(main.column("stability"), arm, seed, options.scale, options.hardware));
-      const auto run = (fs::path(runs) / name).string();
-      const auto path = fs::path(options.out) / "norms" / (name + ".json");
-      const auto config = options.scale.norms;
-      const auto hardware = options.hardware;
-      all.push_back({path,
-                     {"norms of " + arm.name, config.rollout_steps,
-                      [run, path, config, hardware, &shelf](const std::function<void(int64_t)>&) {
-                        set_float32_products(hardware.precision);
-                        const auto loaded = load_run(run);
-                        loaded.model->to(torch::Device(hardware.device));
-                        write_json(path, measure_norms(*loaded.model,
-                                                       *shelf.get(loaded.config.task), config));
-                      },
-                      /*after=*/name}});
-    }
+  for (const auto& column : main.columns)
+    for (const auto& arm : main.arms)
+      for (const auto seed : options.scale.seeds(main)) {
+        const auto name = run_name(run_config(column, arm, seed, options.scale, options.hardware));
+        const auto run = (fs::path(runs) / name).string();
+        const auto path = fs::path(options.out) / "norms" / (name + ".json");
+        auto config = options.scale.norms;
+        if (column.name != "stability") config.rollout_steps = 0;
+        const auto hardware = options.hardware;
+        all.push_back({path,
+                       {"norms of " + arm.name, std::max<int64_t>(1, config.rollout_steps),
+                        [run, path, config, hardware, &shelf](const std::function<void(int64_t)>&) {
+                          set_float32_products(hardware.precision);
+                          const auto loaded = load_run(run);
+                          loaded.model->to(torch::Device(hardware.device));
+                          write_json(path, measure_norms(*loaded.model,
+                                                         *shelf.get(loaded.config.task), config));
+                        },
+                        /*after=*/name}});
+      }
   return all;
 }
 
 void collect_norms(Findings& findings, const ReproduceOptions& options,
                    const ExperimentFindings& main) {
   findings.norm_length = options.scale.norms.random_length;
-  for (const auto& arm : main.experiment.arms)
-    for (const auto& run : main.cell("stability", arm.name).runs)
-      findings.norms[arm.name].push_back(
-          read_json(fs::path(options.out) / "norms" / (fs::path(run).filename() += ".json")));
+  for (const auto& column : main.experiment.columns)
+    for (const auto& arm : main.experiment.arms)
+      for (const auto& run : main.cell(column.name, arm.name).runs)
+        findings.norms[column.name][arm.name].push_back(
+            read_json(fs::path(options.out) / "norms" / (fs::path(run).filename() += ".json")));
 }
 
 void write_report(const Findings& findings) {
