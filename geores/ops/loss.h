@@ -9,6 +9,9 @@ namespace geores {
 
 using torch::Tensor;
 
+// Whether targets are numbers of classes, for mean_cross_entropy, and not values to come close to.
+inline bool are_classes(const Tensor& targets) { return targets.scalar_type() == torch::kInt64; }
+
 // mean (prediction − target)²; the target has no gradient.
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target);
 

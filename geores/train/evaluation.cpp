@@ -5,11 +5,6 @@
 #include "geores/ops/loss.h"
 
 namespace geores {
-namespace {
-
-bool are_tokens(const Tensor& targets) { return targets.scalar_type() == torch::kInt64; }
-
-}  // namespace
 
 std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<int64_t>>& drawn,
                                                 const Tensor& targets) {
@@ -17,7 +12,7 @@ std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<in
   if (drawn.empty()) return batches;
   const auto size = drawn.front().size();
   const double share = 1.0 / static_cast<double>(drawn.size() * size);
-  if (are_tokens(targets)) {
+  if (are_classes(targets)) {
     for (const auto& rows : drawn)
       batches.push_back({.rows = rows, .weights = std::vector<double>(size, share)});
     return batches;
@@ -34,7 +29,7 @@ std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<in
 }
 
 Tensor weighted_loss(const Tensor& prediction, const Tensor& target, const Tensor& weights) {
-  if (are_tokens(target))
+  if (are_classes(target))
     return mean_cross_entropy(prediction, target).to(torch::kFloat64) * weights.sum();
   const auto errors = (prediction - target).square().flatten(1).mean(1);
   return errors.to(torch::kFloat64).dot(weights);

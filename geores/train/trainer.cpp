@@ -8,6 +8,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/data/batch_sampler.h"
+#include "geores/ops/loss.h"
 #include "geores/ops/precision.h"
 #include "geores/ops/seeding.h"
 #include "geores/ops/state_file.h"
@@ -353,8 +354,7 @@ double exact_loss(Transformer& model, const Tensor& x, const Tensor& y, int64_t 
     const auto target = y.slice(0, begin, end);
     Trace trace;
     const auto loss = task_loss(model.forward(x.slice(0, begin, end), trace), target);
-    const auto count = target.scalar_type() == torch::kInt64 ? (target >= 0).sum().item<int64_t>()
-                                                             : target.numel();
+    const auto count = are_classes(target) ? (target >= 0).sum().item<int64_t>() : target.numel();
     total += loss.item<double>() * static_cast<double>(count);
     counted += count;
   }

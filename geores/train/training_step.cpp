@@ -18,8 +18,8 @@ std::vector<Tensor> manifold_parameters(const Transformer& model) {
 }  // namespace
 
 Tensor task_loss(const Tensor& prediction, const Tensor& target) {
-  return target.scalar_type() == torch::kInt64 ? mean_cross_entropy(prediction, target)
-                                               : mean_squared_error(prediction, target);
+  return are_classes(target) ? mean_cross_entropy(prediction, target)
+                             : mean_squared_error(prediction, target);
 }
 
 TrainingStep::TrainingStep(Transformer& model, const AdamWOptions& options)
@@ -42,9 +42,8 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
     // Gradients of what is packed or folded of parameters need no more room than theirs.
     SumRoom sums(parameters_.values(), parameters_.gradients(), parameters_.size());
     Trace trace;
-    const auto loss = ys[i].scalar_type() == torch::kInt64
-                          ? mean_cross_entropy(model_.forward(xs[i], trace), ys[i])
-                          : model_.squared_error(xs[i], ys[i], trace);
+    const auto loss = are_classes(ys[i]) ? mean_cross_entropy(model_.forward(xs[i], trace), ys[i])
+                                         : model_.squared_error(xs[i], ys[i], trace);
     const auto auxiliary = trace.loss();
     const auto objective = auxiliary.defined() ? loss + auxiliary : loss;
     (parts == 1 ? objective : objective / parts).backward(one_);
