@@ -28,6 +28,7 @@ PrecisionScope::PrecisionScope(const std::string& precision) : before_(in_bfloat
 PrecisionScope::~PrecisionScope() { in_bfloat16 = before_; }
 
 void set_float32_products(const std::string& precision) {
+  if (float32_products_in_tf32() == (precision != "fp32")) return;  // others may be reading it
   at::globalContext().setFloat32MatmulPrecision(precision == "fp32" ? "highest" : "high");
 }
 
