@@ -29,8 +29,8 @@ void print_summary(const Findings& findings) {
 }
 
 void run_reproduction(ReproduceFlags flags) {
-  auto& scale = flags.options.scale = scale_from(flags.scale);
-  if (!flags.seeds.empty()) scale.chosen_seeds = scale.reflection_seeds = flags.seeds;
+  flags.options.scale = scale_from(flags.scale);
+  flags.options.scale.chosen_seeds = flags.seeds;
   const auto start = std::chrono::steady_clock::now();
   auto bar = std::make_unique<ProgressBar>("training");
   ReproduceListener listener;
@@ -65,7 +65,8 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "Experiments for --only: {}.\n"
           "Examples:\n"
           "  geores reproduce --scale quick --out report\n"
-          "  geores reproduce --scale paper --device cuda --precision bf16 --out report-paper\n"
+          "  geores reproduce --scale paper --device cuda --precision bf16 --jobs 16 --out "
+          "report-paper\n"
           "  geores reproduce --only theta reflection --out report-theta\n"
           "  geores reproduce --only gate_weight --seeds 1 2 3 4 5 6 --out report-seeds",
           fmt::join(experiment_names(), ", ")));

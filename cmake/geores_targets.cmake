@@ -1,6 +1,6 @@
 # How every target of this project is made: one library per folder of geores/, test programs beside
-# it (one for all quick tests of a folder that sees no torch), the same warnings everywhere, and one precompiled torch header for all of them
-# (torch/torch.h alone costs about 15 s a file).
+# it (a single one in a folder that sees no torch), the same warnings everywhere, and one precompiled
+# torch header for all that do (torch/torch.h alone costs about 15 s a file).
 
 function(geores_settings target scope)
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>

@@ -59,7 +59,7 @@ struct Scale {
   int64_t steps = 0, batch = 0, eval_batches = 0;
   // How much of it.
   bool all_seeds = true;                   // false: as many as the experiment says for small scales
-  std::vector<int64_t> chosen_seeds = {};  // instead of the paper's, for every experiment
+  std::vector<int64_t> chosen_seeds = {};  // instead of the paper's, for everything
   std::vector<int64_t> reflection_samples = {10, 25, 50, 100, 200, 500};
   std::vector<int64_t> reflection_seeds = {42, 123, 456};
   int64_t reflection_steps = 2000;
@@ -67,6 +67,9 @@ struct Scale {
 
   bool comparable() const { return steps == 0; }
   std::vector<int64_t> seeds(const Experiment& experiment) const;
+  const std::vector<int64_t>& probe_seeds() const {
+    return chosen_seeds.empty() ? reflection_seeds : chosen_seeds;
+  }
 };
 
 Scale paper_scale();

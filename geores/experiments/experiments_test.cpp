@@ -75,11 +75,20 @@ TEST(Paper, ChosenSeedsReplaceThePapers) {
   for (const auto& run : runs) seeds.insert(run.config.seed);
   EXPECT_EQ(seeds, (std::set<int64_t>{7, 8, 9, 10}));
   EXPECT_EQ(runs.size(), 4u * 24);
-  for (const auto& bad : {std::vector<int64_t>{7, 8, 7}, std::vector<int64_t>{-1}}) {
+  EXPECT_EQ(scale.probe_seeds(), scale.chosen_seeds);
+
+  const auto refused = [](const std::vector<int64_t>& chosen) {
     const TemporaryFolder folder;
-    scale.chosen_seeds = bad;
-    EXPECT_THROW(reproduce({.out = folder.path().string(), .scale = scale}), Error);
-  }
+    auto small = scale_from("quick");
+    small.reflection_steps = 1;
+    small.chosen_seeds = chosen;
+    return refusal([&] {
+      reproduce({.out = folder.path().string(), .scale = small, .only = {"reflection"}});
+    });
+  };
+  EXPECT_EQ(refused({7, 8, 7}), "[reproduce] seed 7 is given twice");
+  EXPECT_EQ(refused({-1}), "[reproduce] seed -1 is negative");
+  EXPECT_EQ(refused({7, 8}), "");
 }
 
 TEST(Paper, ClaimsNameArmsThatExist) {

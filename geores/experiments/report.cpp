@@ -1,6 +1,7 @@
 #include "geores/experiments/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -285,9 +286,12 @@ Document make_report(const Findings& findings) {
   document.text(fmt::format(
       "Every number of the EΔ paper (arXiv:2605.06729) that has a table, trained again and laid "
       "beside the published one, with the baselines and controls that the paper lacks. Scale {}, "
-      "device {}, {}; {:.0f} minutes of training in all.",
-      findings.scale.name, findings.hardware.device, findings.hardware.precision,
-      findings.train_seconds / 60));
+      "device {}, {}; {:.0f} minutes of training in all.{}",
+      scale.name, findings.hardware.device, findings.hardware.precision,
+      findings.train_seconds / 60,
+      scale.chosen_seeds.empty()
+          ? ""
+          : fmt::format(" Seeds {} instead of the paper's.", fmt::join(scale.chosen_seeds, ", "))));
   add_summary(document, findings);
 
   for (const auto& one : findings.experiments) {
@@ -315,9 +319,9 @@ Document make_report(const Findings& findings) {
     document.heading("Table 7: can one operator learn y = −x, and does the gate choose?")
         .text(fmt::format(
             "Published: γ → 0.051, read as the gate selecting the reflection. But the gate loss "
-            "alone, with no data at all, takes a gate that starts at −1.5 to γ = {:.3f} in the "
-            "same "
-            "2000 steps: the small γ is no evidence of selection. JPmHC was probed from Y₀ = I, "
+            "alone, with no data at all, takes a single logit from −1.5 to γ = {:.3f} in the same "
+            "2000 steps, and the gate of a whole operator likewise (below, no task): the small γ "
+            "is no evidence of selection. JPmHC was probed from Y₀ = I, "
             "from where its two iterations cannot come closer to −x than an MSE of 3.0; its own "
             "paper starts from Y₀ = I + αW, from where −I is reached exactly.",
             idle))

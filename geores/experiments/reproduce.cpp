@@ -23,11 +23,12 @@ void make_folder(const fs::path& path) {
   require(!error, "reproduce", "cannot create {}: {}", path.string(), error.message());
 }
 
-// One folder is one reproduction: other sizes or another device would mix their numbers.
+// One folder is one reproduction: other sizes, seeds or another device would mix their numbers.
 void claim_folder(const ReproduceOptions& options) {
   const nlohmann::json wanted = {{"scale", options.scale.name},
                                  {"device", options.hardware.device},
-                                 {"precision", options.hardware.precision}};
+                                 {"precision", options.hardware.precision},
+                                 {"seeds", options.scale.chosen_seeds}};  // none: the paper's
   const auto path = fs::path(options.out) / "reproduction.json";
   if (fs::exists(path)) {
     const auto found = parse_json(read_text_file(path), path.string());
@@ -88,7 +89,7 @@ template <class Visit>
 void for_each_probe(const ReproduceOptions& options, Visit&& visit) {
   for (const auto& probe : reflection_probes())
     for (const auto samples : options.scale.reflection_samples)
-      for (const auto seed : options.scale.reflection_seeds)
+      for (const auto seed : options.scale.probe_seeds())
         visit(probe,
               ReflectionConfig{
                   .samples = samples, .steps = options.scale.reflection_steps, .seed = seed},
@@ -130,13 +131,12 @@ std::vector<Measurement> norm_measurements(const ReproduceOptions& options, cons
         const auto path = fs::path(options.out) / "norms" / (name + ".json");
         auto config = options.scale.norms;
         if (column.name != "stability") config.rollout_steps = 0;
-        const auto hardware = options.hardware;
+        const auto device = options.hardware.device;
         all.push_back({path,
-                       {"norms of " + arm.name, std::max<int64_t>(1, config.rollout_steps),
-                        [run, path, config, hardware, &shelf](const std::function<void(int64_t)>&) {
-                          set_float32_products(hardware.precision);
+                       {"norms of " + name, std::max<int64_t>(1, config.rollout_steps),
+                        [run, path, config, device, &shelf](const std::function<void(int64_t)>&) {
                           const auto loaded = load_run(run);
-                          loaded.model->to(torch::Device(hardware.device));
+                          loaded.model->to(torch::Device(device));
                           write_json(path, measure_norms(*loaded.model,
                                                          *shelf.get(loaded.config.task), config));
                         },
@@ -177,7 +177,10 @@ std::vector<std::string> experiment_names() {
 Findings reproduce(const ReproduceOptions& options, const ReproduceListener& listener) {
   check_names(options.only);
   check_seeds(options.scale.chosen_seeds);
-  if (options.hardware.device == "cuda") expect_streams(2 * options.jobs);  // work, work beside it
+  if (options.hardware.device == "cuda") {
+    expect_streams(2 * options.jobs);  // work, and work beside it
+    set_float32_products(options.hardware.precision);
+  }
   make_folder(options.out);
   claim_folder(options);
   // Norms are those of the models of the main table.
@@ -191,11 +194,11 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   const auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs,
                                   shelf, listener.notice);
   // Beside the runs, which fill a GPU: probes need none, and roll-outs only a little of it.
-  std::vector<Job> probes, rollouts;
+  std::vector<Job> probes, norms;
   if (wanted(options, "reflection")) add_missing(probes, reflection_measurements(options));
   if (wanted(options, "norms"))
-    add_missing(rollouts, norm_measurements(options, main_experiment(), runs, shelf));
-  run_jobs(mixed(jobs, mixed(probes, rollouts)), options.jobs, listener.progress);
+    add_missing(norms, norm_measurements(options, main_experiment(), runs, shelf));
+  run_jobs(mixed(jobs, mixed(probes, norms)), options.jobs, listener.progress);
 
   Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
   std::set<std::string> counted;

@@ -28,7 +28,7 @@ class CausalAttention : public torch::nn::Module {
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,
                  AttentionCache* cache = nullptr);
 
-  // Of between(): into [q | k | v] and output.
+  // What between() folds the maps into: [q | k | v] and output.
   Folding folding(const Tensor& pre, const Tensor& post) const;
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const;

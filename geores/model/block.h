@@ -25,7 +25,7 @@ class Block : public torch::nn::Module {
     return attention_->make_cache(batch, capacity);
   }
 
-  // Of its connections' maps into its sublayers.
+  // How its connections' maps are folded into its sublayers.
   Folding attention_folding() const {
     return attention_->folding(attention_residual_->pre(), attention_residual_->post());
   }

@@ -17,7 +17,7 @@ class Mlp : public torch::nn::Module {
   // post · forward(pre · x), with both maps folded into the weights.
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post);
 
-  // Of between(): into up and down.
+  // What between() folds the maps into: up and down.
   Folding folding(const Tensor& pre, const Tensor& post) const;
 
  private:

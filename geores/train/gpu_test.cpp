@@ -256,12 +256,12 @@ TEST_F(Gpu, AStreamIsGoodForOtherWorkAfterAnErrorInARecording) {
   const DeviceStream stream(device_);
   const auto x = torch::ones({5}, device_);
   int runs = 0;
-  RecordedWork work(device_, [&] {
+  RecordedWork failing(device_, [&] {
     x.add_(1);
     if (++runs == 4) throw std::runtime_error("in the recording");
   });
-  for (int i = 0; i < 3; ++i) work.run();
-  EXPECT_THROW(work.run(), std::runtime_error);
+  for (int i = 0; i < 3; ++i) failing.run();
+  EXPECT_THROW(failing.run(), std::runtime_error);
   EXPECT_EQ(x.sum().item<float>(), 5 * 4) << "what is recorded has not been done";
   RecordedWork again(device_, [&] { x.add_(1); });
   for (int i = 0; i < 6; ++i) again.run();

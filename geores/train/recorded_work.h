@@ -27,8 +27,8 @@ class DeviceStream {
   std::unique_ptr<Guard> guard_;
 };
 
-// A GPU keeps the work of 8 streams apart, and that of more of them where it is told so before it
-// is first used: here.
+// A GPU keeps the work of 8 streams apart, or of 32 where it is told so before it is first used
+// (later it does nothing): here, where there will be more than 8.
 void expect_streams(int count);
 
 class RecordedWork {

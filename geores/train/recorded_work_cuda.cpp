@@ -19,6 +19,9 @@ namespace {
 
 std::shared_mutex recording;  // shared by all threads that are
 
+// LibTorch has one list of recordings, for its random numbers, and no lock on it.
+std::mutex listing;
+
 // What was allocated for a stream or a recording serves no other: run after run it would pile up
 // until there is none left in the middle of a recording, where none can be given back. It stops
 // whatever runs, so only where less than half is left.
@@ -29,10 +32,6 @@ void give_memory_back() noexcept try {
     c10::cuda::CUDACachingAllocator::emptyCache();
 } catch (const std::exception&) {  // then the next one will
 }
-
-}  // namespace
-
-namespace {
 
 // LibTorch hands its 32 streams out in turn: a run that takes long would share its own with a later
 // one, whose work would end up in what the first is recording. One that is free again goes to the
@@ -134,7 +133,11 @@ RecordedWork::RecordedWork(const torch::Device& device, std::function<void()> wo
     : work_(std::move(work)) {
   if (device.is_cuda()) graph_ = std::make_unique<Graph>();
 }
-RecordedWork::~RecordedWork() = default;
+RecordedWork::~RecordedWork() {
+  if (!graph_) return;
+  const std::lock_guard lock(listing);
+  graph_->graph.reset();
+}
 
 void RecordedWork::run() {
   if (!graph_ || graph_->runs < Graph::kRunsBefore) {
@@ -146,14 +149,18 @@ void RecordedWork::run() {
     at::cuda::getCurrentCUDAStream().synchronize();
     // Other threads may allocate meanwhile: only this one is recorded.
     const std::shared_lock nothing_given_back(recording);
-    graph_->graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    {
+      const std::lock_guard lock(listing);
+      graph_->graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    }
     try {
       work_();
+      const std::lock_guard lock(listing);
+      graph_->graph->capture_end();
     } catch (...) {
       leave_capture();
       throw;
     }
-    graph_->graph->capture_end();
   }
   graph_->graph->replay();
 }
