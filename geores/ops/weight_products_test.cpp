@@ -6,6 +6,7 @@
 #include <array>
 
 #include "geores/kernels/weight_products.h"
+#include "geores/ops/fused.h"
 #include "geores/ops/linear.h"
 #include "geores/ops/precision.h"
 #include "geores/ops/sum_room.h"
@@ -60,6 +61,7 @@ std::vector<Sizes> various_sizes() {
   return sizes;
 }
 
+// There is nothing to gain there: the products are the plain ones, in full precision.
 TEST(WeightProducts, OnACpuTheyAreTheSameProducts) {
   torch::manual_seed(1);
   const Parameters parameters({{24, 16, 8}, {8, 8, 40}}, 3, torch::kCPU);
@@ -75,6 +77,47 @@ TEST(WeightProducts, OnACpuTheyAreTheSameProducts) {
       EXPECT_TRUE(torch::equal(is[0], composed[0]) && torch::equal(is[1], composed[1]));
     }
   }
+}
+
+// Our kernels alone: a tool that looks for races breaks down in a BLAS.
+TEST(WeightProducts, KernelsOnAGpuEqualTheirDefinition) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  torch::manual_seed(5);
+  for (const int64_t begin : {0, 3})  // aligned and not
+    for (const auto& [rows, inner, columns] : {Sizes{40, 24, 72}, Sizes{184, 264, 136}}) {
+      const auto matrix = [&, from = begin](int64_t down, int64_t across) {
+        const auto all = torch::randn({from + down * across}).to(torch::kBFloat16);
+        return all.to(torch::kCUDA).slice(0, from).view({down, across});
+      };
+      const auto a = matrix(rows, inner), b = matrix(inner, columns);
+      const auto product = torch::empty({rows, columns}, a.options());
+      const auto d = torch::randn({rows, columns}).to(torch::kCUDA);
+      const auto da = torch::ones(a.sizes(), d.options()), db = torch::ones(b.sizes(), d.options());
+      if constexpr (kernels::kHasCuda) {
+        using fused::values;
+        const kernels::WeightProduct forward{.a = values<kernels::BFloat16>(a),
+                                             .b = values<kernels::BFloat16>(b),
+                                             .product = values<kernels::BFloat16>(product),
+                                             .rows = rows,
+                                             .inner = inner,
+                                             .columns = columns};
+        const kernels::WeightProductGradient back{.a = forward.a,
+                                                  .b = forward.b,
+                                                  .d = values<float>(d),
+                                                  .da = values<float>(da),
+                                                  .db = values<float>(db),
+                                                  .rows = rows,
+                                                  .inner = inner,
+                                                  .columns = columns};
+        kernels::multiply_weights(fused::current_stream(), &forward, 1);
+        kernels::add_weight_product_gradients(fused::current_stream(), &back, 1);
+      }
+      const auto exact = [](const Tensor& x) { return rounded(x.cpu()); };
+      const auto what = std::to_string(rows) + " rows from " + std::to_string(begin);
+      EXPECT_LT(relative_error(product.cpu(), exact(a).mm(exact(b))), 3e-3) << what;
+      EXPECT_LT(relative_error(da.cpu() - 1, exact(d).mm(exact(b).t())), 1e-5) << what;
+      EXPECT_LT(relative_error(db.cpu() - 1, exact(a).t().mm(exact(d))), 1e-5) << what;
+    }
 }
 
 TEST(WeightProducts, OnAGpuTheyEqualTheirDefinition) {
