@@ -12,6 +12,7 @@
 #include "geores/experiments/experiment.h"
 #include "geores/kernels/bfloat16_tile.h"
 #include "geores/model/parameter_budget.h"
+#include "geores/train/recorded_work.h"
 #include "geores/train/step_benchmark.h"
 
 namespace geores::cli {
@@ -20,6 +21,7 @@ namespace {
 struct BenchFlags {
   std::vector<std::string> models;
   int64_t batch = 64, length = 255, repeats = 3, layers = 0, replays = 200;
+  int side_by_side = 0;
   bool json = false, scaling = false;
   std::string device = "cpu", precision;
 };
@@ -218,8 +220,27 @@ std::vector<Size> wanted_sizes(const BenchFlags& flags) {
   return sizes;
 }
 
+// 1, 2, 4, … runs at a time, up to the number that is asked for.
+std::vector<SideBySide> measure_side_by_side(const TransformerConfig& config,
+                                             const BenchFlags& flags) {
+  std::vector<SideBySide> all;
+  for (int runs = 1; runs <= flags.side_by_side; runs = std::min(2 * runs, flags.side_by_side)) {
+    all.push_back(device_steps_side_by_side(config, flags.batch, flags.length, flags.precision,
+                                            runs, flags.replays));
+    if (runs == flags.side_by_side) break;
+  }
+  return all;
+}
+
+void print_side_by_side(const std::vector<SideBySide>& all) {
+  for (const auto& one : all)
+    fmt::print("{:>19} run{} side by side: {:.0f} steps/s, {:.0f} µs to start one\n", one.runs,
+               one.runs == 1 ? "" : "s", one.steps_per_second, 1e6 * one.start_seconds);
+}
+
 // On a GPU: replays of the recorded step, of the fused form and of LibTorch's operations.
 void bench_on_gpu(const BenchFlags& flags) {
+  expect_streams(2 * flags.side_by_side);
   require(torch::cuda::is_available(), "bench", "there is no GPU here, or LibTorch has no CUDA");
   nlohmann::json rows = nlohmann::json::array();
   constexpr auto line = "{:<16} {:>6} {:>9} {:>9} {:>9} {:>7} {:>8} {:>8}\n";
@@ -245,13 +266,20 @@ void bench_on_gpu(const BenchFlags& flags) {
                     {"fastest_seconds", fused.fastest},
                     {"composed_seconds", composed},
                     {"kernels", fused.kernels},
-                    {"peak_bytes", fused.peak_bytes}});
+                    {"peak_bytes", fused.peak_bytes},
+                    {"side_by_side", nlohmann::json::array()}});
+    const auto together = measure_side_by_side(config, flags);
+    for (const auto& one : together)
+      rows.back()["side_by_side"].push_back({{"runs", one.runs},
+                                             {"steps_per_second", one.steps_per_second},
+                                             {"start_seconds", one.start_seconds}});
     if (flags.json) continue;
     fmt::print(line, size.label, fmt::format("{}/{}", config.layers, config.width),
                fmt::format("{:.3f}", 1e3 * fused.median),
                fmt::format("{:.3f}", 1e3 * fused.fastest), fmt::format("{:.3f}", 1e3 * composed),
                fused.kernels, fmt::format("{:.0f}", megabytes(fused.peak_bytes)),
                fmt::format("{:.1f}", tokens));
+    print_side_by_side(together);
     std::fflush(stdout);
   }
   if (flags.json)
@@ -327,7 +355,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench --models edelta additive     two connections\n"
       "  geores bench --batch 8 --length 64        a quick look\n"
       "  geores bench --models edelta --precision bf16\n"
-      "  geores bench --device cuda --models edelta\n"
+      "  geores bench --device cuda --models edelta --side-by-side 16\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
   command->add_option("--batch", flags->batch, "sequences a step [64]")->check(CLI::PositiveNumber);
@@ -347,6 +375,12 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   command->add_option("--replays", flags->replays, "on a GPU: timed steps [200]")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--side-by-side", flags->side_by_side,
+          "on a GPU: also 1, 2, 4, … runs at a time, up to so many: what `reproduce --jobs` "
+          "gains")
+      ->check(CLI::Range(1, 256));
   command->add_flag("--scaling", flags->scaling,
                     "also time each connection alone over length, streams and threads");
   command->add_flag("--json", flags->json, "machine-readable result");

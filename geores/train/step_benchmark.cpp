@@ -3,9 +3,13 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <map>
+#include <numeric>
+#include <thread>
 
 #include "geores/ops/precision.h"
 #include "geores/train/device_loop.h"
@@ -125,55 +129,120 @@ ProductTimes StepBenchmark::products(int repeats) {
   return times;
 }
 
+namespace {
+
+// A run on random data on a GPU, in the thread that makes it.
+class DeviceRun {
+ public:
+  static constexpr int64_t kStepsBefore = 10;  // recording included
+
+  DeviceRun(const TransformerConfig& config, int64_t batch, int64_t length,
+            const std::string& precision, int64_t steps)
+      : model_(config) {
+    constexpr int64_t sequences = 512;
+    training_.batch = batch;
+    training_.steps = kStepsBefore + steps;
+    training_.precision = precision;
+    const auto random = [&] {
+      return torch::randn({sequences, length, config.input_width}).to(device_);
+    };
+    data_ = {random(), random(), random(), random()};
+    model_.to(device_);
+    step_ = std::make_unique<TrainingStep>(model_, AdamWOptions());
+    std::vector<std::vector<int64_t>> batches;
+    for (int64_t i = 0; i < training_.steps; ++i)
+      batches.push_back(BatchSampler(1, sequences).indices(0, i, batch));
+    loop_ = std::make_unique<DeviceLoop>(model_, *step_, training_, data_, batches, 0);
+  }
+
+  void start_steps(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) loop_->step();
+    started_ += count;
+  }
+  // For its own steps only: a GPU must not be waited for while another thread records.
+  void wait() const { loop_->numbers(started_ - 1); }
+
+  int64_t kernels() const { return loop_->kernels(); }
+  int64_t parameters() const { return parameter_count(model_); }
+
+ private:
+  const torch::Device device_{torch::kCUDA};
+  const DeviceStream stream_{device_};
+  TrainConfig training_;
+  DeviceData data_;
+  Transformer model_;
+  std::unique_ptr<TrainingStep> step_;
+  std::unique_ptr<DeviceLoop> loop_;
+  int64_t started_ = 0;
+};
+
+}  // namespace
+
 DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
                                   const std::string& precision, Implementation form,
                                   int64_t replays) {
-  constexpr int64_t group = 20, before = 10, sequences = 512;
-  const torch::Device device(torch::kCUDA);
-  const DeviceStream stream(device);
+  constexpr int64_t group = 20;
   const ImplementationScope scope(form);
   set_float32_products(precision);
   torch::manual_seed(1);
   const auto groups = (replays + group - 1) / group;
-  TrainConfig training;
-  training.batch = batch;
-  training.steps = before + groups * group;
-  training.precision = precision;
-  const auto random = [&] {
-    return torch::randn({sequences, length, config.input_width}).to(device);
-  };
-  const DeviceData data{random(), random(), random(), random()};
-  Transformer model(config);
-  model.to(device);
-  TrainingStep step(model, {});
-  std::vector<std::vector<int64_t>> batches;
-  for (int64_t i = 0; i < training.steps; ++i)
-    batches.push_back(BatchSampler(1, sequences).indices(0, i, batch));
-  DeviceLoop loop(model, step, training, data, batches, 0);
-
+  DeviceRun run(config, batch, length, precision, groups * group);
   reset_peak_device_memory();
-  for (int64_t i = 0; i < before; ++i) {
-    if (i == 2) {  // not recorded yet, all libraries awake: what a profiler is to look at
-      const ProfiledPart profiled(device);
-      loop.step();
-    } else {
-      loop.step();
-    }
+  run.start_steps(2);
+  {  // not recorded yet, all libraries awake: what a profiler is to look at
+    const ProfiledPart profiled(torch::kCUDA);
+    run.start_steps(1);
   }
-  std::vector<double> seconds;
+  run.start_steps(DeviceRun::kStepsBefore - 3);
   torch::cuda::synchronize();
+  std::vector<double> seconds;
   for (int64_t i = 0; i < groups; ++i)
     seconds.push_back(seconds_of([&] {
-                        for (int64_t k = 0; k < group; ++k) loop.step();
+                        run.start_steps(group);
                         torch::cuda::synchronize();
                       }) /
                       static_cast<double>(group));
   std::sort(seconds.begin(), seconds.end());
   return {.median = seconds[seconds.size() / 2],
           .fastest = seconds.front(),
-          .kernels = loop.kernels(),
+          .kernels = run.kernels(),
           .peak_bytes = peak_device_memory(),
-          .parameters = parameter_count(model)};
+          .parameters = run.parameters()};
+}
+
+SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t batch, int64_t length,
+                                     const std::string& precision, int runs, int64_t replays) {
+  set_float32_products(precision);
+  const auto count = static_cast<size_t>(runs);
+  std::barrier ready(runs);
+  std::vector<double> starting(count, 0), all(count, 0);  // seconds
+  std::vector<std::exception_ptr> failures(count);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < count; ++i)
+    threads.emplace_back([&, i] {
+      bool waited = false;
+      try {
+        DeviceRun run(config, batch, length, precision, replays);
+        run.start_steps(DeviceRun::kStepsBefore);
+        run.wait();
+        waited = true;
+        ready.arrive_and_wait();
+        all[i] = seconds_of([&] {
+          starting[i] = seconds_of([&] { run.start_steps(replays); });
+          run.wait();
+        });
+      } catch (...) {
+        failures[i] = std::current_exception();
+        if (!waited) ready.arrive_and_drop();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  const auto steps = static_cast<double>(runs) * static_cast<double>(replays);
+  return {.runs = runs,
+          .steps_per_second = steps / *std::max_element(all.begin(), all.end()),
+          .start_seconds = std::accumulate(starting.begin(), starting.end(), 0.0) / steps};
 }
 
 double connection_seconds(const std::string& connection, const ResidualConfig& config,

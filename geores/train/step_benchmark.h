@@ -51,6 +51,15 @@ DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch
                                   const std::string& precision, Implementation form,
                                   int64_t replays);
 
+// Several runs of the same model in one process, each with a thread and a stream of its own.
+struct SideBySide {
+  int runs = 1;
+  double steps_per_second = 0;  // of all together
+  double start_seconds = 0;     // that a thread needs to start a step
+};
+SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t batch, int64_t length,
+                                     const std::string& precision, int runs, int64_t replays);
+
 // A connection alone around a sublayer that costs nothing, forward and backward: how its own work
 // grows.
 double connection_seconds(const std::string& connection, const ResidualConfig& config,
