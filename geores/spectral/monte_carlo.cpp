@@ -54,7 +54,7 @@ std::vector<double> singular_values_of(const Eigen::MatrixXd& jacobian) {
     const auto n = jacobian.rows();
     Eigen::MatrixXd both = Eigen::MatrixXd::Zero(2 * n, 2 * n);
     both.bottomLeftCorner(n, n) = jacobian;  // the solver reads the lower half
-    values = eigenvalues_of(both).tail(n).reverse().eval();
+    values = eigenvalues_of(both).tail(n).reverse().cwiseMax(0.0);  // rounding may leave −1e-18
   }
   return {values.begin(), values.end()};
 }
