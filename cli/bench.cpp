@@ -223,12 +223,13 @@ std::vector<Size> wanted_sizes(const BenchFlags& flags) {
 // 1, 2, 4, … runs at a time, up to the number that is asked for.
 std::vector<SideBySide> measure_side_by_side(const TransformerConfig& config,
                                              const BenchFlags& flags) {
+  std::vector<int> counts;
+  for (int runs = 1; runs < flags.side_by_side; runs *= 2) counts.push_back(runs);
+  if (flags.side_by_side > 0) counts.push_back(flags.side_by_side);
   std::vector<SideBySide> all;
-  for (int runs = 1; runs <= flags.side_by_side; runs = std::min(2 * runs, flags.side_by_side)) {
+  for (const auto runs : counts)
     all.push_back(device_steps_side_by_side(config, flags.batch, flags.length, flags.precision,
                                             runs, flags.replays));
-    if (runs == flags.side_by_side) break;
-  }
   return all;
 }
 
@@ -293,6 +294,7 @@ void bench_on_gpu(const BenchFlags& flags) {
 void bench(BenchFlags flags) {
   if (flags.precision.empty()) flags.precision = flags.device == "cuda" ? "bf16" : "fp32";
   if (flags.device == "cuda") return bench_on_gpu(flags);
+  require(flags.side_by_side == 0, "bench", "--side-by-side needs --device cuda");
   require(flags.precision != "tf32", "bench",
           "precision tf32 needs device cuda; a CPU has fp32 and bf16");
   const bool bf16 = flags.precision == "bf16";

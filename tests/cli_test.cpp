@@ -398,6 +398,9 @@ TEST_F(CommandLine, BenchComparesBfloat16WithBothFloat32Forms) {
     EXPECT_GT(json.at("steps").at(0).at(key).get<double>(), 0) << key;
   text = run(bench + "fp32 --json").output;
   EXPECT_EQ(text.find("bf16_seconds"), std::string::npos) << "only where it is asked for";
+  const auto alone = run(bench + "fp32 --side-by-side 2");
+  EXPECT_NE(alone.exit_code, 0);
+  EXPECT_NE(alone.output.find("needs --device cuda"), std::string::npos) << alone.output;
   const auto refused = run(bench + "tf32");
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_NE(refused.output.find("needs device cuda"), std::string::npos) << refused.output;

@@ -381,10 +381,16 @@ TEST(Reproduce, RefusesUnknownNamesAndMixedFolders) {
 
   fs::create_directories(options.out);
   write_file_atomically(fs::path(options.out) / "reproduction.json",
-                        R"({"scale":"paper","device":"cpu","precision":"fp32"})");
+                        R"({"scale":"paper","device":"cpu","precision":"fp32","seeds":[]})");
   options.only = {"reflection"};
   EXPECT_NE(refusal([&] { reproduce(options); }).find("scale \"paper\", asked for \"quick\""),
             std::string::npos)
+      << refusal([&] { reproduce(options); });
+
+  write_file_atomically(fs::path(options.out) / "reproduction.json",
+                        R"({"scale":"quick","device":"cpu","precision":"fp32","seeds":[]})");
+  options.scale.chosen_seeds = {7};
+  EXPECT_NE(refusal([&] { reproduce(options); }).find("seeds [], asked for [7]"), std::string::npos)
       << refusal([&] { reproduce(options); });
 }
 

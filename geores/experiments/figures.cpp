@@ -155,7 +155,7 @@ std::string norm_figure(const Findings& findings) {
   double place = 0;
   for (const auto& arm : arms) {
     Curve dots, norms, errors;
-    for (const auto& seed : findings.norms.at("stability").at(arm.name)) {
+    for (const auto& seed : findings.norms.at(kRolloutColumn).at(arm.name)) {
       dots[place - 0.12].push_back(seed.at("random").get<double>());
       dots[place + 0.12].push_back(seed.at("validation").get<double>());
       for (const auto& line : seed.at("rollout")) {

@@ -47,8 +47,7 @@ struct Findings {
   std::vector<ExperimentFindings> experiments = {};
   // probe name → number of samples → one result of run_reflection per seed
   std::map<std::string, std::map<int64_t, std::vector<nlohmann::json>>> reflection = {};
-  // column of the main table → arm → one result of measure_norms per seed; roll-outs where a state
-  // that stays is what is learned, on stability
+  // column of the main table → arm → one result of measure_norms per seed; roll-outs in one column
   std::map<std::string, std::map<std::string, std::vector<nlohmann::json>>> norms = {};
   int64_t norm_length = 0;   // of the random sequences
   double train_seconds = 0;  // of all runs, one after the other

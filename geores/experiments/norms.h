@@ -13,6 +13,9 @@
 
 namespace geores {
 
+// The column of the main table whose models are rolled out: there a state that stays is right.
+inline constexpr auto kRolloutColumn = "stability";
+
 struct NormConfig {
   int64_t random_sequences = 50;
   int64_t random_length = 100;  // at most what the model can take

@@ -204,7 +204,7 @@ Table norm_table(const Findings& findings) {
        "roll-out error"},
       {}};
   for (const auto& arm : findings.find("main")->experiment.arms) {
-    const auto& seeds = findings.norms.at("stability").at(arm.name);
+    const auto& seeds = findings.norms.at(kRolloutColumn).at(arm.name);
     std::vector<nlohmann::json> ends;
     for (const auto& seed : seeds) ends.push_back(seed.at("rollout").back());
     table.rows.push_back(

@@ -130,7 +130,7 @@ std::vector<Measurement> norm_measurements(const ReproduceOptions& options, cons
         const auto run = (fs::path(runs) / name).string();
         const auto path = fs::path(options.out) / "norms" / (name + ".json");
         auto config = options.scale.norms;
-        if (column.name != "stability") config.rollout_steps = 0;
+        if (column.name != kRolloutColumn) config.rollout_steps = 0;
         const auto device = options.hardware.device;
         all.push_back({path,
                        {"norms of " + name, std::max<int64_t>(1, config.rollout_steps),
@@ -193,7 +193,7 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   DatasetShelf shelf(options.cache);
   const auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs,
                                   shelf, listener.notice);
-  // Beside the runs, which fill a GPU: probes need none, and roll-outs only a little of it.
+  // Mixed with the runs: probes need no GPU, and after them it would have only roll-outs to do.
   std::vector<Job> probes, norms;
   if (wanted(options, "reflection")) add_missing(probes, reflection_measurements(options));
   if (wanted(options, "norms"))

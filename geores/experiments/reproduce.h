@@ -2,7 +2,7 @@
 //   index.html, tables.md, results.json, figures/*.svg    the report
 //   runs/                    one folder per training run, as `geores train` makes it
 //   probes/, norms/          one JSON file per measurement
-//   reproduction.json        scale, device and precision
+//   reproduction.json        scale, device, precision and chosen seeds
 // Interrupted, it continues with what is missing.
 #pragma once
 

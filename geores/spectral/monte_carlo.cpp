@@ -44,8 +44,8 @@ Eigen::VectorXd eigenvalues_of(const Eigen::MatrixXd& symmetric) {  // increasin
 }
 
 // Decreasing. From JᵀJ where that keeps six digits of the smallest value, and where it does not
-// from [0 Jᵀ; J 0], whose eigenvalues are ± the singular values. (A decomposition of J itself takes
-// half a minute to compile.)
+// from [0 Jᵀ; J 0], whose eigenvalues are ± the singular values. (A decomposition of J itself
+// takes twenty seconds to compile.)
 std::vector<double> singular_values_of(const Eigen::MatrixXd& jacobian) {
   Eigen::VectorXd values = eigenvalues_of(jacobian.transpose() * jacobian);
   if (values[0] > 1e-10 * values[values.size() - 1]) {

@@ -107,6 +107,18 @@ TEST(MonteCarlo, WithoutNoiseRepeatsTheSingularValuesOfTheMixer) {
   for (int i = 0; i < 12; ++i) EXPECT_NEAR(values[i], expected[i / 4], 1e-12);
 }
 
+TEST(MonteCarlo, SingularValuesAreNeverBelowZero) {
+  const Eigen::MatrixXd column = make_mixer("gaussian", 6, 3).leftCols(1);
+  const auto values = sample_singular_values(make_chain({column * column.transpose()}, 1, 0),
+                                             {.samples = 1, .block = 3})
+                          .singular_values[0];
+  ASSERT_EQ(values.size(), 18u);
+  EXPECT_GT(values[2], 0.1) << "of rank one in each of three";
+  EXPECT_LT(values[3], 1e-12);
+  EXPECT_TRUE(std::is_sorted(values.rbegin(), values.rend()));
+  EXPECT_GE(values.back(), 0);
+}
+
 TEST(MonteCarlo, KeepsSmallSingularValues) {
   // 1 and 10⁻⁹ in turned bases: through JᵀJ the small one would be lost.
   const Eigen::MatrixXd left = make_mixer("orthogonal", 2, 1),
