@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "geores/base/error.h"
 
@@ -78,8 +79,16 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, bool is_y, do
   }
   if (!(low <= high)) low = high = 1;  // nothing to draw
   const bool fixed_low = !std::isnan(axis.from), fixed_high = !std::isnan(axis.to);
-  if (axis.scale == Scale::Log) {
+  if (!axis.names.empty()) {
+    low = -0.5;
+    high = static_cast<double>(axis.names.size()) - 0.5;
+  } else if (axis.scale == Scale::Log) {
     if (low == high) low /= 2, high *= 2;
+    if (is_y) {
+      const double room = std::pow(high, 0.03) / std::pow(low, 0.03);  // their ratio may overflow
+      low /= room;
+      high *= room;
+    }
   } else {
     if (low == high) {
       low -= std::max(0.5, std::abs(low) / 10);
@@ -164,21 +173,32 @@ std::string draw_dots(const Series& series, const Ruler& x, const Ruler& y,
   return result;
 }
 
+std::vector<double> ticks_of(const Axis& axis, const Ruler& ruler, int most) {
+  if (axis.names.empty()) return ticks(ruler.from, ruler.to, ruler.scale, most);
+  std::vector<double> each(axis.names.size());
+  std::iota(each.begin(), each.end(), 0.0);
+  return each;
+}
+
 std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
   std::string result;
-  const auto x_ticks = ticks(x.from, x.to, x.scale, 6);
-  const auto y_ticks = ticks(y.from, y.to, y.scale, 5);
+  const auto x_ticks = ticks_of(panel.x, x, 6);
+  const auto y_ticks = ticks_of(panel.y, y, 5);
   const double x_step = x_ticks.size() > 1 ? x_ticks[1] - x_ticks[0] : 1;
   const double y_step = y_ticks.size() > 1 ? y_ticks[1] - y_ticks[0] : 1;
+  const auto label = [](double value, double step, const Axis& axis) {
+    if (axis.names.empty()) return tick_label(value, step, axis.scale);
+    return axis.names.at(static_cast<std::size_t>(value));
+  };
   for (const double value : x_ticks) {
     result += fmt::format("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}\" stroke=\"#e4e4e4\"/>\n", x(value),
                           y.end, y.begin);
-    result += text(x(value), y.begin + 15, tick_label(value, x_step, x.scale), 11, "middle");
+    result += text(x(value), y.begin + 15, label(value, x_step, panel.x), 11, "middle");
   }
   for (const double value : y_ticks) {
     result += fmt::format("<path d=\"M{0:.1f} {1:.1f}H{2:.1f}\" stroke=\"#e4e4e4\"/>\n", x.begin,
                           y(value), x.end);
-    result += text(x.begin - 6, y(value) + 4, tick_label(value, y_step, y.scale), 11, "end");
+    result += text(x.begin - 6, y(value) + 4, label(value, y_step, panel.y), 11, "end");
   }
   result +=
       fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\" fill=\"none\" stroke=\"#444\"/>\n",
@@ -278,9 +298,10 @@ std::string render(const Figure& figure) {
       double left = (width - line) / 2;
       for (std::size_t i = begin; i < end; ++i) {
         const auto& series = *legend[i];
+        const bool dots = series.mark == Mark::Dots;
         Series sample{.name = series.name,
-                      .x = {0, 1},
-                      .y = {0, 0},
+                      .x = dots ? std::vector<double>{0.5} : std::vector<double>{0, 1},
+                      .y = std::vector<double>(dots ? 1 : 2, 0.0),
                       .mark = series.mark,
                       .color = {},
                       .width = series.width,
@@ -293,8 +314,8 @@ std::string render(const Figure& figure) {
               left, y - 5, color(series));
         } else {
           const Ruler to_x{Scale::Linear, 0, 1, left, left + 26}, to_y{Scale::Linear, -1, 1, y, y};
-          body += series.mark == Mark::Dots ? draw_dots(sample, to_x, to_y, color(series))
-                                            : draw_line(sample, to_x, to_y, color(series));
+          body += dots ? draw_dots(sample, to_x, to_y, color(series))
+                       : draw_line(sample, to_x, to_y, color(series));
         }
         body += text(left + 32, y + 4, series.name, 12, "start");
         left += widths[i];

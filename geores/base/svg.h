@@ -44,6 +44,7 @@ struct Axis {
   Scale scale = Scale::Linear;
   double from = std::numeric_limits<double>::quiet_NaN();  // NaN: from the data
   double to = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::string> names = {};  // of the values 0, 1, ..., in place of ticks; linear
 };
 
 struct Panel {

@@ -109,6 +109,31 @@ TEST(Render, LogAxisLeavesOutWhatIsNotPositive) {
   EXPECT_GE(count(text, ">0.001<") + count(text, ">0.01<"), 1u);
 }
 
+TEST(Render, NamesStandInPlaceOfTicks) {
+  auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}, .mark = Mark::Dots});
+  figure.panels[0].x.names = {"first", "second <"};
+  const auto text = render(figure);
+  EXPECT_EQ(count(text, ">first<"), 1u);
+  EXPECT_EQ(count(text, ">second &lt;<"), 1u);
+  // Each in the middle of its half of the frame, which is 296 wide from 60 on.
+  EXPECT_EQ(count(text, "<text x=\"134.0\""), 1u) << text;
+  EXPECT_EQ(count(text, "<text x=\"282.0\""), 1u);
+}
+
+TEST(Render, ADotIsOneDotInTheLegend) {
+  const auto text = render(one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}, .mark = Mark::Dots}));
+  EXPECT_EQ(count(text, "<circle"), 3u) << text;
+}
+
+TEST(Render, ALogAxisLeavesRoomAboveAndBelow) {
+  auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {1, 10}, .mark = Mark::Dots});
+  figure.panels[0].y.scale = Scale::Log;
+  const auto text = render(figure);
+  // The frame goes from 230 up to 70; 3 % of a decade on either side.
+  EXPECT_EQ(count(text, fmt::format("cy=\"{:.2f}\"", 230 - 160 * 0.03 / 1.06)), 1u) << text;
+  EXPECT_EQ(count(text, fmt::format("cy=\"{:.2f}\"", 70 + 160 * 0.03 / 1.06)), 1u);
+}
+
 TEST(Render, CopesWithEmptyAndConstantAndHugeData) {
   EXPECT_NO_THROW(render(one_panel({.name = "empty", .x = {}, .y = {}})));
   EXPECT_NO_THROW(render(one_panel({.name = "constant", .x = {1, 1}, .y = {5, 5}})));

@@ -139,42 +139,56 @@ std::string gate_figure(const ExperimentFindings& findings) {
 std::string norm_figure(const Findings& findings) {
   svg::Figure figure{
       .title = "Norm preservation", .columns = 2, .panel_width = 510, .panel_height = 280};
-  const auto& arms = findings.find("main")->experiment.arms;
-  svg::Panel deviation{.title = "Deviation |‖ŷ‖/‖x‖ − 1|",
-                       .note = "left dot: random unit vectors (as published), right: validation"};
-  deviation.x = {.label = "model, in the order of the legend",
-                 .from = -0.5,
-                 .to = static_cast<double>(arms.size()) - 0.5};
-  deviation.y = {.label = "mean deviation", .scale = svg::Scale::Log};
+  const auto& main = findings.find("main")->experiment;
+  const auto& columns = main.columns;
+  const auto& arms = main.arms;
+
+  // By the task that a model was trained on, its models side by side.
+  constexpr double apart = 0.12;
+  const auto by_task = [&](const std::string& key, const std::string& title) {
+    svg::Panel panel{.title = title};
+    panel.x.label = "task of the model";
+    panel.y = {.label = "mean deviation", .scale = svg::Scale::Log};
+    for (const auto& column : columns) panel.x.names.push_back(column.label);
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+      Curve dots;
+      for (std::size_t j = 0; j < columns.size(); ++j)
+        for (const auto& seed : findings.norms.at(columns[j].name).at(arms[i].name))
+          dots[static_cast<double>(j) +
+               apart * (static_cast<double>(i) + 0.5 - static_cast<double>(arms.size()) / 2)]
+              .push_back(seed.at(key).get<double>());
+      auto marks = series_of(arms[i].label, dots);
+      marks.mark = svg::Mark::Dots;
+      marks.width = 4.5;
+      panel.series.push_back(std::move(marks));
+    }
+    return panel;
+  };
+  auto random = by_task("random", "|‖ŷ‖/‖x‖ − 1| on random unit vectors, as published");
+  for (std::size_t j = 0; j < columns.size(); ++j)
+    if (columns[j].name == kRolloutColumn)
+      random.series.push_back(level("running mean, the right answer on " + columns[j].label,
+                                    static_cast<double>(j) - 0.5, static_cast<double>(j) + 0.5,
+                                    running_mean_deviation(findings.norm_length)));
+
   svg::Panel norm{.title = "Roll-out: norm of the prediction", .note = "1: preserved"};
   norm.x = {.label = "steps of prediction fed back", .scale = svg::Scale::Log};
   norm.y = {.label = "mean norm"};
   svg::Panel error{.title = "Roll-out: squared distance to the start"};
   error.x = norm.x;
   error.y = {.label = "MSE", .scale = svg::Scale::Log};
-  double place = 0;
   for (const auto& arm : arms) {
-    Curve dots, norms, errors;
-    for (const auto& seed : findings.norms.at(kRolloutColumn).at(arm.name)) {
-      dots[place - 0.12].push_back(seed.at("random").get<double>());
-      dots[place + 0.12].push_back(seed.at("validation").get<double>());
+    Curve norms, errors;
+    for (const auto& seed : findings.norms.at(kRolloutColumn).at(arm.name))
       for (const auto& line : seed.at("rollout")) {
         norms[line.at("step").get<double>()].push_back(line.at("norm").get<double>());
         errors[line.at("step").get<double>()].push_back(line.at("error").get<double>());
       }
-    }
-    auto marks = series_of(arm.label, dots);
-    marks.mark = svg::Mark::Dots;
-    marks.width = 4.5;
-    deviation.series.push_back(std::move(marks));
     norm.series.push_back(series_of(arm.label, norms));
     error.series.push_back(series_of(arm.label, errors));
-    place += 1;
   }
-  const auto ideal = running_mean_deviation(findings.norm_length);
-  deviation.series.push_back(
-      level("running mean, the right answer on this task", -0.5, place - 0.5, ideal));
-  figure.panels = {std::move(deviation), std::move(norm), std::move(error)};
+  figure.panels = {std::move(random), by_task("validation", "the same on validation data"),
+                   std::move(norm), std::move(error)};
   return svg::render(figure);
 }
 
