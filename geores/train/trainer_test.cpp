@@ -263,6 +263,36 @@ TEST(DeviceLoop, TakesTheSameStepsAndEvaluationsAsTheHost) {
   EXPECT_NEAR(loop.evaluate(evaluation), mean, 1e-12) << "a second evaluation starts anew";
 }
 
+// No kernel would tell of a row that is not there.
+TEST(DeviceLoop, RefusesWhatItsTablesDoNotHold) {
+  const auto data = small_dataset();
+  auto config = small_config();
+  config.steps = 2;
+  Transformer model(model_config(config, data));
+  TrainingStep training(model, {});
+  const DeviceData there{data.train_x, data.train_y, data.validation_x, data.validation_y};
+  const std::vector<int64_t> rows(static_cast<std::size_t>(config.batch), 0);
+  using Batches = std::vector<std::vector<int64_t>>;
+  const auto refused = [&](const Batches& batches) {
+    return refusal([&] { DeviceLoop(model, training, config, there, batches, 0); });
+  };
+  EXPECT_EQ(refused({rows}), "[train] 2 steps need as many batches, not 1");
+  EXPECT_EQ(refused({rows, {0, 0}}), "[train] batches differ in size");
+  for (const auto row : {int64_t{-1}, data.train_x.size(0)}) {
+    auto wrong = rows;
+    wrong.back() = row;
+    EXPECT_EQ(refused({rows, wrong}), "[train] a batch asks for sequences that are not there");
+  }
+
+  DeviceLoop loop(model, training, config, there, {rows, rows}, 0);
+  loop.step();
+  loop.step();
+  EXPECT_EQ(refusal([&] { loop.step(); }), "[train] all 2 steps are taken");
+  EXPECT_EQ(refusal([&] { loop.evaluate({}); }), "[train] no batch to evaluate");
+  EXPECT_EQ(refusal([&] { loop.evaluate({{0}}); }),
+            fmt::format("[train] a batch to evaluate has 1 sequences, not {}", config.batch));
+}
+
 TEST(Evaluation, TakesASequenceOnceAndGivesTheMeanOverTheBatches) {
   const std::vector<std::vector<int64_t>> drawn = {{4, 1, 4}, {0, 4, 3}, {1, 2, 2}};
   const auto mean_and_rows = [&](const Tensor& predictions, const Tensor& targets) {
