@@ -235,8 +235,9 @@ std::vector<SideBySide> measure_side_by_side(const TransformerConfig& config,
 
 void print_side_by_side(const std::vector<SideBySide>& all) {
   for (const auto& one : all)
-    fmt::print("{:>19} run{} side by side: {:.0f} steps/s, {:.0f} µs to start one, waits included\n", one.runs,
-               one.runs == 1 ? "" : "s", one.steps_per_second, 1e6 * one.start_seconds);
+    fmt::print(
+        "{:>19} run{} side by side: {:.0f} steps/s, {:.0f} µs to start one, waits included\n",
+        one.runs, one.runs == 1 ? "" : "s", one.steps_per_second, 1e6 * one.start_seconds);
 }
 
 // On a GPU: replays of the recorded step, of the fused form and of LibTorch's operations.
