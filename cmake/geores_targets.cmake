@@ -1,5 +1,5 @@
 # How every target of this project is made: one library per folder of geores/, test programs beside
-# it (a single one in a folder that sees no torch), the same warnings everywhere, and one precompiled
+# it (few: each compiles the headers of all the others again), the same warnings everywhere, and one precompiled
 # torch header for all that do (torch/torch.h alone costs about 15 s a file).
 
 function(geores_settings target scope)

@@ -22,7 +22,7 @@ double relative_error(const Tensor& is, const Tensor& wanted) {
 }
 
 // As a product in bfloat16 takes it, for a sum without rounding.
-Tensor rounded(const Tensor& x) { return x.detach().to(torch::kBFloat16).to(torch::kFloat64); }
+Tensor in_bfloat16(const Tensor& x) { return x.detach().to(torch::kBFloat16).to(torch::kFloat64); }
 
 // Pairs of parameters one after the other in a buffer, as a model's are, and another for their
 // gradients; `begin` values before the first.
@@ -112,7 +112,7 @@ TEST(WeightProducts, KernelsOnAGpuEqualTheirDefinition) {
         kernels::multiply_weights(fused::current_stream(), &forward, 1);
         kernels::add_weight_product_gradients(fused::current_stream(), &back, 1);
       }
-      const auto exact = [](const Tensor& x) { return rounded(x.cpu()); };
+      const auto exact = [](const Tensor& x) { return in_bfloat16(x.cpu()); };
       const auto what = std::to_string(rows) + " rows from " + std::to_string(begin);
       EXPECT_LT(relative_error(product.cpu(), exact(a).mm(exact(b))), 3e-3) << what;
       EXPECT_LT(relative_error(da.cpu() - 1, exact(d).mm(exact(b).t())), 1e-5) << what;
@@ -135,15 +135,15 @@ TEST(WeightProducts, OnAGpuTheyEqualTheirDefinition) {
     for (size_t i = 0; i < at_once.size(); ++i) {
       const auto& [a, b] = parameters.pairs[i];
       const auto what = std::to_string(i) + " from " + std::to_string(begin);
-      const auto wanted = rounded(a).mm(rounded(b));
+      const auto wanted = in_bfloat16(a).mm(in_bfloat16(b));
       ASSERT_EQ(at_once[i].scalar_type(), torch::kBFloat16) << what;
       EXPECT_LT(relative_error(at_once[i], wanted), 3e-3) << what;
       EXPECT_LT(relative_error(weight_product(a, b), at_once[i]), 3e-3) << what << " alone";
       const auto d = torch::randn(wanted.sizes(), at_once[i].options());
       const auto gradients =
           torch::autograd::grad({at_once[i]}, {a, b}, {d}, /*retain_graph=*/true);
-      EXPECT_LT(relative_error(gradients[0], rounded(d).mm(rounded(b).t())), 3e-3) << what;
-      EXPECT_LT(relative_error(gradients[1], rounded(a).t().mm(rounded(d))), 3e-3) << what;
+      EXPECT_LT(relative_error(gradients[0], in_bfloat16(d).mm(in_bfloat16(b).t())), 3e-3) << what;
+      EXPECT_LT(relative_error(gradients[1], in_bfloat16(a).t().mm(in_bfloat16(d))), 3e-3) << what;
     }
   }
 }
@@ -192,10 +192,10 @@ TEST(WeightProducts, OnAGpuTheirGradientsComeToThePlacesOfTheFactors) {
             i == 0 || !kernels::fits_weight_product(sizes[i][0], sizes[i][1], sizes[i][2]);
         EXPECT_EQ(a.grad().defined(), by_autograd) << what;
         EXPECT_EQ(b.grad().defined(), by_autograd) << what;
-        auto d = 2 * rounded(dy[i]).t().mm(rounded(x[i]));
-        if (i == 0) d = d + rounded(direct);
-        EXPECT_LT(relative_error(total_gradient(a, da), d.mm(rounded(b).t())), 6e-3) << what;
-        EXPECT_LT(relative_error(total_gradient(b, db), rounded(a).t().mm(d)), 6e-3) << what;
+        auto d = 2 * in_bfloat16(dy[i]).t().mm(in_bfloat16(x[i]));
+        if (i == 0) d = d + in_bfloat16(direct);
+        EXPECT_LT(relative_error(total_gradient(a, da), d.mm(in_bfloat16(b).t())), 6e-3) << what;
+        EXPECT_LT(relative_error(total_gradient(b, db), in_bfloat16(a).t().mm(d)), 6e-3) << what;
       }
     }
 }
@@ -222,11 +222,11 @@ TEST(WeightProducts, OnAGpuAPerceptronTakesThem) {
     const auto& [da, db] = parameters.places[i];
     for (const auto& factor : {a, b}) {
       EXPECT_FALSE(factor.grad().defined());
-      leaves.push_back(rounded(factor).requires_grad_(true));
+      leaves.push_back(in_bfloat16(factor).requires_grad_(true));
     }
     gradients.insert(gradients.end(), {da, db});
   }
-  const auto hidden = torch::gelu(rounded(x).mm(leaves[0].mm(leaves[1]).t()));
+  const auto hidden = torch::gelu(in_bfloat16(x).mm(leaves[0].mm(leaves[1]).t()));
   const auto wanted = torch::autograd::grad({hidden.mm(leaves[2].mm(leaves[3]).t())}, leaves,
                                             {dy.to(torch::kFloat64)});
   for (size_t i = 0; i < leaves.size(); ++i)
