@@ -127,8 +127,12 @@ void check_series(const Series& series) {
           series.x.size(), series.y.size());
 }
 
-std::string draw_line(const Series& series, const Ruler& x, const Ruler& y,
-                      const std::string& color) {
+// How a series is drawn: by its name, so that it looks the same in all panels.
+struct Style {
+  std::string color, dash;
+};
+
+std::string draw_line(const Series& series, const Ruler& x, const Ruler& y, const Style& style) {
   std::string path;
   bool pen_down = false;
   for (std::size_t i = 0; i < series.x.size(); ++i) {
@@ -140,11 +144,11 @@ std::string draw_line(const Series& series, const Ruler& x, const Ruler& y,
     pen_down = true;
   }
   const auto dash =
-      series.dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", escape(series.dash));
+      style.dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", escape(style.dash));
   return fmt::format(
       "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" "
       "stroke-linejoin=\"round\"{}/>\n",
-      path, color, series.width, dash);
+      path, style.color, series.width, dash);
 }
 
 std::string draw_steps(const Series& series, const Ruler& x, const Ruler& y,
@@ -253,20 +257,24 @@ std::vector<double> ticks(double from, double to, Scale scale, int most) {
 std::string render(const Figure& figure) {
   require(!figure.panels.empty(), "svg", "a figure needs at least one panel");
   require(figure.columns >= 1, "svg", "a figure needs at least one column, got {}", figure.columns);
-  // Colours and legend: by name, in order of first appearance.
-  std::map<std::string, std::string> color_of;
+  // Colours and legend: by name, in order of first appearance. A colour that comes again is dashed.
+  std::map<std::string, Style> style_of;
   std::vector<const Series*> legend;
   for (const auto& panel : figure.panels) {
     for (const auto& series : panel.series) {
       check_series(series);
-      if (color_of.contains(series.name)) continue;
-      color_of[series.name] =
-          series.color.empty() ? palette[color_of.size() % std::size(palette)] : series.color;
+      if (style_of.contains(series.name)) continue;
+      const auto index = style_of.size();
+      style_of[series.name] = series.color.empty() ? Style{palette[index % std::size(palette)],
+                                                           index < std::size(palette) ? "" : "4 3"}
+                                                   : Style{series.color, ""};
       if (!series.name.empty()) legend.push_back(&series);
     }
   }
-  const auto color = [&](const Series& series) {
-    return escape(series.color.empty() ? color_of.at(series.name) : series.color);
+  const auto style = [&](const Series& series) -> Style {
+    const auto& named = style_of.at(series.name);
+    return {escape(series.color.empty() ? named.color : series.color),
+            series.dash.empty() && series.color.empty() ? named.dash : series.dash};
   };
 
   const int columns = std::min<int>(figure.columns, static_cast<int>(figure.panels.size()));
@@ -311,11 +319,11 @@ std::string render(const Figure& figure) {
           body += fmt::format(
               "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"26\" height=\"10\" fill=\"{}\" "
               "fill-opacity=\"0.45\"/>\n",
-              left, y - 5, color(series));
+              left, y - 5, style(series).color);
         } else {
           const Ruler to_x{Scale::Linear, 0, 1, left, left + 26}, to_y{Scale::Linear, -1, 1, y, y};
-          body += dots ? draw_dots(sample, to_x, to_y, color(series))
-                       : draw_line(sample, to_x, to_y, color(series));
+          body += dots ? draw_dots(sample, to_x, to_y, style(series).color)
+                       : draw_line(sample, to_x, to_y, style(series));
         }
         body += text(left + 32, y + 4, series.name, 12, "start");
         left += widths[i];
@@ -345,13 +353,13 @@ std::string render(const Figure& figure) {
     for (const auto& series : panel.series) {
       switch (series.mark) {
         case Mark::Line:
-          body += draw_line(series, x, y, color(series));
+          body += draw_line(series, x, y, style(series));
           break;
         case Mark::Steps:
-          body += draw_steps(series, x, y, color(series));
+          body += draw_steps(series, x, y, style(series).color);
           break;
         case Mark::Dots:
-          body += draw_dots(series, x, y, color(series));
+          body += draw_dots(series, x, y, style(series).color);
           break;
       }
     }

@@ -86,6 +86,16 @@ TEST(Render, SmallNumbersOnALogAxisAreShort) {
   EXPECT_EQ(text.find(">0.0005<"), text.npos);
 }
 
+TEST(Render, AColourThatComesAgainIsDashed) {
+  Figure figure;
+  auto& panel = figure.panels.emplace_back();
+  for (int i = 0; i < 8; ++i)
+    panel.series.push_back({.name = std::to_string(i), .x = {0, 1}, .y = {0, 1}});
+  EXPECT_EQ(count(render(figure), "dasharray"), 0u);
+  panel.series.push_back({.name = "ninth", .x = {0, 1}, .y = {0, 1}});
+  EXPECT_EQ(count(render(figure), "dasharray"), 2u) << "in its panel and in the legend";
+}
+
 // A page may hold several figures: an id in two of them would make one use the other's.
 TEST(Render, UsesNoIds) {
   const auto text = render(one_panel({.name = "a", .x = {0, 10}, .y = {0, 1}}));
