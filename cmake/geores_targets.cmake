@@ -1,6 +1,6 @@
 # How every target of this project is made: one library per folder of geores/, test programs beside
-# it (few: each compiles the headers of all the others again), the same warnings everywhere, and one precompiled
-# torch header for all that do (torch/torch.h alone costs about 15 s a file).
+# it (few: each compiles the headers of all the others again), the same warnings everywhere, and one
+# precompiled torch header for all that see torch (torch/torch.h alone costs about 15 s a file).
 
 function(geores_settings target scope)
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "geores/base/error.h"
 
@@ -177,32 +176,33 @@ std::string draw_dots(const Series& series, const Ruler& x, const Ruler& y,
   return result;
 }
 
-std::vector<double> ticks_of(const Axis& axis, const Ruler& ruler, int most) {
-  if (axis.names.empty()) return ticks(ruler.from, ruler.to, ruler.scale, most);
-  std::vector<double> each(axis.names.size());
-  std::iota(each.begin(), each.end(), 0.0);
-  return each;
+struct Tick {
+  double at;
+  std::string label;
+};
+
+std::vector<Tick> ticks_of(const Axis& axis, const Ruler& ruler, int most) {
+  std::vector<Tick> result;
+  for (std::size_t i = 0; i < axis.names.size(); ++i)
+    result.push_back({static_cast<double>(i), axis.names[i]});
+  if (!result.empty()) return result;
+  const auto values = ticks(ruler.from, ruler.to, ruler.scale, most);
+  const double step = values.size() > 1 ? values[1] - values[0] : 1;
+  for (const double value : values) result.push_back({value, tick_label(value, step, ruler.scale)});
+  return result;
 }
 
 std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
   std::string result;
-  const auto x_ticks = ticks_of(panel.x, x, 6);
-  const auto y_ticks = ticks_of(panel.y, y, 5);
-  const double x_step = x_ticks.size() > 1 ? x_ticks[1] - x_ticks[0] : 1;
-  const double y_step = y_ticks.size() > 1 ? y_ticks[1] - y_ticks[0] : 1;
-  const auto label = [](double value, double step, const Axis& axis) {
-    if (axis.names.empty()) return tick_label(value, step, axis.scale);
-    return axis.names.at(static_cast<std::size_t>(value));
-  };
-  for (const double value : x_ticks) {
-    result += fmt::format("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}\" stroke=\"#e4e4e4\"/>\n", x(value),
+  for (const auto& [at, label] : ticks_of(panel.x, x, 6)) {
+    result += fmt::format("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}\" stroke=\"#e4e4e4\"/>\n", x(at),
                           y.end, y.begin);
-    result += text(x(value), y.begin + 15, label(value, x_step, panel.x), 11, "middle");
+    result += text(x(at), y.begin + 15, label, 11, "middle");
   }
-  for (const double value : y_ticks) {
+  for (const auto& [at, label] : ticks_of(panel.y, y, 5)) {
     result += fmt::format("<path d=\"M{0:.1f} {1:.1f}H{2:.1f}\" stroke=\"#e4e4e4\"/>\n", x.begin,
-                          y(value), x.end);
-    result += text(x.begin - 6, y(value) + 4, label(value, y_step, panel.y), 11, "end");
+                          y(at), x.end);
+    result += text(x.begin - 6, y(at) + 4, label, 11, "end");
   }
   result +=
       fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\" fill=\"none\" stroke=\"#444\"/>\n",

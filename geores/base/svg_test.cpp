@@ -1,5 +1,6 @@
 #include "geores/base/svg.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

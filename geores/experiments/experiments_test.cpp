@@ -390,6 +390,7 @@ TEST(Reproduce, RefusesUnknownNamesAndMixedFolders) {
   write_file_atomically(fs::path(options.out) / "reproduction.json",
                         R"({"scale":"quick","device":"cpu","precision":"fp32","seeds":[]})");
   options.scale.chosen_seeds = {7};
+  options.scale.reflection_steps = 1;  // all that it would do if it did not refuse
   EXPECT_NE(refusal([&] { reproduce(options); }).find("seeds [], asked for [7]"), std::string::npos)
       << refusal([&] { reproduce(options); });
 }

@@ -55,7 +55,7 @@ DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch
 struct SideBySide {
   int runs = 1;
   double steps_per_second = 0;  // of all together
-  double start_seconds = 0;     // that a thread needs to start a step
+  double start_seconds = 0;     // for a thread to start a step, waiting until one more may be
 };
 SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t batch, int64_t length,
                                      const std::string& precision, int runs, int64_t replays);
