@@ -9,11 +9,11 @@
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
 #include "geores/base/error.h"
+#include "geores/benchmark/step_benchmark.h"
 #include "geores/experiments/experiment.h"
-#include "geores/kernels/bfloat16_tile.h"
+#include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/model/parameter_budget.h"
 #include "geores/train/recorded_work.h"
-#include "geores/train/step_benchmark.h"
 
 namespace geores::cli {
 namespace {

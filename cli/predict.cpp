@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "geores/base/error.h"
 #include "geores/model/streamer.h"
-#include "geores/ops/state_file.h"
+#include "geores/storage/state_file.h"
 #include "geores/train/trainer.h"
 
 namespace geores::cli {

@@ -8,7 +8,7 @@
 #include "geores/base/error.h"
 #include "geores/data/folder.h"
 #include "geores/data/tasks.h"
-#include "geores/ops/state_file.h"
+#include "geores/storage/state_file.h"
 
 namespace geores {
 namespace {

@@ -13,7 +13,7 @@
 #include "geores/base/testing.h"
 #include "geores/data/baselines.h"
 #include "geores/data/tasks.h"
-#include "geores/ops/state_file.h"
+#include "geores/storage/state_file.h"
 
 namespace geores {
 namespace {

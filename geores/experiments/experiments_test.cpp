@@ -14,7 +14,7 @@
 #include "geores/experiments/figures.h"
 #include "geores/experiments/report.h"
 #include "geores/experiments/reproduce.h"
-#include "geores/ops/seeding.h"
+#include "geores/modules/seeding.h"
 #include "geores/train/trainer.h"
 
 namespace geores {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/ops/seeding.h"
+#include "geores/modules/seeding.h"
 #include "geores/train/recorded_work.h"
 
 namespace geores {

@@ -5,8 +5,8 @@
 #include "geores/base/error.h"
 #include "geores/data/batch_sampler.h"
 #include "geores/data/dataset.h"
-#include "geores/ops/hybrid.h"
-#include "geores/ops/seeding.h"
+#include "geores/modules/seeding.h"
+#include "geores/ops/mixers/hybrid.h"
 
 namespace geores {
 namespace {

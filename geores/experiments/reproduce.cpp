@@ -8,7 +8,7 @@
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/recorded_work.h"
 #include "geores/train/trainer.h"
 

@@ -8,14 +8,14 @@
 #include <random>
 #include <vector>
 
-#include "geores/kernels/attention.h"
-#include "geores/kernels/bfloat16_tile.h"
-#include "geores/kernels/linear.h"
-#include "geores/kernels/norm.h"
-#include "geores/kernels/optimizer.h"
-#include "geores/kernels/product.h"
-#include "geores/kernels/streams.h"
-#include "geores/kernels/vector_math.h"
+#include "geores/kernels/attention/attention.h"
+#include "geores/kernels/cpu/bfloat16_tile.h"
+#include "geores/kernels/cpu/product.h"
+#include "geores/kernels/cpu/vector_math.h"
+#include "geores/kernels/dense/linear.h"
+#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/streams/streams.h"
+#include "geores/kernels/training/optimizer.h"
 
 namespace geores::kernels {
 namespace {

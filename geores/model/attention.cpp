@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
-#include "geores/ops/attention.h"
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/attention/attention.h"
 
 namespace geores {
 

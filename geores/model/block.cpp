@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 
 namespace geores {
 

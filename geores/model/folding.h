@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "geores/ops/weight_products.h"
+#include "geores/ops/dense/weight_products.h"
 
 namespace geores {
 

@@ -1,6 +1,6 @@
 #include "geores/model/mlp.h"
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 
 namespace geores {
 

@@ -1,7 +1,7 @@
 #include "geores/model/recompute.h"
 
-#include "geores/ops/implementation.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
-#include "geores/ops/implementation.h"
-#include "geores/ops/into.h"
+#include "geores/ops/inference/into.h"
+#include "geores/ops/run/implementation.h"
 
 namespace geores {
 

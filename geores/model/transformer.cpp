@@ -2,9 +2,9 @@
 
 #include "geores/base/error.h"
 #include "geores/model/recompute.h"
-#include "geores/ops/implementation.h"
-#include "geores/ops/loss.h"
-#include "geores/ops/projections.h"
+#include "geores/ops/dense/projections.h"
+#include "geores/ops/run/implementation.h"
+#include "geores/ops/training/loss.h"
 
 namespace geores {
 

@@ -12,7 +12,7 @@
 
 #include "geores/base/config.h"
 #include "geores/model/block.h"
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 
 namespace geores {
 

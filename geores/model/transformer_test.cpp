@@ -4,9 +4,9 @@
 
 #include "geores/base/error.h"
 #include "geores/model/streamer.h"
-#include "geores/ops/implementation.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/state_file.h"
+#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/precision.h"
+#include "geores/storage/state_file.h"
 
 namespace geores {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/run/precision.h"
+#include "geores/ops/streams/streams.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

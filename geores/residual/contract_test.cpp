@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
-#include "geores/ops/gradient_check.h"
-#include "geores/ops/state_file.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/streams/streams.h"
 #include "geores/residual/registry.h"
+#include "geores/storage/state_file.h"
+#include "geores/testing/gradient_check.h"
 
 namespace geores {
 namespace {

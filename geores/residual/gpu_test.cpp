@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "geores/ops/implementation.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/precision.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

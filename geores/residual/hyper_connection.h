@@ -11,7 +11,7 @@
 
 #include <string>
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

@@ -1,8 +1,8 @@
 #include "geores/residual/residual.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/implementation.h"
-#include "geores/ops/linear.h"
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/run/implementation.h"
 
 namespace geores {
 

@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "geores/ops/pool.h"
-#include "geores/ops/state.h"
+#include "geores/ops/streams/pool.h"
+#include "geores/ops/streams/state.h"
 
 namespace geores {
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "geores/ops/implementation.h"
-#include "geores/ops/optimizer.h"
+#include "geores/ops/run/implementation.h"
+#include "geores/ops/training/optimizer.h"
 
 namespace geores {
 

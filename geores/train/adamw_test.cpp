@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "geores/ops/layers.h"
-#include "geores/ops/precision.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/schedule.h"
 
 namespace geores {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "geores/base/error.h"
-#include "geores/ops/state_file.h"
+#include "geores/storage/state_file.h"
 
 namespace geores {
 namespace {

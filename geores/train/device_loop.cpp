@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "geores/base/error.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/schedule.h"
 

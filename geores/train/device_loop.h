@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "geores/data/batch_sampler.h"
-#include "geores/ops/step_tables.h"
+#include "geores/ops/training/step_tables.h"
 #include "geores/train/recorded_work.h"
 #include "geores/train/train_config.h"
 #include "geores/train/training_step.h"

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "geores/ops/loss.h"
+#include "geores/ops/training/loss.h"
 
 namespace geores {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 

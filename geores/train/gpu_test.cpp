@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include "geores/ops/fused.h"
-#include "geores/ops/implementation.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/seeding.h"
+#include "geores/modules/layers.h"
+#include "geores/modules/seeding.h"
+#include "geores/ops/run/fused.h"
+#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/device_loop.h"
 #include "geores/train/recorded_work.h"
 #include "geores/train/schedule.h"

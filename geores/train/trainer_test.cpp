@@ -7,11 +7,11 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/testing.h"
-#include "geores/ops/seeding.h"
+#include "geores/benchmark/step_benchmark.h"
+#include "geores/modules/seeding.h"
 #include "geores/train/device_loop.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/schedule.h"
-#include "geores/train/step_benchmark.h"
 
 namespace geores {
 namespace {

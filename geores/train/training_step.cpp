@@ -1,9 +1,9 @@
 #include "geores/train/training_step.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/loss.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/sum_room.h"
+#include "geores/ops/gradients/sum_room.h"
+#include "geores/ops/run/precision.h"
+#include "geores/ops/training/loss.h"
 
 namespace geores {
 namespace {

@@ -4,7 +4,7 @@
 // Probe: operator = 1 (pre-norm only).
 #pragma once
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

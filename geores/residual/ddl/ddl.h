@@ -9,7 +9,7 @@
 // (B, T, 1).
 #pragma once
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

@@ -7,9 +7,9 @@
 // βkkᵀ (B, T', D, D) on the width; beta (B, T', 1).
 #pragma once
 
-#include "geores/ops/generators.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/pool.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/pooled/generators.h"
+#include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

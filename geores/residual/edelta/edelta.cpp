@@ -1,11 +1,11 @@
 #include "geores/residual/edelta/edelta.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/cayley.h"
-#include "geores/ops/generators.h"
-#include "geores/ops/hybrid.h"
-#include "geores/ops/linear.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/pooled/generators.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 Fields EdeltaOptions::fields() {
@@ -113,7 +113,7 @@ State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
 }
 
 std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& trace) {
-  if (const auto nets = perceptrons();
+  if (const auto nets = Perceptron::weights_of(perceptrons());
       gated() && !trace.probing() && trace.memory() == nullptr &&
       generators_run_fused(state.x, pool_, traits_.streams, nets)) {
     const HybridGate gate{.weight = gate_->weight,

@@ -16,9 +16,9 @@
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
 #pragma once
 
-#include "geores/ops/hybrid.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/pool.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

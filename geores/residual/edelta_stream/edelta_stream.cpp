@@ -1,7 +1,7 @@
 #include "geores/residual/edelta_stream/edelta_stream.h"
 
-#include "geores/ops/hybrid.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 

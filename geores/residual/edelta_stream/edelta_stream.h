@@ -9,8 +9,8 @@
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); pre, post (B, T, n, n).
 #pragma once
 
-#include "geores/ops/layers.h"
-#include "geores/ops/pool.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

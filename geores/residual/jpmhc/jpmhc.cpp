@@ -1,6 +1,6 @@
 #include "geores/residual/jpmhc/jpmhc.h"
 
-#include "geores/ops/streams.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 

@@ -17,7 +17,7 @@
 
 #include <memory>
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/jpmhc/mixer.h"
 #include "geores/residual/registry.h"
 

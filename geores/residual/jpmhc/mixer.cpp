@@ -1,10 +1,10 @@
 #include "geores/residual/jpmhc/mixer.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/constants.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/sinkhorn.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/mixers/constants.h"
+#include "geores/ops/mixers/sinkhorn.h"
+#include "geores/ops/run/precision.h"
 #include "geores/residual/jpmhc/grassmann.h"
 #include "geores/residual/jpmhc/sigmoid_routing.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "geores/base/config.h"
-#include "geores/ops/routed.h"
-#include "geores/ops/routes.h"
+#include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/routes.h"
 #include "geores/residual/residual.h"
 
 namespace geores {

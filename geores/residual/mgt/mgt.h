@@ -8,7 +8,7 @@
 // delta.
 #pragma once
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

@@ -3,7 +3,7 @@
 // Invariant: rows and columns of H_res sum to 1, ‖H_res‖₂ = 1. At the start ‖R − I‖₂ ~ n e⁻⁸.
 #pragma once
 
-#include "geores/ops/sinkhorn.h"
+#include "geores/ops/mixers/sinkhorn.h"
 #include "geores/residual/hyper_connection.h"
 
 namespace geores {

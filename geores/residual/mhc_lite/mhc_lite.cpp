@@ -1,8 +1,8 @@
 #include "geores/residual/mhc_lite/mhc_lite.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/constants.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/mixers/constants.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {

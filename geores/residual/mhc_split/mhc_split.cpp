@@ -1,8 +1,8 @@
 #include "geores/residual/mhc_split/mhc_split.h"
 
-#include "geores/ops/routed.h"
-#include "geores/ops/routes.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/routes.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 Fields MhcSplitOptions::fields() {

@@ -1,9 +1,9 @@
 #include "geores/residual/shc/shc.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/cayley.h"
-#include "geores/ops/constants.h"
-#include "geores/ops/sphere.h"
+#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/mixers/constants.h"
+#include "geores/ops/mixers/sphere.h"
 
 namespace geores {
 namespace {

@@ -1,0 +1,42 @@
+#include "geores/kernels/cpu/blas.h"
+
+#include <cblas.h>
+
+// Absent from other libraries than OpenBLAS.
+extern "C" {
+void openblas_set_num_threads(int) __attribute__((weak));
+int openblas_get_num_threads(void) __attribute__((weak));
+}
+
+namespace geores::kernels {
+namespace {
+
+CBLAS_TRANSPOSE flag(Transposed transposed) {
+  return transposed == Transposed::yes ? CblasTrans : CblasNoTrans;
+}
+
+int narrow(int64_t size) { return static_cast<int>(size); }
+
+}  // namespace
+
+void multiply(Transposed ta, Transposed tb, int64_t m, int64_t n, int64_t k, const float* a,
+              int64_t lda, const float* b, int64_t ldb, float keep, float* c, int64_t ldc) {
+  cblas_sgemm(CblasRowMajor, flag(ta), flag(tb), narrow(m), narrow(n), narrow(k), 1.0f, a,
+              narrow(lda), b, narrow(ldb), keep, c, narrow(ldc));
+}
+
+void multiply(Transposed ta, Transposed tb, int64_t m, int64_t n, int64_t k, const double* a,
+              int64_t lda, const double* b, int64_t ldb, double keep, double* c, int64_t ldc) {
+  cblas_dgemm(CblasRowMajor, flag(ta), flag(tb), narrow(m), narrow(n), narrow(k), 1.0, a,
+              narrow(lda), b, narrow(ldb), keep, c, narrow(ldc));
+}
+
+SerialBlas::SerialBlas() : before_(openblas_get_num_threads ? openblas_get_num_threads() : 1) {
+  if (before_ > 1 && openblas_set_num_threads) openblas_set_num_threads(1);
+}
+
+SerialBlas::~SerialBlas() {
+  if (before_ > 1 && openblas_set_num_threads) openblas_set_num_threads(before_);
+}
+
+}  // namespace geores::kernels

@@ -1,0 +1,86 @@
+// From what an operator sees of a sequence (summary.h) to the operator, on a GPU: several
+// two-layer perceptrons of the same hidden width read the mean of the sequence side by side, and
+// their outputs make
+//   hybrid   G = γ Q(u, v, β) + (1 − γ)(I − 2kkᵀ), perceptrons u, v, β, k, with
+//            γ = σ(logit · (1 + entropy)), logit = ⟨gate, mean⟩ + bias         (entropy 0: plain
+//            gate)
+//   erase    the direction k / ‖k‖ and β = 2σ(raw β), perceptrons k, β
+// A block works on a sequence; a second kernel sums the parameters' gradients over the sequences.
+#pragma once
+
+#include "geores/kernels/device.h"
+#include "geores/kernels/pooled/erase.h"
+
+namespace geores::kernels {
+
+inline constexpr int kMostPerceptrons = 4;
+inline constexpr int kMostGeneratorUnits = 2048;  // in, hidden units and outputs, together
+
+template <class T>
+struct PerceptronArrays {
+  T *hidden, *hidden_bias, *output, *output_bias;  // (hidden, in), (hidden), (outputs, hidden), …
+};
+
+struct GeneratorShape {
+  int sequences, length, in, hidden, count;
+  int outputs[kMostPerceptrons];
+
+  constexpr int units() const { return count * hidden; }
+  constexpr int all_outputs() const {
+    int sum = 0;
+    for (int i = 0; i < count; ++i) sum += outputs[i];
+    return sum;
+  }
+};
+
+template <class T>
+struct Generators {
+  PerceptronArrays<T> nets[kMostPerceptrons];
+  T *gate, *gate_bias;  // (in), (1); hybrid only
+};
+
+// What the backward pass needs again; `sums` and `entropies` as summary_forward left them.
+template <class T>
+struct GeneratorState {
+  T* mean;     // (sequences, in)
+  T* hidden;   // (sequences, units), before GELU
+  T* raw;      // (sequences, all outputs)
+  T* logit;    // (sequences); hybrid only
+  T* entropy;  // (sequences), the mean; hybrid only
+};
+
+// g (sequences, n, n), gamma (sequences), penalty (sequences) = penalty_weight · 4γ(1 − γ).
+template <class T>
+void hybrid_generators_forward(Stream stream, const Generators<const T>& parameters, const T* sums,
+                               const T* entropies, const GeneratorState<T>& state, T* g, T* gamma,
+                               T* penalty, T penalty_weight, int n, const GeneratorShape& shape);
+
+// Room for one sequence's gradients of hidden units, outputs and gate logit.
+template <class T>
+struct GeneratorRoom {
+  T *hidden, *raw, *logit;
+};
+
+// dg (sequences, n, n); dpenalty with `dpenalty_stride` between sequences, or null. All of
+// dmean (sequences, in), dentropy (sequences) or null, and `gradients` are overwritten.
+template <class T>
+void hybrid_generators_backward(Stream stream, const Generators<const T>& parameters,
+                                const GeneratorState<const T>& state, const T* gamma, const T* dg,
+                                const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
+                                const GeneratorRoom<T>& room, T* dmean, T* dentropy,
+                                const Generators<T>& gradients, int n, const GeneratorShape& shape);
+
+// k (sequences, in) and beta (sequences).
+template <class T>
+void erase_generators_forward(Stream stream, const Generators<const T>& parameters, const T* sums,
+                              const GeneratorState<T>& state, const EraseArrays<T>& erase,
+                              const GeneratorShape& shape);
+template <class T>
+void erase_generators_backward(Stream stream, const Generators<const T>& parameters,
+                               const GeneratorState<const T>& state,
+                               const EraseArrays<const T>& erase,
+                               const EraseArrays<const T>& derase, const GeneratorRoom<T>& room,
+                               T* dmean, const Generators<T>& gradients,
+                               const GeneratorShape& shape);
+
+}  // namespace geores::kernels

@@ -1,0 +1,53 @@
+// The way back around a sublayer whose streams are read, mixed and written by routes of each token
+// (residual connections with per-token mixers), on a GPU. Forward:
+//   h = LN(Σ_j read_j x_j),   out_i = Σ_j res_ij x_j + write_i b_i,   routes made of norm(x)
+// Three passes over the state, in this order, with the sublayer between the first and the second:
+//   write_backward          dout                   -> db, dwrite
+//   read_backward           x, dout, dh            -> dc (of the sum that is read), dread, dres
+//   routed_state_backward   x, dout, dc, dnormal   -> dx
+// n one of is_device_stream_count, d up to kDeviceStreamWidth; b as in mix_write_forward.
+#pragma once
+
+#include "geores/kernels/streams/streams.h"
+
+namespace geores::kernels {
+
+// On a CPU too.
+template <class T>
+void write_backward(const T* write, const T* branch, Branch kind, const T* dout, T* dwrite,
+                    T* dbranch, const StreamShape& shape);
+template <class T, class A>
+void write_backward(Stream stream, const T* write, const A* branch, Branch kind, const T* dout,
+                    T* dwrite, A* dbranch, const StreamShape& shape);
+
+// read (tokens, n), h (tokens, tiles·d) with its norm's weight and statistics; dc (tokens, d);
+// dread and dres (tokens, n, n) are overwritten, dweight is added to.
+template <class T, class A>
+struct ReadBackward {
+  const T *read, *x;
+  Norm<T> norm;
+  const RowStatistics<T>* statistics;
+  const A* dh;
+  const T* dout;
+  T *dc, *dread, *dres, *dweight;
+};
+template <class T, class A>
+void read_backward(Stream stream, const ReadBackward<T, A>& p, int64_t tiles,
+                   const StreamShape& shape);
+
+// dx_j = Σ_i res_ij dout_i + read_j dc + what dnormal gives to x: dnormal (tokens, n·d) is the
+// gradient of norm(x). dweight and dbias (or null) are added to.
+template <class T, class A>
+struct RoutedStateBackward {
+  const T *res, *read, *x;
+  Norm<T> norm;
+  const RowStatistics<T>* statistics;
+  const A* dnormal;
+  const T *dout, *dc;
+  T *dx, *dweight, *dbias;
+};
+template <class T, class A>
+void routed_state_backward(Stream stream, const RoutedStateBackward<T, A>& p,
+                           const StreamShape& shape);
+
+}  // namespace geores::kernels
