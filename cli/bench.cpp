@@ -85,18 +85,18 @@ Row measure(const Size& size, const BenchFlags& flags, const std::function<void(
           .stock = 0,
           .bf16 = 0,
           .products = {},
-          .fused_memory = benchmark.memory(Implementation::fused),
-          .stock_memory = benchmark.memory(Implementation::stock)};
+          .fused_memory = benchmark.memory(Form::fused),
+          .stock_memory = benchmark.memory(Form::stock)};
   done();
   row.products = benchmark.products(2);
   done();
   const bool in_bf16 = flags.precision == "bf16";
-  if (in_bf16) benchmark.seconds(Implementation::fused, "bf16");  // the others are warm
+  if (in_bf16) benchmark.seconds(Form::fused, "bf16");  // the others are warm
   std::vector<double> fused, stock, bf16;
   for (int64_t i = 0; i < flags.repeats; ++i) {  // interleaved: all see the same machine
-    fused.push_back(benchmark.seconds(Implementation::fused));
-    stock.push_back(benchmark.seconds(Implementation::stock));
-    if (in_bf16) bf16.push_back(benchmark.seconds(Implementation::fused, "bf16"));
+    fused.push_back(benchmark.seconds(Form::fused));
+    stock.push_back(benchmark.seconds(Form::stock));
+    if (in_bf16) bf16.push_back(benchmark.seconds(Form::fused, "bf16"));
     done();
   }
   row.fused = median(fused);
@@ -116,7 +116,7 @@ Scaling measure_scaling(const Size& size) {
   Scaling scaling{.connection = connection, .length = {}, .streams = {}, .threads = {}};
   const auto seconds = [&](int64_t length, int64_t streams) {
     return connection_seconds(connection, {.width = size.width, .streams = streams}, 16, length,
-                              Implementation::fused, 5);
+                              Form::fused, 5);
   };
   for (const int64_t length : {128, 256, 512, 1024})
     scaling.length.emplace_back(length, seconds(length, 4));
@@ -254,11 +254,11 @@ void bench_on_gpu(const BenchFlags& flags) {
   }
   for (const auto& size : wanted_sizes(flags)) {
     const auto config = model_of(size, flags);
-    const auto times = [&](Implementation form, int64_t replays) {
+    const auto times = [&](Form form, int64_t replays) {
       return device_step_times(config, flags.batch, flags.length, flags.precision, form, replays);
     };
-    const auto fused = times(Implementation::fused, flags.replays);
-    const auto composed = flags.replays >= 20 ? times(Implementation::composed, 20).median : 0.0;
+    const auto fused = times(Form::fused, flags.replays);
+    const auto composed = flags.replays >= 20 ? times(Form::composed, 20).median : 0.0;
     const auto tokens = static_cast<double>(flags.batch * flags.length) / fused.median / 1e6;
     rows.push_back({{"model", size.label},
                     {"layers", config.layers},

@@ -87,14 +87,14 @@ StepBenchmark::StepBenchmark(const TransformerConfig& config, int64_t batch, int
   }
 }
 
-double StepBenchmark::seconds(Implementation form, const std::string& precision) {
-  const ImplementationScope scope(form);
-  const PrecisionScope products(precision);
+double StepBenchmark::seconds(Form form, const std::string& precision) {
+  const ExecutionScope scope(form);
+  const ExecutionScope products(precision_from(precision));
   return seconds_of([&] { step_.run(x_, y_, 1e-4); });
 }
 
-StepMemory StepBenchmark::memory(Implementation form) {
-  const ImplementationScope scope(form);
+StepMemory StepBenchmark::memory(Form form) {
+  const ExecutionScope scope(form);
   const auto counter = std::make_shared<MemoryCounter>();
   {
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
@@ -108,7 +108,7 @@ ProductTimes StepBenchmark::products(int repeats) {
   recorded = &calls;
   const auto handle = at::addThreadLocalCallback(
       at::RecordFunctionCallback(record).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
-  seconds(Implementation::stock);
+  seconds(Form::stock);
   at::removeCallback(handle);
   recorded = nullptr;
 
@@ -179,10 +179,10 @@ class DeviceRun {
 }  // namespace
 
 DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
-                                  const std::string& precision, Implementation form,
+                                  const std::string& precision, Form form,
                                   int64_t replays) {
   constexpr int64_t group = 20;
-  const ImplementationScope scope(form);
+  const ExecutionScope scope(form);
   set_float32_products(precision);
   torch::manual_seed(1);
   const auto groups = (replays + group - 1) / group;
@@ -246,8 +246,8 @@ SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t ba
 }
 
 double connection_seconds(const std::string& connection, const ResidualConfig& config,
-                          int64_t batch, int64_t length, Implementation form, int repeats) {
-  const ImplementationScope scope(form);
+                          int64_t batch, int64_t length, Form form, int repeats) {
+  const ExecutionScope scope(form);
   const auto residual = make_residual(connection, config);
   const auto& traits = residual->traits();
   auto shape = std::vector<int64_t>{batch, length, traits.state_width};

@@ -14,7 +14,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/train/trainer.h"
 
 namespace geores {

@@ -19,7 +19,7 @@ inline constexpr bool kHasCuda = true;
 inline constexpr bool kHasCuda = false;
 #endif
 
-using Stream = CUstream_st*;  // cudaStream_t
+using CudaStream = CUstream_st*;  // cudaStream_t
 using Event = CUevent_st*;    // cudaEvent_t
 
 struct BFloat16 {

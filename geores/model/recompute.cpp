@@ -1,6 +1,6 @@
 #include "geores/model/recompute.h"
 
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -28,7 +28,7 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
     auto x = context->get_saved_variables()[0].detach().requires_grad_(true);
     torch::AutoGradMode record(true);
     // On a GPU this is another thread, which knows nothing of the precision.
-    const PrecisionScope precision(context->saved_data["half"].toBool() ? "bf16" : "fp32");
+    const ExecutionScope as_before(s.execution);
     Trace trace;
     const auto out = block->forward(x, trace);
     // Parameters collect their gradients here, as they do in any backward pass.

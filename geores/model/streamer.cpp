@@ -4,7 +4,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/inference/into.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 
 namespace geores {
 
@@ -34,7 +34,7 @@ Streamer::Streamer(Transformer& model, int64_t batch) : model_(model) {
 
 std::vector<Streamer::Layer> Streamer::token_layers(int64_t batch) const {
   std::vector<Layer> layers;
-  if (!runs_fused(model_.positions())) return layers;
+  if (!runs_cpu_kernel(model_.positions())) return layers;
   for (const auto& block : model_.blocks()) {
     Layer layer{.attention = block->attention_residual().token_step(batch),
                 .mlp = block->mlp_residual().token_step(batch),

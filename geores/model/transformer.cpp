@@ -3,7 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/model/recompute.h"
 #include "geores/ops/dense/projections.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/training/loss.h"
 
 namespace geores {

@@ -4,7 +4,7 @@
 
 #include "geores/base/error.h"
 #include "geores/model/streamer.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 #include "geores/storage/state_file.h"
 
@@ -136,10 +136,10 @@ TEST(Transformer, RecomputedBlocksGiveTheSameGradientsBitForBit) {
 }
 
 // Outputs, auxiliary loss and all gradients of a model in one of its forms.
-std::vector<Tensor> everything(Transformer& model, const Tensor& x, Implementation form,
+std::vector<Tensor> everything(Transformer& model, const Tensor& x, Form form,
                                const std::string& precision = "fp32") {
-  const ImplementationScope scope(form);
-  const PrecisionScope products(precision);
+  const ExecutionScope scope(form);
+  const ExecutionScope products(precision_from(precision));
   model.zero_grad();
   Trace trace;
   const auto out = model.forward(x, trace);
@@ -192,8 +192,8 @@ TEST(Transformer, FusedIsComposedForEveryConnection) {
         }
       }
       const auto x = torch::randn({3, 9, 5}, torch::kFloat64);
-      const auto fused = everything(model, x, Implementation::fused);
-      const auto composed = everything(model, x, Implementation::composed);
+      const auto fused = everything(model, x, Form::fused);
+      const auto composed = everything(model, x, Form::composed);
       EXPECT_LT(largest_difference(fused, composed), 1e-9) << connection.name << options;
     }
 }
@@ -206,13 +206,13 @@ TEST(Transformer, Bfloat16ProductsChangeNothingBeyondTheirRounding) {
     torch::manual_seed(6);
     Transformer model(small(connection.name));
     const auto x = torch::randn({3, 9, 5});
-    const auto full = everything(model, x, Implementation::fused);
-    const auto half = everything(model, x, Implementation::fused, "bf16");
+    const auto full = everything(model, x, Form::fused);
+    const auto half = everything(model, x, Form::fused, "bf16");
     const auto output = largest_difference({half[0]}, {full[0]});
     EXPECT_LT(output, 2e-2) << connection.name;
     EXPECT_GT(output, 1e-5) << connection.name << ": nothing was rounded";
     EXPECT_LT(difference_of_all(half, full), 5e-2) << connection.name;
-    const auto again = everything(model, x, Implementation::fused);
+    const auto again = everything(model, x, Form::fused);
     for (size_t i = 0; i < full.size(); ++i)
       EXPECT_TRUE(torch::equal(again[i], full[i])) << connection.name << ": and it ends";
   }
@@ -227,7 +227,7 @@ TEST(Transformer, ThreadsChangeNothingBeyondRounding) {
     for (const auto* precision : {"fp32", "bf16"}) {
       const auto run = [&](int threads) {
         torch::set_num_threads(threads);
-        return everything(model, x, Implementation::fused, precision);
+        return everything(model, x, Form::fused, precision);
       };
       const auto one = run(1), two = run(2), again = run(2);
       EXPECT_LT(largest_difference(two, one), 1e-4) << name << " " << precision;

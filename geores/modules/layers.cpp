@@ -1,6 +1,6 @@
 #include "geores/modules/layers.h"
 
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 
 namespace geores {
 
@@ -29,7 +29,7 @@ Tensor Perceptron::forward(const Tensor& x) {
 std::vector<Tensor> Perceptron::forward_all(const std::vector<Perceptron*>& perceptrons,
                                             const Tensor& x) {
   std::vector<Tensor> outputs;
-  if (!runs_fused(x) || perceptrons.size() < 2) {
+  if (!runs_cpu_kernel(x) || perceptrons.size() < 2) {
     for (auto* perceptron : perceptrons) outputs.push_back(perceptron->forward(x));
     return outputs;
   }
@@ -77,7 +77,7 @@ Tensor ScaledProjection::forward(const Tensor& x) const {
 
 ScaledProjection::Joined ScaledProjection::forward_joined(
     const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm) {
-  if (runs_on_gpu(x)) {
+  if (runs_cuda_kernel(x)) {
     std::vector<ProjectionWeights> weights;
     for (const auto* p : projections) weights.push_back(p->weights());
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
@@ -85,7 +85,7 @@ ScaledProjection::Joined ScaledProjection::forward_joined(
     return {projected_together(h, weights), skip};
   }
   std::vector<Tensor> joined, weights, biases;
-  if (!runs_fused(x)) {
+  if (!runs_cpu_kernel(x)) {
     const auto normal = normalized(x, norm);
     for (const auto* p : projections) joined.push_back(p->forward(normal).flatten(-p->bias_.dim()));
     return {torch::cat(joined, -1), x};

@@ -110,7 +110,7 @@ TEST(Mixers, SumToOneOverRowsAndColumns) {
 }
 
 TEST(Mixers, OfPermutationsSumToOneWithProductsInBfloat16Too) {
-  const PrecisionScope scope("bf16");
+  const ExecutionScope scope(Precision::bf16);
   const std::pair<const char*, nlohmann::json> cases[] = {{"mhc_lite", nullptr},
                                                           {"jpmhc", {{"mixer", "permutation"}}}};
   for (const auto& [name, options] : cases) {

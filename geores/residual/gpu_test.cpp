@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 #include "geores/residual/registry.h"
 
@@ -92,16 +92,16 @@ void expect_fused_equals_composed(const torch::Device& device, const Case& c,
   const auto x = torch::randn(shape, typed), cotangent = torch::randn(shape, typed);
   const auto middle = torch::randn({traits.sublayer_width, traits.sublayer_width}, typed) /
                       std::sqrt(static_cast<double>(traits.sublayer_width));
-  const auto run = [&](Implementation implementation, const std::string& of_products) {
-    const ImplementationScope form(implementation);
-    const PrecisionScope scope(of_products);
+  const auto run = [&](Form implementation, const std::string& of_products) {
+    const ExecutionScope form(implementation);
+    const ExecutionScope scope(precision_from(of_products));
     return pass_of(stack, x, middle, cotangent);
   };
-  const auto fused = run(Implementation::fused, c.precision);
-  const auto composed = run(Implementation::composed, "fp32");
+  const auto fused = run(Form::fused, c.precision);
+  const auto composed = run(Form::composed, "fp32");
   // In bfloat16 the two forms round at different places: each is as far from full precision as
   // such products are, and the composed form says how far that is.
-  const auto rounded = run(Implementation::composed, c.precision);
+  const auto rounded = run(Form::composed, c.precision);
   ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
   for (size_t i = 0; i < fused.tensors.size(); ++i) {
     // Parameters that hardly matter: their gradients are all rounding.

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/training/optimizer.h"
 
 namespace geores {
@@ -19,7 +19,7 @@ Tensor AdamW::step(double learning_rate) {
   auto &values = parameters_.values(), &gradients = parameters_.gradients();
   const auto t = static_cast<double>(steps_);
   const auto bias1 = 1 - std::pow(options_.beta1, t), bias2 = 1 - std::pow(options_.beta2, t);
-  if (runs_fused(values)) {
+  if (runs_cpu_kernel(values)) {
     auto norm = fused_adamw({.values = values,
                              .gradients = gradients,
                              .first_moment = first_moment_,
@@ -52,7 +52,7 @@ Tensor AdamW::step(double learning_rate) {
 Tensor AdamW::step(const Rates& rates) {
   torch::NoGradGuard no_grad;
   auto &values = parameters_.values(), &gradients = parameters_.gradients();
-  if (runs_on_gpu(values))
+  if (runs_cuda_kernel(values))
     return device_adamw({.values = values,
                          .gradients = gradients,
                          .first_moment = first_moment_,

@@ -92,7 +92,7 @@ TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
     FlatParameters kept_flat(kept), plain_flat(plain);
     kept_flat.values().copy_(plain_flat.values());
     AdamW kept_adamw(kept_flat, {}), plain_adamw(plain_flat, {});
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     kept_flat.keep_ready();
     const auto expect_ready = [&] {
       EXPECT_TRUE(

@@ -73,12 +73,12 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   evaluation_weights_ = torch::zeros({most, config.batch}, counter.dtype(torch::kFloat64));
   evaluation_step_ = torch::zeros({1}, counter);
   evaluation_sum_ = torch::zeros({1}, evaluation_weights_.options());
-  const PrecisionScope precision(config.precision);
+  const ExecutionScope precision(precision_from(config.precision));
   training.parameters().keep_ready();
 }
 
 void DeviceLoop::train_work() {
-  const PrecisionScope precision(config_.precision);
+  const ExecutionScope precision(precision_from(config_.precision));
   const auto [x, y, rates] = step_input(tables_, data_.train_x, data_.train_y);
   const auto done = training_.run(x, y,
                                   AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),

@@ -216,7 +216,7 @@ class Run {
     const auto before = training_.parameters().values().clone();
     StepResult done;
     {
-      const PrecisionScope precision(config_.precision);
+      const ExecutionScope precision(precision_from(config_.precision));
       done = training_.run(x, y, schedule_.at(step), config_.accumulate);
     }
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();

@@ -427,7 +427,7 @@ TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
       StepBenchmark benchmark(
           {.connection = connection, .layers = layers, .width = width, .context = length}, batch,
           length);
-      const auto bytes = benchmark.memory(Implementation::fused).peak;
+      const auto bytes = benchmark.memory(Form::fused).peak;
       return static_cast<double>(bytes) / static_cast<double>(batch * length * width * 4);
     };
     const auto block = (peak(5) - peak(3)) / 2;

@@ -1,7 +1,7 @@
 #include "geores/train/training_step.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/gradients/sum_room.h"
+#include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/training/loss.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "geores/model/transformer.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/train/adamw.h"
 
 namespace geores {

@@ -232,7 +232,7 @@ void with_head_width(int64_t width, F&& f) {
 
 }  // namespace
 
-void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
+void causal_attention_forward(CudaStream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
                               const AttentionShape& s) {
   if (has_attention_warpgroups(s))
     return attention_warpgroups_forward(stream, qkv, out, log_sum, s);
@@ -246,7 +246,7 @@ void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out,
   check_launch("causal_attention_forward");
 }
 
-void causal_attention_backward(Stream stream, const BFloat16* qkv, const BFloat16* out,
+void causal_attention_backward(CudaStream stream, const BFloat16* qkv, const BFloat16* out,
                                const float* log_sum, const BFloat16* dout, BFloat16* dqkv,
                                const AttentionShape& s) {
   if (has_attention_warpgroups(s))

@@ -42,14 +42,14 @@ constexpr bool attention_fits_device(int64_t length, int64_t head_width) {
   return (head_width == 32 || head_width == 64) &&
          padded_attention_length(length) * (4 * (head_width + 8) * 2 + 8) <= 200 * 1024;
 }
-void causal_attention_forward(Stream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
+void causal_attention_forward(CudaStream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
                               const AttentionShape& shape);
-void causal_attention_backward(Stream stream, const BFloat16* qkv, const BFloat16* out,
+void causal_attention_backward(CudaStream stream, const BFloat16* qkv, const BFloat16* out,
                                const float* log_sum, const BFloat16* dout, BFloat16* dqkv,
                                const AttentionShape& shape);
 
 // On a GPU without a backward pass: factors rounded to tf32, sums and the rest in float.
-void causal_attention_tf32(Stream stream, const float* qkv, float* out,
+void causal_attention_tf32(CudaStream stream, const float* qkv, float* out,
                            const AttentionShape& shape);
 
 }  // namespace geores::kernels

@@ -450,7 +450,7 @@ bool has_attention_warpgroups(const AttentionShape& s) {
   return has_warpgroups() && s.head_width == kWidth && s.length <= kMostTiles * kTile;
 }
 
-void attention_warpgroups_forward(Stream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
+void attention_warpgroups_forward(CudaStream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
                                   const AttentionShape& s) {
   launch(stream, {s.batch * s.heads, kBlockThreads, kForwardBytes}, forward, qkv, out, log_sum,
          static_cast<int>(s.length), static_cast<int>(s.heads),
@@ -458,7 +458,7 @@ void attention_warpgroups_forward(Stream stream, const BFloat16* qkv, BFloat16* 
   check_launch("attention_warpgroups_forward");
 }
 
-void attention_warpgroups_backward(Stream stream, const BFloat16* qkv, const BFloat16* out,
+void attention_warpgroups_backward(CudaStream stream, const BFloat16* qkv, const BFloat16* out,
                                    const float* log_sum, const BFloat16* dout, BFloat16* dqkv,
                                    const AttentionShape& s) {
   launch(stream, {s.batch * s.heads, kBlockThreads, kBackwardBytes}, backward, qkv, out, log_sum,

@@ -26,7 +26,7 @@ struct Grid {
 // Starts a kernel whose blocks may be set up while those of the kernel before it still end: a step
 // has hundreds of short ones. Each begins with wait_for_previous().
 template <class... Parameters, class... Arguments>
-void launch(Stream stream, const Grid& grid, void (*kernel)(Parameters...),
+void launch(CudaStream stream, const Grid& grid, void (*kernel)(Parameters...),
             Arguments... arguments) {
   constexpr size_t without_asking = 48 * 1024;
   if (grid.shared > without_asking)

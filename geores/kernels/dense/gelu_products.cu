@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Op
 }
 
 template <bool Backward>
-void run(Stream stream, Operands o, const GeluProductShape& shape) {
+void run(CudaStream stream, Operands o, const GeluProductShape& shape) {
   constexpr auto* name = Backward ? "product_and_gelu_slope" : "product_and_gelu";
   if (!has_gelu_products(shape.depth, shape.columns))
     throw std::invalid_argument(std::string(name) + ": not for this shape or this GPU");
@@ -215,12 +215,12 @@ bool has_gelu_products(int64_t depth, int64_t columns) {
   return has_warpgroups() && depth == kDepth && columns % kColumns == 0;
 }
 
-void product_and_gelu(Stream stream, const BFloat16* x, const BFloat16* w, BFloat16* hidden,
+void product_and_gelu(CudaStream stream, const BFloat16* x, const BFloat16* w, BFloat16* hidden,
                       BFloat16* active, const GeluProductShape& shape) {
   run<false>(stream, {.x = x, .w = w, .hidden = hidden, .out = active}, shape);
 }
 
-void product_and_gelu_slope(Stream stream, const BFloat16* dy, const BFloat16* w,
+void product_and_gelu_slope(CudaStream stream, const BFloat16* dy, const BFloat16* w,
                             const BFloat16* hidden, BFloat16* dhidden,
                             const GeluProductShape& shape) {
   run<true>(stream, {.x = dy, .w = w, .hidden = const_cast<BFloat16*>(hidden), .out = dhidden},

@@ -17,11 +17,11 @@ struct GeluProductShape {
 bool has_gelu_products(int64_t depth, int64_t columns);
 
 // hidden = x wᵀ, rounded, and active = GELU(hidden); x (rows, depth), w (columns, depth).
-void product_and_gelu(Stream stream, const BFloat16* x, const BFloat16* w, BFloat16* hidden,
+void product_and_gelu(CudaStream stream, const BFloat16* x, const BFloat16* w, BFloat16* hidden,
                       BFloat16* active, const GeluProductShape& shape);
 
 // dhidden = (dy w) ⊙ GELU'(hidden); dy (rows, depth), w (depth, columns). dhidden may be hidden.
-void product_and_gelu_slope(Stream stream, const BFloat16* dy, const BFloat16* w,
+void product_and_gelu_slope(CudaStream stream, const BFloat16* dy, const BFloat16* w,
                             const BFloat16* hidden, BFloat16* dhidden,
                             const GeluProductShape& shape);
 

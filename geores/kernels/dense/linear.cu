@@ -76,7 +76,7 @@ unsigned blocks(int64_t size, int per_thread) {
 }  // namespace
 
 template <class A>
-void gelu_forward(Stream stream, const A* x, A* y, int64_t size) {
+void gelu_forward(CudaStream stream, const A* x, A* y, int64_t size) {
   if (size == 0) return;
   with_vector<A>(size, [&](auto v) {
     launch(stream, {blocks(size, v), kThreads}, forward<v.value, A>, x, y, size);
@@ -85,7 +85,7 @@ void gelu_forward(Stream stream, const A* x, A* y, int64_t size) {
 }
 
 template <class A>
-void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size) {
+void gelu_backward(CudaStream stream, const A* x, const A* dy, A* dx, int64_t size) {
   if (size == 0) return;
   with_vector<A>(size, [&](auto v) {
     launch(stream, {blocks(size, v), kThreads}, backward<v.value, A>, x, dy, dx, size);
@@ -94,7 +94,7 @@ void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size) 
 }
 
 template <class T, class A>
-void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size) {
+void add_branch(CudaStream stream, const T* x, const A* branch, T* out, int64_t size) {
   if (size == 0) return;
   with_vector<T>(size, [&](auto v) {
     launch(stream, {blocks(size, v), kThreads}, add<v.value, T, A>, x, branch, out, size);
@@ -103,15 +103,15 @@ void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size
 }
 
 #define GEORES_INSTANTIATE(A)                                \
-  template void gelu_forward(Stream, const A*, A*, int64_t); \
-  template void gelu_backward(Stream, const A*, const A*, A*, int64_t);
+  template void gelu_forward(CudaStream, const A*, A*, int64_t); \
+  template void gelu_backward(CudaStream, const A*, const A*, A*, int64_t);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 GEORES_INSTANTIATE(BFloat16)
 #undef GEORES_INSTANTIATE
 
-template void add_branch(Stream, const float*, const float*, float*, int64_t);
-template void add_branch(Stream, const float*, const BFloat16*, float*, int64_t);
-template void add_branch(Stream, const double*, const double*, double*, int64_t);
+template void add_branch(CudaStream, const float*, const float*, float*, int64_t);
+template void add_branch(CudaStream, const float*, const BFloat16*, float*, int64_t);
+template void add_branch(CudaStream, const double*, const double*, double*, int64_t);
 
 }  // namespace geores::kernels

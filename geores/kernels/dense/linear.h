@@ -42,12 +42,12 @@ void gelu_backward(const T* x, const T* dy, T* dx, int64_t size);
 
 // On a GPU, of activations.
 template <class A>
-void gelu_forward(Stream stream, const A* x, A* y, int64_t size);
+void gelu_forward(CudaStream stream, const A* x, A* y, int64_t size);
 template <class A>
-void gelu_backward(Stream stream, const A* x, const A* dy, A* dx, int64_t size);
+void gelu_backward(CudaStream stream, const A* x, const A* dy, A* dx, int64_t size);
 
 // out = x + branch on a GPU: the state and what a sublayer's last product gave.
 template <class T, class A>
-void add_branch(Stream stream, const T* x, const A* branch, T* out, int64_t size);
+void add_branch(CudaStream stream, const T* x, const A* branch, T* out, int64_t size);
 
 }  // namespace geores::kernels

@@ -91,7 +91,7 @@ __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T>
 }  // namespace
 
 template <class T, class A>
-void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
+void norm_forward(CudaStream stream, const T* x, const Norm<T>& norm, A* y,
                   RowStatistics<T>* statistics, int64_t rows, int64_t width, const A* branch,
                   T* sum) {
   if (rows == 0) return;
@@ -103,7 +103,7 @@ void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
 }
 
 template <class T, class A>
-void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics,
+void norm_backward(CudaStream stream, const T* x, const RowStatistics<T>* statistics,
                    const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
                    int64_t rows, int64_t width, A* dbranch) {
   if (rows == 0) return;
@@ -118,9 +118,9 @@ void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                                   \
-  template void norm_forward(Stream, const T*, const Norm<T>&, A*, RowStatistics<T>*, int64_t,     \
+  template void norm_forward(CudaStream, const T*, const Norm<T>&, A*, RowStatistics<T>*, int64_t,     \
                              int64_t, const A*, T*);                                               \
-  template void norm_backward(Stream, const T*, const RowStatistics<T>*, const Norm<T>&, const A*, \
+  template void norm_backward(CudaStream, const T*, const RowStatistics<T>*, const Norm<T>&, const A*, \
                               const T*, T*, T*, T*, int64_t, int64_t, A*);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

@@ -54,11 +54,11 @@ void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>
 
 // On a GPU, width up to kDeviceRow.
 template <class T, class A>
-void norm_forward(Stream stream, const T* x, const Norm<T>& norm, A* y,
+void norm_forward(CudaStream stream, const T* x, const Norm<T>& norm, A* y,
                   RowStatistics<T>* statistics, int64_t rows, int64_t width,
                   const A* branch = nullptr, T* sum = nullptr);
 template <class T, class A>
-void norm_backward(Stream stream, const T* x, const RowStatistics<T>* statistics,
+void norm_backward(CudaStream stream, const T* x, const RowStatistics<T>* statistics,
                    const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
                    int64_t rows, int64_t width, A* dbranch = nullptr);
 

@@ -275,14 +275,14 @@ __global__ void unpack_gradients(Projections<const float> p, NormParameters norm
 
 }  // namespace
 
-void pack_route_weights(Stream stream, const Projections<const float>& p,
+void pack_route_weights(CudaStream stream, const Projections<const float>& p,
                         const NormParameters& norm, const RouteWeights& packed) {
   const int raw = p.rows();
   launch(stream, {padded_raw(raw), kThreads}, pack_weights, p, norm, packed, raw);
   check_launch("pack_route_weights");
 }
 
-void unpack_route_gradients(Stream stream, const Projections<const float>& p,
+void unpack_route_gradients(CudaStream stream, const Projections<const float>& p,
                             const NormParameters& norm, const float* sums, const float* dbias,
                             const Projections<float>& gradients, float* dnorm_weight,
                             float* dnorm_bias) {
@@ -294,7 +294,7 @@ void unpack_route_gradients(Stream stream, const Projections<const float>& p,
 }
 
 template <class T>
-void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
+void add_rows(CudaStream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
               int64_t columns, int64_t period) {
   const auto blocks =
       (columns + kColumnThreads - 1) / kColumnThreads * ((rows + kRowsAtOnce - 1) / kRowsAtOnce);
@@ -302,7 +302,7 @@ void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, in
   check_launch("add_rows");
 }
 
-void product_and_rows(Stream stream, const BFloat16* x, const BFloat16* w, const float* row,
+void product_and_rows(CudaStream stream, const BFloat16* x, const BFloat16* w, const float* row,
                       const float* bias, float* y, const ProductAndRowsShape& s) {
   const auto kernel = s.in == 8 ? product_to_each<8> : product_to_each<16>;
   launch(stream, {s.length * ((s.sequences + kSequences - 1) / kSequences), kThreads}, kernel, x, w,
@@ -311,7 +311,7 @@ void product_and_rows(Stream stream, const BFloat16* x, const BFloat16* w, const
 }
 
 template <class T, class A>
-void sum_rows(Stream stream, const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
+void sum_rows(CudaStream stream, const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
               int64_t columns, int64_t period) {
   launch(stream, {(columns + kColumnThreads - 1) / kColumnThreads, kColumnThreads}, of_each<T, A>,
          dout, converted, drow, dbias, rows, columns, period);
@@ -319,7 +319,7 @@ void sum_rows(Stream stream, const T* dout, A* converted, T* drow, T* dbias, int
 }
 
 template <class T, class A>
-void convert_and_sum(Stream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns) {
+void convert_and_sum(CudaStream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns) {
   if (rows == 0) return;
   launch(stream, {kBlocksForSums, kThreads, static_cast<size_t>(columns) * sizeof(T)},
          convert<T, A>, x, y, sums, rows, static_cast<int>(columns));
@@ -327,13 +327,13 @@ void convert_and_sum(Stream stream, const T* x, A* y, T* sums, int64_t rows, int
 }
 
 template <class T, class A>
-void pack_projections(Stream stream, const Projections<const T>& p, A* packed, T* bias) {
+void pack_projections(CudaStream stream, const Projections<const T>& p, A* packed, T* bias) {
   launch(stream, {static_cast<unsigned>(p.rows()), kRowThreads}, pack<T, A>, p, packed, bias);
   check_launch("pack_projections");
 }
 
 template <class T>
-void unpack_projection_gradients(Stream stream, const Projections<const T>& p, const T* dpacked,
+void unpack_projection_gradients(CudaStream stream, const Projections<const T>& p, const T* dpacked,
                                  const Projections<T>& gradients) {
   int scales = 0;
   for (int i = 0; i < p.count; ++i) scales += p.each[i].scales;
@@ -341,22 +341,22 @@ void unpack_projection_gradients(Stream stream, const Projections<const T>& p, c
   check_launch("unpack_projection_gradients");
 }
 
-template void pack_projections(Stream, const Projections<const float>&, float*, float*);
-template void pack_projections(Stream, const Projections<const float>&, BFloat16*, float*);
-template void pack_projections(Stream, const Projections<const double>&, double*, double*);
-template void add_rows(Stream, const float*, const float*, const float*, float*, int64_t, int64_t,
+template void pack_projections(CudaStream, const Projections<const float>&, float*, float*);
+template void pack_projections(CudaStream, const Projections<const float>&, BFloat16*, float*);
+template void pack_projections(CudaStream, const Projections<const double>&, double*, double*);
+template void add_rows(CudaStream, const float*, const float*, const float*, float*, int64_t, int64_t,
                        int64_t);
-template void add_rows(Stream, const double*, const double*, const double*, double*, int64_t,
+template void add_rows(CudaStream, const double*, const double*, const double*, double*, int64_t,
                        int64_t, int64_t);
-template void sum_rows(Stream, const float*, float*, float*, float*, int64_t, int64_t, int64_t);
-template void sum_rows(Stream, const float*, BFloat16*, float*, float*, int64_t, int64_t, int64_t);
-template void sum_rows(Stream, const double*, double*, double*, double*, int64_t, int64_t, int64_t);
-template void convert_and_sum(Stream, const float*, float*, float*, int64_t, int64_t);
-template void convert_and_sum(Stream, const float*, BFloat16*, float*, int64_t, int64_t);
-template void convert_and_sum(Stream, const double*, double*, double*, int64_t, int64_t);
-template void unpack_projection_gradients(Stream, const Projections<const float>&, const float*,
+template void sum_rows(CudaStream, const float*, float*, float*, float*, int64_t, int64_t, int64_t);
+template void sum_rows(CudaStream, const float*, BFloat16*, float*, float*, int64_t, int64_t, int64_t);
+template void sum_rows(CudaStream, const double*, double*, double*, double*, int64_t, int64_t, int64_t);
+template void convert_and_sum(CudaStream, const float*, float*, float*, int64_t, int64_t);
+template void convert_and_sum(CudaStream, const float*, BFloat16*, float*, int64_t, int64_t);
+template void convert_and_sum(CudaStream, const double*, double*, double*, int64_t, int64_t);
+template void unpack_projection_gradients(CudaStream, const Projections<const float>&, const float*,
                                           const Projections<float>&);
-template void unpack_projection_gradients(Stream, const Projections<const double>&, const double*,
+template void unpack_projection_gradients(CudaStream, const Projections<const double>&, const double*,
                                           const Projections<double>&);
 
 }  // namespace geores::kernels

@@ -28,19 +28,19 @@ struct Projections {
 
 // packed (rows, in), bias (rows).
 template <class T, class A>
-void pack_projections(Stream stream, const Projections<const T>& projections, A* packed, T* bias);
+void pack_projections(CudaStream stream, const Projections<const T>& projections, A* packed, T* bias);
 
 // From dpacked to the gradients of weights and scales, which are overwritten; the biases' are left
 // alone.
 template <class T>
-void unpack_projection_gradients(Stream stream, const Projections<const T>& projections,
+void unpack_projection_gradients(CudaStream stream, const Projections<const T>& projections,
                                  const T* dpacked, const Projections<T>& gradients);
 
 // out = x + row + bias: x and out, maybe the same, (rows, columns), few rows and many columns, row
 // (columns), bias (period) again and again, or null for 0; the columns are a multiple of its
 // period.
 template <class T>
-void add_rows(Stream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
+void add_rows(CudaStream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
               int64_t columns, int64_t period);
 
 // The same behind a product with few inputs, which costs nothing beside writing its result:
@@ -51,19 +51,19 @@ struct ProductAndRowsShape {
 constexpr bool fits_product_and_rows(int64_t in, int64_t out) {
   return (in == 8 || in == 16) && out % 4 == 0;
 }
-void product_and_rows(Stream stream, const BFloat16* x, const BFloat16* w, const float* row,
+void product_and_rows(CudaStream stream, const BFloat16* x, const BFloat16* w, const float* row,
                       const float* bias, float* y, const ProductAndRowsShape& shape);
 
 // The way back: adds the sums of dout over rows to drow, and what those give to dbias (or null);
 // converted (or null) gets dout in its type.
 template <class T, class A>
-void sum_rows(Stream stream, const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
+void sum_rows(CudaStream stream, const T* dout, A* converted, T* drow, T* dbias, int64_t rows,
               int64_t columns, int64_t period);
 
 // What a bias gives to its gradient, in the pass that makes activations of what came back: y = x in
 // its type, sums (columns) += Σ over rows; columns up to kMostSummedColumns.
 inline constexpr int64_t kMostSummedColumns = 256;
 template <class T, class A>
-void convert_and_sum(Stream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns);
+void convert_and_sum(CudaStream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns);
 
 }  // namespace geores::kernels

@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(kTileThreads, kGradientBlocks)
 
 // kernel(plan) for all products, as many as a launch takes at a time; blocks_for(product) each.
 template <class Product, class BlocksFor>
-void launch_all(Stream stream, const Product* products, int count, const BlocksFor& blocks_for,
+void launch_all(CudaStream stream, const Product* products, int count, const BlocksFor& blocks_for,
                 void (*kernel)(Plan<Product>), const char* what) {
   for (int first = 0; first < count; first += kMostWeightProducts) {
     Plan<Product> plan;
@@ -292,14 +292,14 @@ void launch_all(Stream stream, const Product* products, int count, const BlocksF
 
 }  // namespace
 
-void multiply_weights(Stream stream, const WeightProduct* products, int count) {
+void multiply_weights(CudaStream stream, const WeightProduct* products, int count) {
   launch_all(
       stream, products, count,
       [](const WeightProduct& p) { return pieces_of(p.rows, kTile) * pieces_of(p.columns, kTile); },
       multiply, "multiply_weights");
 }
 
-void add_weight_product_gradients(Stream stream, const WeightProductGradient* gradients,
+void add_weight_product_gradients(CudaStream stream, const WeightProductGradient* gradients,
                                   int count) {
   launch_all(
       stream, gradients, count,

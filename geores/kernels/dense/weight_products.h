@@ -22,7 +22,7 @@ constexpr bool fits_weight_product(int64_t rows, int64_t inner, int64_t columns)
 
 inline constexpr int kMostWeightProducts = 32;  // in a launch; more of them take several
 
-void multiply_weights(Stream stream, const WeightProduct* products, int count);
+void multiply_weights(CudaStream stream, const WeightProduct* products, int count);
 
 // da += d bᵀ and db += aᵀ d, of d rounded to bfloat16, which is aligned to 16 bytes.
 struct WeightProductGradient {
@@ -34,6 +34,6 @@ struct WeightProductGradient {
 
 // All that is added to may be the same or overlap. Additions come in any order: results differ in
 // the last places from run to run.
-void add_weight_product_gradients(Stream stream, const WeightProductGradient* gradients, int count);
+void add_weight_product_gradients(CudaStream stream, const WeightProductGradient* gradients, int count);
 
 }  // namespace geores::kernels

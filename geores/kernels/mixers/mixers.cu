@@ -337,7 +337,7 @@ void with_mixers(const MixerShape& s, F&& f) {
 }  // namespace
 
 template <class T>
-void sinkhorn_forward(Stream stream, const T* logits, int iterations, T* p, const MixerShape& s) {
+void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T* p, const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
     launch(stream, {blocks, kTokensPerBlock}, sinkhorn<n.value, T>, logits, iterations, p,
            s.tokens);
@@ -346,7 +346,7 @@ void sinkhorn_forward(Stream stream, const T* logits, int iterations, T* p, cons
 }
 
 template <class T>
-void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, T* dlogits,
+void sinkhorn_backward(CudaStream stream, const T* logits, const T* p, const T* dp, T* dlogits,
                        const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
     launch(stream, {blocks, kTokensPerBlock}, sinkhorn_back<n.value, T>, logits, p, dp, dlogits,
@@ -356,7 +356,7 @@ void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, 
 }
 
 template <class T>
-void routes_forward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+void routes_forward(CudaStream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
                     T* res, T* read, T* write, const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
     launch(stream, {blocks, kTokensPerBlock}, cayley_routes<n.value, T>, raw, bias, routes, res,
@@ -366,12 +366,12 @@ void routes_forward(Stream stream, const T* raw, const T* bias, const CayleyRout
 }
 
 template <class T>
-void clear_sums(Stream stream, T* sums, int64_t count) {
+void clear_sums(CudaStream stream, T* sums, int64_t count) {
   if (sums) cudaMemsetAsync(sums, 0, static_cast<size_t>(count) * sizeof(T), stream);
 }
 
 template <class T, class A>
-void routes_backward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+void routes_backward(CudaStream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
                      const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
                      const MixerShape& s) {
   clear_sums(stream, dbias, 3 * s.n * s.n);
@@ -383,7 +383,7 @@ void routes_backward(Stream stream, const T* raw, const T* bias, const CayleyRou
 }
 
 template <class T>
-void routes_forward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+void routes_forward(CudaStream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
                     T* res, T* read, T* write, const MixerShape& s) {
   if (s.n == 4 && s.tokens > 0)
     launch(stream, {quad_blocks(s.tokens), kThreads}, guarded_routes_by_quad<T>, raw, bias, routes,
@@ -397,7 +397,7 @@ void routes_forward(Stream stream, const T* raw, const T* bias, const GuardedRou
 }
 
 template <class T, class A>
-void routes_backward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+void routes_backward(CudaStream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
                      const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
                      const MixerShape& s) {
   clear_sums(stream, dbias, 2 * s.n + s.n * s.n);
@@ -413,20 +413,20 @@ void routes_backward(Stream stream, const T* raw, const T* bias, const GuardedRo
 }
 
 #define GEORES_INSTANTIATE(T)                                                                   \
-  template void sinkhorn_forward(Stream, const T*, int, T*, const MixerShape&);                 \
-  template void sinkhorn_backward(Stream, const T*, const T*, const T*, T*, const MixerShape&); \
-  template void routes_forward(Stream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, T*,  \
+  template void sinkhorn_forward(CudaStream, const T*, int, T*, const MixerShape&);                 \
+  template void sinkhorn_backward(CudaStream, const T*, const T*, const T*, T*, const MixerShape&); \
+  template void routes_forward(CudaStream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, T*,  \
                                const MixerShape&);                                              \
-  template void routes_forward(Stream, const T*, const T*, const GuardedRoutes<T>&, T*, T*, T*, \
+  template void routes_forward(CudaStream, const T*, const T*, const GuardedRoutes<T>&, T*, T*, T*, \
                                const MixerShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE
 
 #define GEORES_INSTANTIATE(T, A)                                                               \
-  template void routes_backward(Stream, const T*, const T*, const CayleyRoutes<T>&, const T*,  \
+  template void routes_backward(CudaStream, const T*, const T*, const CayleyRoutes<T>&, const T*,  \
                                 const T*, const T*, A*, T*, const MixerShape&);                \
-  template void routes_backward(Stream, const T*, const T*, const GuardedRoutes<T>&, const T*, \
+  template void routes_backward(CudaStream, const T*, const T*, const GuardedRoutes<T>&, const T*, \
                                 const T*, const T*, A*, T*, const MixerShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

@@ -61,19 +61,19 @@ void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
 
 // On a GPU, a thread for each token; n one of is_device_mixer_size, routes.steps >= 0.
 template <class T>
-void sinkhorn_forward(Stream stream, const T* logits, int iterations, T* p,
+void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T* p,
                       const MixerShape& shape);
 template <class T>
-void sinkhorn_backward(Stream stream, const T* logits, const T* p, const T* dp, T* dlogits,
+void sinkhorn_backward(CudaStream stream, const T* logits, const T* p, const T* dp, T* dlogits,
                        const MixerShape& shape);
 // Routes on a GPU are made of raw + bias (or raw alone: null), so that a product need not add it.
 // Their backward gives draw as the type of activations, ready for the product's, and the bias's sum
 // over tokens (overwritten; null without bias). One name for both kinds of routes.
 template <class T>
-void routes_forward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+void routes_forward(CudaStream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
                     T* res, T* read, T* write, const MixerShape& shape);
 template <class T, class A>
-void routes_backward(Stream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
+void routes_backward(CudaStream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
                      const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
                      const MixerShape& shape);
 
@@ -86,10 +86,10 @@ struct GuardedRoutes {
   T guard;
 };
 template <class T>
-void routes_forward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+void routes_forward(CudaStream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
                     T* res, T* read, T* write, const MixerShape& shape);
 template <class T, class A>
-void routes_backward(Stream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
+void routes_backward(CudaStream stream, const T* raw, const T* bias, const GuardedRoutes<T>& routes,
                      const T* dres, const T* dread, const T* dwrite, A* draw, T* dbias,
                      const MixerShape& shape);
 

@@ -205,7 +205,7 @@ __global__ void token_backward(RawEraseArrays<const T> raw, const T* x, Norm<T> 
 }  // namespace
 
 template <class T, class A>
-void erase_norm_forward(Stream stream, const EraseArrays<const T>& erase, const T* x,
+void erase_norm_forward(CudaStream stream, const EraseArrays<const T>& erase, const T* x,
                         const Norm<T>& norm, T* g, A* h, RowStatistics<T>* statistics,
                         int64_t sequences, int64_t tokens, int64_t width) {
   with_row<T>(width, [&]<class L>(L) {
@@ -216,7 +216,7 @@ void erase_norm_forward(Stream stream, const EraseArrays<const T>& erase, const 
 }
 
 template <class T, class A>
-void erase_norm_backward(Stream stream, const EraseArrays<const T>& erase, const T* x,
+void erase_norm_backward(CudaStream stream, const EraseArrays<const T>& erase, const T* x,
                          const Norm<T>& norm, const RowStatistics<T>* statistics, const T* dg,
                          const A* dh, T* dx, const EraseArrays<T>& gradients, T* dweight,
                          int64_t sequences, int64_t tokens, int64_t width) {
@@ -236,7 +236,7 @@ void erase_norm_backward(Stream stream, const EraseArrays<const T>& erase, const
 }
 
 template <class T, class A>
-void token_erase_norm_forward(Stream stream, const RawEraseArrays<const T>& raw, const T* x,
+void token_erase_norm_forward(CudaStream stream, const RawEraseArrays<const T>& raw, const T* x,
                               const Norm<T>& norm, T* g, A* h, RowStatistics<T>* statistics,
                               int64_t tokens, int64_t width) {
   with_row<T>(width, [&]<class L>(L) {
@@ -247,7 +247,7 @@ void token_erase_norm_forward(Stream stream, const RawEraseArrays<const T>& raw,
 }
 
 template <class T, class A>
-void token_erase_norm_backward(Stream stream, const RawEraseArrays<const T>& raw, const T* x,
+void token_erase_norm_backward(CudaStream stream, const RawEraseArrays<const T>& raw, const T* x,
                                const Norm<T>& norm, const RowStatistics<T>* statistics, const T* dg,
                                const A* dh, T* dx, A* draw, T* dk_bias, T* dbeta_bias, T* dweight,
                                int64_t tokens, int64_t width) {
@@ -263,15 +263,15 @@ void token_erase_norm_backward(Stream stream, const RawEraseArrays<const T>& raw
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                                   \
-  template void erase_norm_forward(Stream, const EraseArrays<const T>&, const T*, const Norm<T>&,  \
+  template void erase_norm_forward(CudaStream, const EraseArrays<const T>&, const T*, const Norm<T>&,  \
                                    T*, A*, RowStatistics<T>*, int64_t, int64_t, int64_t);          \
-  template void erase_norm_backward(Stream, const EraseArrays<const T>&, const T*, const Norm<T>&, \
+  template void erase_norm_backward(CudaStream, const EraseArrays<const T>&, const T*, const Norm<T>&, \
                                     const RowStatistics<T>*, const T*, const A*, T*,               \
                                     const EraseArrays<T>&, T*, int64_t, int64_t, int64_t);         \
-  template void token_erase_norm_forward(Stream, const RawEraseArrays<const T>&, const T*,         \
+  template void token_erase_norm_forward(CudaStream, const RawEraseArrays<const T>&, const T*,         \
                                          const Norm<T>&, T*, A*, RowStatistics<T>*, int64_t,       \
                                          int64_t);                                                 \
-  template void token_erase_norm_backward(Stream, const RawEraseArrays<const T>&, const T*,        \
+  template void token_erase_norm_backward(CudaStream, const RawEraseArrays<const T>&, const T*,        \
                                           const Norm<T>&, const RowStatistics<T>*, const T*,       \
                                           const A*, T*, A*, T*, T*, T*, int64_t, int64_t);
 GEORES_INSTANTIATE(float, float)

@@ -13,14 +13,14 @@ struct EraseArrays {
 };
 
 template <class T, class A>
-void erase_norm_forward(Stream stream, const EraseArrays<const T>& erase, const T* x,
+void erase_norm_forward(CudaStream stream, const EraseArrays<const T>& erase, const T* x,
                         const Norm<T>& norm, T* g, A* h, RowStatistics<T>* statistics,
                         int64_t sequences, int64_t tokens, int64_t width);
 
 // From dg (or null) and dh: dx and the gradients of k and beta are overwritten, dweight is added
 // to.
 template <class T, class A>
-void erase_norm_backward(Stream stream, const EraseArrays<const T>& erase, const T* x,
+void erase_norm_backward(CudaStream stream, const EraseArrays<const T>& erase, const T* x,
                          const Norm<T>& norm, const RowStatistics<T>* statistics, const T* dg,
                          const A* dh, T* dx, const EraseArrays<T>& gradients, T* dweight,
                          int64_t sequences, int64_t tokens, int64_t width);
@@ -34,13 +34,13 @@ struct RawEraseArrays {
 };
 
 template <class T, class A>
-void token_erase_norm_forward(Stream stream, const RawEraseArrays<const T>& raw, const T* x,
+void token_erase_norm_forward(CudaStream stream, const RawEraseArrays<const T>& raw, const T* x,
                               const Norm<T>& norm, T* g, A* h, RowStatistics<T>* statistics,
                               int64_t tokens, int64_t width);
 
 // dx and draw (tokens, stride) are overwritten, all of it, the other gradients added to.
 template <class T, class A>
-void token_erase_norm_backward(Stream stream, const RawEraseArrays<const T>& raw, const T* x,
+void token_erase_norm_backward(CudaStream stream, const RawEraseArrays<const T>& raw, const T* x,
                                const Norm<T>& norm, const RowStatistics<T>* statistics, const T* dg,
                                const A* dh, T* dx, A* draw, T* dk_bias, T* dbeta_bias, T* dweight,
                                int64_t tokens, int64_t width);

@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kGradientThreads)
 }
 
 template <class T>
-void launch_parameter_gradients(Stream stream, const GeneratorState<const T>& state,
+void launch_parameter_gradients(CudaStream stream, const GeneratorState<const T>& state,
                                 const GeneratorRoom<T>& room, const Generators<T>& gradients,
                                 const GeneratorShape& s) {
   const int blocks = s.units() + s.all_outputs() + (gradients.gate ? 1 : 0);
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
 
 // A block for each sequence.
 template <class T, class Kernel, class... Arguments>
-void launch_by_sequence(Stream stream, Kernel* kernel, const GeneratorShape& s,
+void launch_by_sequence(CudaStream stream, Kernel* kernel, const GeneratorShape& s,
                         Arguments... arguments) {
   const bool staged = Workspace<T>::bytes(s, true) <= Workspace<T>::kMost;
   const auto bytes = Workspace<T>::bytes(s, staged);
@@ -212,7 +212,7 @@ void launch_by_sequence(Stream stream, Kernel* kernel, const GeneratorShape& s,
 }  // namespace
 
 template <class T>
-void hybrid_generators_forward(Stream stream, const Generators<const T>& parameters, const T* sums,
+void hybrid_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
                                const T* entropies, const GeneratorState<T>& state, T* g, T* gamma,
                                T* penalty, T penalty_weight, int n, const GeneratorShape& s) {
   with_operator_size(n, [&](auto size) {
@@ -223,7 +223,7 @@ void hybrid_generators_forward(Stream stream, const Generators<const T>& paramet
 }
 
 template <class T>
-void hybrid_generators_backward(Stream stream, const Generators<const T>& parameters,
+void hybrid_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                 const GeneratorState<const T>& state, const T* gamma, const T* dg,
                                 const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
                                 const GeneratorRoom<T>& room, T* dmean, T* dentropy,
@@ -237,7 +237,7 @@ void hybrid_generators_backward(Stream stream, const Generators<const T>& parame
 }
 
 template <class T>
-void erase_generators_forward(Stream stream, const Generators<const T>& parameters, const T* sums,
+void erase_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
                               const GeneratorState<T>& state, const EraseArrays<T>& erase,
                               const GeneratorShape& s) {
   launch_by_sequence<T>(stream, erase_forward<T>, s, parameters, sums, state, erase);
@@ -245,7 +245,7 @@ void erase_generators_forward(Stream stream, const Generators<const T>& paramete
 }
 
 template <class T>
-void erase_generators_backward(Stream stream, const Generators<const T>& parameters,
+void erase_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                const GeneratorState<const T>& state,
                                const EraseArrays<const T>& erase,
                                const EraseArrays<const T>& derase, const GeneratorRoom<T>& room,
@@ -257,14 +257,14 @@ void erase_generators_backward(Stream stream, const Generators<const T>& paramet
 }
 
 #define GEORES_INSTANTIATE(T)                                                                     \
-  template void hybrid_generators_forward(Stream, const Generators<const T>&, const T*, const T*, \
+  template void hybrid_generators_forward(CudaStream, const Generators<const T>&, const T*, const T*, \
                                           const GeneratorState<T>&, T*, T*, T*, T, int,           \
                                           const GeneratorShape&);                                 \
-  template void hybrid_generators_backward(Stream, const Generators<const T>&,                    \
+  template void hybrid_generators_backward(CudaStream, const Generators<const T>&,                    \
                                            const GeneratorState<const T>&, const T*, const T*,    \
                                            const T*, int64_t, T, const GeneratorRoom<T>&, T*, T*, \
                                            const Generators<T>&, int, const GeneratorShape&);     \
-  template void erase_generators_forward(Stream, const Generators<const T>&, const T*,            \
+  template void erase_generators_forward(CudaStream, const Generators<const T>&, const T*,            \
                                          const GeneratorState<T>&, const EraseArrays<T>&,         \
                                          const GeneratorShape&);                                  \
   template void erase_generators_backward(                                                        \

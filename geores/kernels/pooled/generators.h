@@ -51,7 +51,7 @@ struct GeneratorState {
 
 // g (sequences, n, n), gamma (sequences), penalty (sequences) = penalty_weight · 4γ(1 − γ).
 template <class T>
-void hybrid_generators_forward(Stream stream, const Generators<const T>& parameters, const T* sums,
+void hybrid_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
                                const T* entropies, const GeneratorState<T>& state, T* g, T* gamma,
                                T* penalty, T penalty_weight, int n, const GeneratorShape& shape);
 
@@ -64,7 +64,7 @@ struct GeneratorRoom {
 // dg (sequences, n, n); dpenalty with `dpenalty_stride` between sequences, or null. All of
 // dmean (sequences, in), dentropy (sequences) or null, and `gradients` are overwritten.
 template <class T>
-void hybrid_generators_backward(Stream stream, const Generators<const T>& parameters,
+void hybrid_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                 const GeneratorState<const T>& state, const T* gamma, const T* dg,
                                 const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
                                 const GeneratorRoom<T>& room, T* dmean, T* dentropy,
@@ -72,11 +72,11 @@ void hybrid_generators_backward(Stream stream, const Generators<const T>& parame
 
 // k (sequences, in) and beta (sequences).
 template <class T>
-void erase_generators_forward(Stream stream, const Generators<const T>& parameters, const T* sums,
+void erase_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
                               const GeneratorState<T>& state, const EraseArrays<T>& erase,
                               const GeneratorShape& shape);
 template <class T>
-void erase_generators_backward(Stream stream, const Generators<const T>& parameters,
+void erase_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                const GeneratorState<const T>& state,
                                const EraseArrays<const T>& erase,
                                const EraseArrays<const T>& derase, const GeneratorRoom<T>& room,

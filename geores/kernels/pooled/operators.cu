@@ -71,7 +71,7 @@ void with_operators(int64_t operators, int64_t n, F&& f) {
 }  // namespace
 
 template <class T>
-void hybrid_operators_forward(Stream stream, const HybridArrays<const T>& generators, T* g,
+void hybrid_operators_forward(CudaStream stream, const HybridArrays<const T>& generators, T* g,
                               int64_t operators, int64_t n) {
   with_operators(operators, n, [&](auto size, unsigned blocks) {
     launch(stream, {blocks, kOperatorsPerBlock}, forward<size.value, T>, generators, g, operators);
@@ -80,7 +80,7 @@ void hybrid_operators_forward(Stream stream, const HybridArrays<const T>& genera
 }
 
 template <class T>
-void hybrid_operators_backward(Stream stream, const HybridArrays<const T>& generators, const T* dg,
+void hybrid_operators_backward(CudaStream stream, const HybridArrays<const T>& generators, const T* dg,
                                const HybridArrays<T>& gradients, int64_t operators, int64_t n) {
   with_operators(operators, n, [&](auto size, unsigned blocks) {
     launch(stream, {blocks, kOperatorsPerBlock}, backward<size.value, T>, generators, dg, gradients,
@@ -90,9 +90,9 @@ void hybrid_operators_backward(Stream stream, const HybridArrays<const T>& gener
 }
 
 #define GEORES_INSTANTIATE(T)                                                               \
-  template void hybrid_operators_forward(Stream, const HybridArrays<const T>&, T*, int64_t, \
+  template void hybrid_operators_forward(CudaStream, const HybridArrays<const T>&, T*, int64_t, \
                                          int64_t);                                          \
-  template void hybrid_operators_backward(Stream, const HybridArrays<const T>&, const T*,   \
+  template void hybrid_operators_backward(CudaStream, const HybridArrays<const T>&, const T*,   \
                                           const HybridArrays<T>&, int64_t, int64_t);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

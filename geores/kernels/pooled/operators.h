@@ -31,10 +31,10 @@ void hybrid_from_raw(const T* raw, const T* logits, T* g, int64_t operators, int
 
 // On a GPU, n one of is_device_mixer_size.
 template <class T>
-void hybrid_operators_forward(Stream stream, const HybridArrays<const T>& generators, T* g,
+void hybrid_operators_forward(CudaStream stream, const HybridArrays<const T>& generators, T* g,
                               int64_t operators, int64_t n);
 template <class T>
-void hybrid_operators_backward(Stream stream, const HybridArrays<const T>& generators, const T* dg,
+void hybrid_operators_backward(CudaStream stream, const HybridArrays<const T>& generators, const T* dg,
                                const HybridArrays<T>& gradients, int64_t operators, int64_t n);
 
 }  // namespace geores::kernels

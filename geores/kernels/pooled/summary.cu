@@ -84,7 +84,7 @@ __global__ void backward(const T* x, const T* dmean, const T* dentropy, const T*
 }  // namespace
 
 template <class T, class A>
-void summary_forward(Stream stream, const T* x, const A* branch, T* total, T* sums, T* entropies,
+void summary_forward(CudaStream stream, const T* x, const A* branch, T* total, T* sums, T* entropies,
                      int64_t sequences, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream,
@@ -97,7 +97,7 @@ void summary_forward(Stream stream, const T* x, const A* branch, T* total, T* su
 }
 
 template <class T, class A>
-void summary_backward(Stream stream, const T* x, const T* dmean, const T* dentropy, const T* skip,
+void summary_backward(CudaStream stream, const T* x, const T* dmean, const T* dentropy, const T* skip,
                       T* dx, A* dbranch, int64_t sequences, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, backward<n.value, L, T, A>, x,
@@ -108,9 +108,9 @@ void summary_backward(Stream stream, const T* x, const T* dmean, const T* dentro
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                                  \
-  template void summary_forward(Stream, const T*, const A*, T*, T*, T*, int64_t,                  \
+  template void summary_forward(CudaStream, const T*, const A*, T*, T*, T*, int64_t,                  \
                                 const StreamShape&);                                              \
-  template void summary_backward(Stream, const T*, const T*, const T*, const T*, T*, A*, int64_t, \
+  template void summary_backward(CudaStream, const T*, const T*, const T*, const T*, T*, A*, int64_t, \
                                  const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

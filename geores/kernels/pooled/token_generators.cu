@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(kColumnThreads)
 }  // namespace
 
 template <class T, class A>
-void pack_perceptrons(Stream stream, const Generators<const T>& p, A* packed, A* packed_outputs,
+void pack_perceptrons(CudaStream stream, const Generators<const T>& p, A* packed, A* packed_outputs,
                       const GeneratorShape& s) {
   const int columns = hidden_columns(s, p.gate);
   launch(stream, {columns + (packed_outputs ? in_eights(s.all_outputs()) : 0), kRowThreads},
@@ -310,7 +310,7 @@ void pack_perceptrons(Stream stream, const Generators<const T>& p, A* packed, A*
 }
 
 template <class T>
-void unpack_hidden(Stream stream, const T* dpacked, const Generators<T>& gradients,
+void unpack_hidden(CudaStream stream, const T* dpacked, const Generators<T>& gradients,
                    const GeneratorShape& s) {
   launch(stream, {hidden_columns(s, gradients.gate), kRowThreads}, unpack_hidden_rows<T>, dpacked,
          gradients, s);
@@ -318,7 +318,7 @@ void unpack_hidden(Stream stream, const T* dpacked, const Generators<T>& gradien
 }
 
 template <class T>
-void unpack_outputs(Stream stream, const T* dpacked, const Generators<T>& gradients,
+void unpack_outputs(CudaStream stream, const T* dpacked, const Generators<T>& gradients,
                     const GeneratorShape& s) {
   launch(stream, {s.all_outputs(), kRowThreads}, unpack_output_rows<T>, dpacked, gradients, s,
          hidden_columns(s, gradients.gate));
@@ -326,7 +326,7 @@ void unpack_outputs(Stream stream, const T* dpacked, const Generators<T>& gradie
 }
 
 template <class T, class A>
-void hidden_gelu_forward(Stream stream, const Generators<const T>& p, const T* hidden, A* active,
+void hidden_gelu_forward(CudaStream stream, const Generators<const T>& p, const T* hidden, A* active,
                          const GeneratorShape& s) {
   const int columns = hidden_columns(s, p.gate);
   launch(stream, {blocks_of_tokens(s), column_threads(columns)}, gelu_forward_columns<T, A>, p,
@@ -335,7 +335,7 @@ void hidden_gelu_forward(Stream stream, const Generators<const T>& p, const T* h
 }
 
 template <class T, class A>
-void hidden_gelu_backward(Stream stream, const Generators<const T>& p, const T* hidden,
+void hidden_gelu_backward(CudaStream stream, const Generators<const T>& p, const T* hidden,
                           const T* dactive, A* dhidden, const Generators<T>& gradients,
                           const GeneratorShape& s) {
   const int columns = hidden_columns(s, p.gate);
@@ -345,7 +345,7 @@ void hidden_gelu_backward(Stream stream, const Generators<const T>& p, const T* 
 }
 
 template <class T>
-void token_hybrid_forward(Stream stream, const Generators<const T>& p, const T* hidden,
+void token_hybrid_forward(CudaStream stream, const Generators<const T>& p, const T* hidden,
                           const T* entropies, T* raw, T* g, T* penalty, T penalty_weight, int n,
                           const GeneratorShape& s) {
   with_operator_size(n, [&](auto size) {
@@ -357,7 +357,7 @@ void token_hybrid_forward(Stream stream, const Generators<const T>& p, const T* 
 }
 
 template <class T, class A>
-void token_hybrid_backward(Stream stream, const Generators<const T>& p, const T* hidden,
+void token_hybrid_backward(CudaStream stream, const Generators<const T>& p, const T* hidden,
                            const T* entropies, const T* raw, const T* dg, const T* dpenalty,
                            int64_t dpenalty_stride, T penalty_weight, A* dhidden, T* dentropies,
                            const Generators<T>& gradients, int n, const GeneratorShape& s) {
@@ -372,22 +372,22 @@ void token_hybrid_backward(Stream stream, const Generators<const T>& p, const T*
 }
 
 #define GEORES_INSTANTIATE(T)                                                                    \
-  template void unpack_hidden(Stream, const T*, const Generators<T>&, const GeneratorShape&);    \
-  template void unpack_outputs(Stream, const T*, const Generators<T>&, const GeneratorShape&);   \
-  template void token_hybrid_forward(Stream, const Generators<const T>&, const T*, const T*, T*, \
+  template void unpack_hidden(CudaStream, const T*, const Generators<T>&, const GeneratorShape&);    \
+  template void unpack_outputs(CudaStream, const T*, const Generators<T>&, const GeneratorShape&);   \
+  template void token_hybrid_forward(CudaStream, const Generators<const T>&, const T*, const T*, T*, \
                                      T*, T*, T, int, const GeneratorShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE
 
 #define GEORES_INSTANTIATE(T, A)                                                                 \
-  template void pack_perceptrons(Stream, const Generators<const T>&, A*, A*,                     \
+  template void pack_perceptrons(CudaStream, const Generators<const T>&, A*, A*,                     \
                                  const GeneratorShape&);                                         \
-  template void hidden_gelu_forward(Stream, const Generators<const T>&, const T*, A*,            \
+  template void hidden_gelu_forward(CudaStream, const Generators<const T>&, const T*, A*,            \
                                     const GeneratorShape&);                                      \
-  template void hidden_gelu_backward(Stream, const Generators<const T>&, const T*, const T*, A*, \
+  template void hidden_gelu_backward(CudaStream, const Generators<const T>&, const T*, const T*, A*, \
                                      const Generators<T>&, const GeneratorShape&);               \
-  template void token_hybrid_backward(Stream, const Generators<const T>&, const T*, const T*,    \
+  template void token_hybrid_backward(CudaStream, const Generators<const T>&, const T*, const T*,    \
                                       const T*, const T*, const T*, int64_t, T, A*, T*,          \
                                       const Generators<T>&, int, const GeneratorShape&);
 GEORES_INSTANTIATE(float, float)

@@ -21,26 +21,26 @@ constexpr int hidden_columns(const GeneratorShape& s, bool gated) {
 // null, packed_outputs (in_eights(outputs), hidden_columns) of output layers, block-diagonal: they
 // are one product of all hidden units.
 template <class T, class A>
-void pack_perceptrons(Stream stream, const Generators<const T>& parameters, A* packed,
+void pack_perceptrons(CudaStream stream, const Generators<const T>& parameters, A* packed,
                       A* packed_outputs, const GeneratorShape& shape);
 
 // From the gradient of a packed matrix to those of the weights, which are added to.
 template <class T>
-void unpack_hidden(Stream stream, const T* dpacked, const Generators<T>& gradients,
+void unpack_hidden(CudaStream stream, const T* dpacked, const Generators<T>& gradients,
                    const GeneratorShape& shape);
 template <class T>
-void unpack_outputs(Stream stream, const T* dpacked, const Generators<T>& gradients,
+void unpack_outputs(CudaStream stream, const T* dpacked, const Generators<T>& gradients,
                     const GeneratorShape& shape);
 
 // active = GELU(hidden + bias), zeros beyond the units, both (tokens, columns).
 template <class T, class A>
-void hidden_gelu_forward(Stream stream, const Generators<const T>& parameters, const T* hidden,
+void hidden_gelu_forward(CudaStream stream, const Generators<const T>& parameters, const T* hidden,
                          A* active, const GeneratorShape& shape);
 
 // dhidden (tokens, columns) is overwritten, the gradients of the hidden layers' biases are added
 // to.
 template <class T, class A>
-void hidden_gelu_backward(Stream stream, const Generators<const T>& parameters, const T* hidden,
+void hidden_gelu_backward(CudaStream stream, const Generators<const T>& parameters, const T* hidden,
                           const T* dactive, A* dhidden, const Generators<T>& gradients,
                           const GeneratorShape& shape);
 
@@ -51,7 +51,7 @@ inline constexpr int kTokensAtOnce = 32;
 // g (tokens, n, n); raw (tokens, all outputs), before activations; entropies (tokens) or null;
 // penalty = penalty_weight · Σ 4γ(1 − γ) over each kTokensAtOnce tokens.
 template <class T>
-void token_hybrid_forward(Stream stream, const Generators<const T>& parameters, const T* hidden,
+void token_hybrid_forward(CudaStream stream, const Generators<const T>& parameters, const T* hidden,
                           const T* entropies, T* raw, T* g, T* penalty, T penalty_weight, int n,
                           const GeneratorShape& shape);
 
@@ -59,7 +59,7 @@ void token_hybrid_forward(Stream stream, const Generators<const T>& parameters, 
 // (tokens; or null) are overwritten. The gradients of biases and of output layers are added to; the
 // rest are unpack_hidden's.
 template <class T, class A>
-void token_hybrid_backward(Stream stream, const Generators<const T>& parameters, const T* hidden,
+void token_hybrid_backward(CudaStream stream, const Generators<const T>& parameters, const T* hidden,
                            const T* entropies, const T* raw, const T* dg, const T* dpenalty,
                            int64_t dpenalty_stride, T penalty_weight, A* dhidden, T* dentropies,
                            const Generators<T>& gradients, int n, const GeneratorShape& shape);

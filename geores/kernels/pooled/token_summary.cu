@@ -182,7 +182,7 @@ void with_summary(int64_t length, const StreamShape& s, F&& f) {
 }  // namespace
 
 template <class T, class A>
-void token_summary_forward(Stream stream, const T* x, const A* branch, T* total, A* means,
+void token_summary_forward(CudaStream stream, const T* x, const A* branch, T* total, A* means,
                            T* entropies, int64_t length, const StreamShape& s) {
   with_summary<T>(length, s, [&]<class L>(auto running, auto n, L, int64_t span, const Grid& grid) {
     launch(stream, grid, forward<running.value, n.value, L, T, A>, x, branch, total, means,
@@ -192,7 +192,7 @@ void token_summary_forward(Stream stream, const T* x, const A* branch, T* total,
 }
 
 template <class T, class A>
-void token_summary_backward(Stream stream, const T* x, const T* dmeans, const T* dentropies,
+void token_summary_backward(CudaStream stream, const T* x, const T* dmeans, const T* dentropies,
                             const T* skip, T* dx, A* dbranch, int64_t length,
                             const StreamShape& s) {
   with_summary<T>(length, s, [&]<class L>(auto running, auto n, L, int64_t span, const Grid& grid) {
@@ -203,9 +203,9 @@ void token_summary_backward(Stream stream, const T* x, const T* dmeans, const T*
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                               \
-  template void token_summary_forward(Stream, const T*, const A*, T*, A*, T*, int64_t,         \
+  template void token_summary_forward(CudaStream, const T*, const A*, T*, A*, T*, int64_t,         \
                                       const StreamShape&);                                     \
-  template void token_summary_backward(Stream, const T*, const T*, const T*, const T*, T*, A*, \
+  template void token_summary_backward(CudaStream, const T*, const T*, const T*, const T*, T*, A*, \
                                        int64_t, const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

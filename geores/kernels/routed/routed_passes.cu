@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 1)
 }  // namespace
 
 template <class T, class A>
-void write_backward(Stream stream, const T* write, const A* branch, Branch kind, const T* dout,
+void write_backward(CudaStream stream, const T* write, const A* branch, Branch kind, const T* dout,
                     T* dwrite, A* dbranch, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto start = [&](auto shared) {
@@ -121,7 +121,7 @@ void write_backward(Stream stream, const T* write, const A* branch, Branch kind,
 }
 
 template <class T, class A>
-void read_backward(Stream stream, const ReadBackward<T, A>& p, int64_t tiles,
+void read_backward(CudaStream stream, const ReadBackward<T, A>& p, int64_t tiles,
                    const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto start = [&](auto count) {
@@ -139,7 +139,7 @@ void read_backward(Stream stream, const ReadBackward<T, A>& p, int64_t tiles,
 }
 
 template <class T, class A>
-void routed_state_backward(Stream stream, const RoutedStateBackward<T, A>& p,
+void routed_state_backward(CudaStream stream, const RoutedStateBackward<T, A>& p,
                            const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     // Each block adds its sums at the end: fewer of them where rows are long.
@@ -151,10 +151,10 @@ void routed_state_backward(Stream stream, const RoutedStateBackward<T, A>& p,
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                               \
-  template void write_backward(Stream, const T*, const A*, Branch, const T*, T*, A*,           \
+  template void write_backward(CudaStream, const T*, const A*, Branch, const T*, T*, A*,           \
                                const StreamShape&);                                            \
-  template void read_backward(Stream, const ReadBackward<T, A>&, int64_t, const StreamShape&); \
-  template void routed_state_backward(Stream, const RoutedStateBackward<T, A>&, const StreamShape&);
+  template void read_backward(CudaStream, const ReadBackward<T, A>&, int64_t, const StreamShape&); \
+  template void routed_state_backward(CudaStream, const RoutedStateBackward<T, A>&, const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

@@ -17,7 +17,7 @@ template <class T>
 void write_backward(const T* write, const T* branch, Branch kind, const T* dout, T* dwrite,
                     T* dbranch, const StreamShape& shape);
 template <class T, class A>
-void write_backward(Stream stream, const T* write, const A* branch, Branch kind, const T* dout,
+void write_backward(CudaStream stream, const T* write, const A* branch, Branch kind, const T* dout,
                     T* dwrite, A* dbranch, const StreamShape& shape);
 
 // read (tokens, n), h (tokens, tiles·d) with its norm's weight and statistics; dc (tokens, d);
@@ -32,7 +32,7 @@ struct ReadBackward {
   T *dc, *dread, *dres, *dweight;
 };
 template <class T, class A>
-void read_backward(Stream stream, const ReadBackward<T, A>& p, int64_t tiles,
+void read_backward(CudaStream stream, const ReadBackward<T, A>& p, int64_t tiles,
                    const StreamShape& shape);
 
 // dx_j = Σ_i res_ij dout_i + read_j dc + what dnormal gives to x: dnormal (tokens, n·d) is the
@@ -47,7 +47,7 @@ struct RoutedStateBackward {
   T *dx, *dweight, *dbias;
 };
 template <class T, class A>
-void routed_state_backward(Stream stream, const RoutedStateBackward<T, A>& p,
+void routed_state_backward(CudaStream stream, const RoutedStateBackward<T, A>& p,
                            const StreamShape& shape);
 
 }  // namespace geores::kernels

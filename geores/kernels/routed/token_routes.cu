@@ -412,7 +412,7 @@ int64_t blocks_of(int64_t tokens) {
 }  // namespace
 
 template <class Routes>
-void token_route_forward(Stream stream, const TokenRouteForward& p, const Routes& routes,
+void token_route_forward(CudaStream stream, const TokenRouteForward& p, const Routes& routes,
                          int64_t tokens, int64_t d) {
   using Of = EntryOf<Routes>;
   with_stream_width(d, [&](auto width) {
@@ -424,7 +424,7 @@ void token_route_forward(Stream stream, const TokenRouteForward& p, const Routes
 }
 
 template <class Routes>
-void token_route_backward(Stream stream, const TokenRouteBackward& p, const Routes& routes,
+void token_route_backward(CudaStream stream, const TokenRouteBackward& p, const Routes& routes,
                           int64_t tokens, int64_t d) {
   using Of = EntryOf<Routes>;
   with_stream_width(d, [&](auto width) {
@@ -439,9 +439,9 @@ void token_route_backward(Stream stream, const TokenRouteBackward& p, const Rout
 }
 
 #define GEORES_INSTANTIATE(Routes)                                                              \
-  template void token_route_forward(Stream, const TokenRouteForward&, const Routes&, int64_t,   \
+  template void token_route_forward(CudaStream, const TokenRouteForward&, const Routes&, int64_t,   \
                                     int64_t);                                                   \
-  template void token_route_backward(Stream, const TokenRouteBackward&, const Routes&, int64_t, \
+  template void token_route_backward(CudaStream, const TokenRouteBackward&, const Routes&, int64_t, \
                                      int64_t);
 GEORES_INSTANTIATE(CayleyRoutes<float>)
 GEORES_INSTANTIATE(GuardedRoutes<float>)

@@ -35,12 +35,12 @@ struct RouteWeights {
 struct NormParameters {
   const float *weight, *bias;  // null for 1 and 0
 };
-void pack_route_weights(Stream stream, const Projections<const float>& projections,
+void pack_route_weights(CudaStream stream, const Projections<const float>& projections,
                         const NormParameters& norm, const RouteWeights& packed);
 
 // From sums = Σ draw zᵀ (raw, width) and dbias (raw) to the gradients of the projections and of the
 // norm's parameters (or null), all of which are added to.
-void unpack_route_gradients(Stream stream, const Projections<const float>& projections,
+void unpack_route_gradients(CudaStream stream, const Projections<const float>& projections,
                             const NormParameters& norm, const float* sums, const float* dbias,
                             const Projections<float>& gradients, float* dnorm_weight,
                             float* dnorm_bias);
@@ -57,7 +57,7 @@ struct TokenRouteForward {
   RowStatistics<float>* read_statistics;
 };
 template <class Routes>
-void token_route_forward(Stream stream, const TokenRouteForward& p, const Routes& routes,
+void token_route_forward(CudaStream stream, const TokenRouteForward& p, const Routes& routes,
                          int64_t tokens, int64_t d);
 
 struct TokenRouteBackward {
@@ -75,7 +75,7 @@ struct TokenRouteBackward {
   float *dread_weight, *dbias;  // added to
 };
 template <class Routes>
-void token_route_backward(Stream stream, const TokenRouteBackward& p, const Routes& routes,
+void token_route_backward(CudaStream stream, const TokenRouteBackward& p, const Routes& routes,
                           int64_t tokens, int64_t d);
 
 }  // namespace geores::kernels

@@ -48,22 +48,22 @@ unsigned blocks(const PoolShape& s) {
 }  // namespace
 
 template <class T>
-void running_mean_forward(Stream stream, const T* x, T* y, const PoolShape& s) {
+void running_mean_forward(CudaStream stream, const T* x, T* y, const PoolShape& s) {
   if (s.batch * s.width == 0) return;
   launch(stream, {blocks(s), kColumnsPerBlock}, forward<T>, x, y, s);
   check_launch("running_mean_forward");
 }
 
 template <class T>
-void running_mean_backward(Stream stream, const T* dy, T* dx, const PoolShape& s) {
+void running_mean_backward(CudaStream stream, const T* dy, T* dx, const PoolShape& s) {
   if (s.batch * s.width == 0) return;
   launch(stream, {blocks(s), kColumnsPerBlock}, backward<T>, dy, dx, s);
   check_launch("running_mean_backward");
 }
 
 #define GEORES_INSTANTIATE(T)                                                 \
-  template void running_mean_forward(Stream, const T*, T*, const PoolShape&); \
-  template void running_mean_backward(Stream, const T*, T*, const PoolShape&);
+  template void running_mean_forward(CudaStream, const T*, T*, const PoolShape&); \
+  template void running_mean_backward(CudaStream, const T*, T*, const PoolShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE

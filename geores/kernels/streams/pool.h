@@ -24,8 +24,8 @@ void mean_forward(const T* x, T* y, const PoolShape& shape);
 
 // Running means on a GPU.
 template <class T>
-void running_mean_forward(Stream stream, const T* x, T* y, const PoolShape& shape);
+void running_mean_forward(CudaStream stream, const T* x, T* y, const PoolShape& shape);
 template <class T>
-void running_mean_backward(Stream stream, const T* dy, T* dx, const PoolShape& shape);
+void running_mean_backward(CudaStream stream, const T* dy, T* dx, const PoolShape& shape);
 
 }  // namespace geores::kernels

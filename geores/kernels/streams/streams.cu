@@ -300,7 +300,7 @@ __global__ void entropy_of_tokens_back(const T* x, const T* dentropy, T* dx, int
 }  // namespace
 
 template <class T, class A>
-void mix_norm_forward(Stream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
+void mix_norm_forward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, mix_norm<n.value, L, T, A>, m, x,
@@ -310,7 +310,7 @@ void mix_norm_forward(Stream stream, const T* m, const T* x, const Norm<T>& norm
 }
 
 template <class T, class A>
-void mix_norm_backward(Stream stream, const T* m, const T* x, const Norm<T>& norm,
+void mix_norm_backward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm,
                        const RowStatistics<T>* statistics, const T* dg, const A* dh, T* dx, T* dm,
                        T* dweight, T* dbias, int64_t operators, const StreamShape& s) {
   const auto run = s.tokens / operators;
@@ -334,7 +334,7 @@ void mix_norm_backward(Stream stream, const T* m, const T* x, const Norm<T>& nor
 }
 
 template <class T, class A>
-void collect_norm_forward(Stream stream, const T* read, const T* x, const Norm<T>& norm,
+void collect_norm_forward(CudaStream stream, const T* read, const T* x, const Norm<T>& norm,
                           int64_t tiles, A* h, RowStatistics<T>* statistics, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto start = [&](auto count) {
@@ -351,7 +351,7 @@ void collect_norm_forward(Stream stream, const T* read, const T* x, const Norm<T
 }
 
 template <class T, class A>
-void collect_norm_backward(Stream stream, const T* read, const T* x, const Norm<T>& norm,
+void collect_norm_backward(CudaStream stream, const T* read, const T* x, const Norm<T>& norm,
                            int64_t tiles, const RowStatistics<T>* statistics, const A* dh,
                            const T* skip, T* dx, T* dread, T* dweight, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
@@ -371,7 +371,7 @@ void collect_norm_backward(Stream stream, const T* read, const T* x, const Norm<
 }
 
 template <class T, class A>
-void mix_write_forward(Stream stream, const T* res, const T* x, const T* write, const A* branch,
+void mix_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* branch,
                        Branch kind, T* out, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto start = [&](auto shared) {
@@ -388,7 +388,7 @@ void mix_write_forward(Stream stream, const T* res, const T* x, const T* write, 
 }
 
 template <class T, class A>
-void mix_write_backward(Stream stream, const T* res, const T* x, const T* write, const A* branch,
+void mix_write_backward(CudaStream stream, const T* res, const T* x, const T* write, const A* branch,
                         Branch kind, const T* dout, T* dres, T* dx, T* dwrite, A* dbranch,
                         const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
@@ -406,7 +406,7 @@ void mix_write_backward(Stream stream, const T* res, const T* x, const T* write,
 }
 
 template <class T>
-void stream_entropy_forward(Stream stream, const T* x, T* entropy, const StreamShape& s) {
+void stream_entropy_forward(CudaStream stream, const T* x, T* entropy, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, entropy_of_tokens<n.value, L, T>, x,
            entropy, s.tokens, static_cast<int>(s.d));
@@ -415,7 +415,7 @@ void stream_entropy_forward(Stream stream, const T* x, T* entropy, const StreamS
 }
 
 template <class T>
-void stream_entropy_backward(Stream stream, const T* x, const T* dentropy, T* dx,
+void stream_entropy_backward(CudaStream stream, const T* x, const T* dentropy, T* dx,
                              const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
@@ -425,19 +425,19 @@ void stream_entropy_backward(Stream stream, const T* x, const T* dentropy, T* dx
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                               \
-  template void mix_norm_forward(Stream, const T*, const T*, const Norm<T>&, T*, A*,           \
+  template void mix_norm_forward(CudaStream, const T*, const T*, const Norm<T>&, T*, A*,           \
                                  RowStatistics<T>*, int64_t, const StreamShape&);              \
-  template void mix_norm_backward(Stream, const T*, const T*, const Norm<T>&,                  \
+  template void mix_norm_backward(CudaStream, const T*, const T*, const Norm<T>&,                  \
                                   const RowStatistics<T>*, const T*, const A*, T*, T*, T*, T*, \
                                   int64_t, const StreamShape&);                                \
-  template void collect_norm_forward(Stream, const T*, const T*, const Norm<T>&, int64_t, A*,  \
+  template void collect_norm_forward(CudaStream, const T*, const T*, const Norm<T>&, int64_t, A*,  \
                                      RowStatistics<T>*, const StreamShape&);                   \
-  template void collect_norm_backward(Stream, const T*, const T*, const Norm<T>&, int64_t,     \
+  template void collect_norm_backward(CudaStream, const T*, const T*, const Norm<T>&, int64_t,     \
                                       const RowStatistics<T>*, const A*, const T*, T*, T*, T*, \
                                       const StreamShape&);                                     \
-  template void mix_write_forward(Stream, const T*, const T*, const T*, const A*, Branch, T*,  \
+  template void mix_write_forward(CudaStream, const T*, const T*, const T*, const A*, Branch, T*,  \
                                   const StreamShape&);                                         \
-  template void mix_write_backward(Stream, const T*, const T*, const T*, const A*, Branch,     \
+  template void mix_write_backward(CudaStream, const T*, const T*, const T*, const A*, Branch,     \
                                    const T*, T*, T*, T*, A*, const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
@@ -445,8 +445,8 @@ GEORES_INSTANTIATE(double, double)
 #undef GEORES_INSTANTIATE
 
 #define GEORES_INSTANTIATE(T)                                                     \
-  template void stream_entropy_forward(Stream, const T*, T*, const StreamShape&); \
-  template void stream_entropy_backward(Stream, const T*, const T*, T*, const StreamShape&);
+  template void stream_entropy_forward(CudaStream, const T*, T*, const StreamShape&); \
+  template void stream_entropy_backward(CudaStream, const T*, const T*, T*, const StreamShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE

@@ -66,31 +66,31 @@ void stream_entropy_backward(const T* x, const T* dentropy, T* dx, const StreamS
 // On a GPU: n one of is_device_stream_count, d up to kDeviceStreamWidth, h and statistics never
 // null.
 template <class T, class A>
-void mix_norm_forward(Stream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
+void mix_norm_forward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& shape);
 template <class T, class A>
-void mix_norm_backward(Stream stream, const T* m, const T* x, const Norm<T>& norm,
+void mix_norm_backward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm,
                        const RowStatistics<T>* statistics, const T* dg, const A* dh, T* dx, T* dm,
                        T* dweight, T* dbias, int64_t operators, const StreamShape& shape);
 template <class T, class A>
-void collect_norm_forward(Stream stream, const T* read, const T* x, const Norm<T>& norm,
+void collect_norm_forward(CudaStream stream, const T* read, const T* x, const Norm<T>& norm,
                           int64_t tiles, A* h, RowStatistics<T>* statistics,
                           const StreamShape& shape);
 template <class T, class A>
-void collect_norm_backward(Stream stream, const T* read, const T* x, const Norm<T>& norm,
+void collect_norm_backward(CudaStream stream, const T* read, const T* x, const Norm<T>& norm,
                            int64_t tiles, const RowStatistics<T>* statistics, const A* dh,
                            const T* skip, T* dx, T* dread, T* dweight, const StreamShape& shape);
 template <class T, class A>
-void mix_write_forward(Stream stream, const T* res, const T* x, const T* write, const A* branch,
+void mix_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* branch,
                        Branch kind, T* out, const StreamShape& shape);
 template <class T, class A>
-void mix_write_backward(Stream stream, const T* res, const T* x, const T* write, const A* branch,
+void mix_write_backward(CudaStream stream, const T* res, const T* x, const T* write, const A* branch,
                         Branch kind, const T* dout, T* dres, T* dx, T* dwrite, A* dbranch,
                         const StreamShape& shape);
 template <class T>
-void stream_entropy_forward(Stream stream, const T* x, T* entropy, const StreamShape& shape);
+void stream_entropy_forward(CudaStream stream, const T* x, T* entropy, const StreamShape& shape);
 template <class T>
-void stream_entropy_backward(Stream stream, const T* x, const T* dentropy, T* dx,
+void stream_entropy_backward(CudaStream stream, const T* x, const T* dentropy, T* dx,
                              const StreamShape& shape);
 
 }  // namespace geores::kernels

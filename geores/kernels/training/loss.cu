@@ -96,7 +96,7 @@ __global__ void error_gradient_and_sums(Prediction<T> p, const T* y, const T* sc
 }  // namespace
 
 template <class T>
-void squared_error_forward(Stream stream, const Prediction<T>& p, const T* y, double* partial,
+void squared_error_forward(CudaStream stream, const Prediction<T>& p, const T* y, double* partial,
                            T* mean) {
   launch(stream, {kErrorSums, kThreads}, sums_of_errors<T>, p, y, partial);
   launch(stream, {1, kErrorSums}, mean_of<T>, partial, p.rows * p.columns, mean);
@@ -104,28 +104,28 @@ void squared_error_forward(Stream stream, const Prediction<T>& p, const T* y, do
 }
 
 template <class T>
-void squared_error_backward(Stream stream, const Prediction<T>& p, const T* y, const T* scale,
+void squared_error_backward(CudaStream stream, const Prediction<T>& p, const T* y, const T* scale,
                             T* dx) {
   launch(stream, {blocks_for(p.rows * p.columns, 1), kThreads}, error_gradient<T>, p, y, scale, dx);
   check_launch("squared_error_backward");
 }
 
 template <class T, class A>
-void squared_error_backward(Stream stream, const Prediction<T>& p, const T* y, const T* scale,
+void squared_error_backward(CudaStream stream, const Prediction<T>& p, const T* y, const T* scale,
                             A* dx, T* dbias) {
   launch(stream, {kBlocksForSums, kThreads}, error_gradient_and_sums<T, A>, p, y, scale, dx, dbias);
   check_launch("squared_error_backward");
 }
 
-template void squared_error_forward(Stream, const Prediction<float>&, const float*, double*,
+template void squared_error_forward(CudaStream, const Prediction<float>&, const float*, double*,
                                     float*);
-template void squared_error_forward(Stream, const Prediction<double>&, const double*, double*,
+template void squared_error_forward(CudaStream, const Prediction<double>&, const double*, double*,
                                     double*);
-template void squared_error_backward(Stream, const Prediction<float>&, const float*, const float*,
+template void squared_error_backward(CudaStream, const Prediction<float>&, const float*, const float*,
                                      float*);
-template void squared_error_backward(Stream, const Prediction<double>&, const double*,
+template void squared_error_backward(CudaStream, const Prediction<double>&, const double*,
                                      const double*, double*);
-template void squared_error_backward(Stream, const Prediction<float>&, const float*, const float*,
+template void squared_error_backward(CudaStream, const Prediction<float>&, const float*, const float*,
                                      BFloat16*, float*);
 
 }  // namespace geores::kernels

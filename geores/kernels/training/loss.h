@@ -22,17 +22,17 @@ struct Prediction {
   int64_t rows, columns;
 };
 template <class T>
-void squared_error_forward(Stream stream, const Prediction<T>& prediction, const T* y,
+void squared_error_forward(CudaStream stream, const Prediction<T>& prediction, const T* y,
                            double* partial, T* mean);
 template <class T>
-void squared_error_backward(Stream stream, const Prediction<T>& prediction, const T* y,
+void squared_error_backward(CudaStream stream, const Prediction<T>& prediction, const T* y,
                             const T* scale, T* dx);
 
 // The same for x that a product gave: dx in the type that its factors have, and dbias, which is
 // added to; columns up to kMostErrorColumns.
 inline constexpr int64_t kMostErrorColumns = 256;
 template <class T, class A>
-void squared_error_backward(Stream stream, const Prediction<T>& prediction, const T* y,
+void squared_error_backward(CudaStream stream, const Prediction<T>& prediction, const T* y,
                             const T* scale, A* dx, T* dbias);
 
 struct CrossEntropy {

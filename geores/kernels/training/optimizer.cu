@@ -95,7 +95,7 @@ __global__ void update(T* values, T* gradients, T* first_moment, T* second_momen
 }  // namespace
 
 template <class T>
-void adamw_update(Stream stream, T* values, T* gradients, T* first_moment, T* second_moment,
+void adamw_update(CudaStream stream, T* values, T* gradients, T* first_moment, T* second_moment,
                   int64_t size, const DeviceAdamW<T>& step) {
   launch(stream, {kSquareSums, kThreads}, sums_of_squares<T>, gradients, size,
          step.partial_squares);
@@ -104,9 +104,9 @@ void adamw_update(Stream stream, T* values, T* gradients, T* first_moment, T* se
   check_launch("adamw_update");
 }
 
-template void adamw_update(Stream, float*, float*, float*, float*, int64_t,
+template void adamw_update(CudaStream, float*, float*, float*, float*, int64_t,
                            const DeviceAdamW<float>&);
-template void adamw_update(Stream, double*, double*, double*, double*, int64_t,
+template void adamw_update(CudaStream, double*, double*, double*, double*, int64_t,
                            const DeviceAdamW<double>&);
 
 }  // namespace geores::kernels

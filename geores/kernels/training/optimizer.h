@@ -42,7 +42,7 @@ struct DeviceAdamW {
   bool clear_gradients;                    // for the next step, instead of leaving them clipped
 };
 template <class T>
-void adamw_update(Stream stream, T* values, T* gradients, T* first_moment, T* second_moment,
+void adamw_update(CudaStream stream, T* values, T* gradients, T* first_moment, T* second_moment,
                   int64_t size, const DeviceAdamW<T>& step);
 
 }  // namespace geores::kernels

@@ -59,7 +59,7 @@ __global__ void end(int64_t* step, const T* loss, T* losses, const T* norm, T* n
 }  // namespace
 
 template <class T, class A>
-void take_step(Stream stream, const BatchTable& batches, const Sequences<T, A>& x,
+void take_step(CudaStream stream, const BatchTable& batches, const Sequences<T, A>& x,
                const Sequences<T, T>& y, const StepRow<T>& rates) {
   const auto blocks_of_x = blocks_of(batches.sequences, x.size);
   launch(stream, {blocks_of_x + blocks_of(batches.sequences, y.size), kThreads}, take<T, A>,
@@ -68,18 +68,18 @@ void take_step(Stream stream, const BatchTable& batches, const Sequences<T, A>& 
 }
 
 template <class T>
-void end_step(Stream stream, int64_t* step, const T* loss, T* losses, const T* norm, T* norms) {
+void end_step(CudaStream stream, int64_t* step, const T* loss, T* losses, const T* norm, T* norms) {
   launch(stream, {1, 1}, end<T>, step, loss, losses, norm, norms);
   check_launch("end_step");
 }
 
-template void take_step(Stream, const BatchTable&, const Sequences<float, float>&,
+template void take_step(CudaStream, const BatchTable&, const Sequences<float, float>&,
                         const Sequences<float, float>&, const StepRow<float>&);
-template void take_step(Stream, const BatchTable&, const Sequences<float, BFloat16>&,
+template void take_step(CudaStream, const BatchTable&, const Sequences<float, BFloat16>&,
                         const Sequences<float, float>&, const StepRow<float>&);
-template void take_step(Stream, const BatchTable&, const Sequences<double, double>&,
+template void take_step(CudaStream, const BatchTable&, const Sequences<double, double>&,
                         const Sequences<double, double>&, const StepRow<double>&);
-template void end_step(Stream, int64_t*, const float*, float*, const float*, float*);
-template void end_step(Stream, int64_t*, const double*, double*, const double*, double*);
+template void end_step(CudaStream, int64_t*, const float*, float*, const float*, float*);
+template void end_step(CudaStream, int64_t*, const double*, double*, const double*, double*);
 
 }  // namespace geores::kernels

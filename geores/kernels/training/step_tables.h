@@ -30,11 +30,11 @@ struct StepRow {
 
 // x is taken in type A, as a product wants it.
 template <class T, class A>
-void take_step(Stream stream, const BatchTable& batches, const Sequences<T, A>& x,
+void take_step(CudaStream stream, const BatchTable& batches, const Sequences<T, A>& x,
                const Sequences<T, T>& y, const StepRow<T>& rates);
 
 // losses[step] = loss, norms[step] = norm, and then the next step.
 template <class T>
-void end_step(Stream stream, int64_t* step, const T* loss, T* losses, const T* norm, T* norms);
+void end_step(CudaStream stream, int64_t* step, const T* loss, T* losses, const T* norm, T* norms);
 
 }  // namespace geores::kernels

@@ -7,7 +7,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/attention/attention.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -64,7 +64,7 @@ class HalfAttention : public torch::autograd::Function<HalfAttention> {
     const auto log_sum =
         torch::empty({s.batch, heads, s.length}, qkv.options().dtype(torch::kFloat32));
     if constexpr (kernels::kHasCuda)
-      kernels::causal_attention_forward(current_stream(), values<kernels::BFloat16>(qkv),
+      kernels::causal_attention_forward(current_cuda_stream(), values<kernels::BFloat16>(qkv),
                                         values<kernels::BFloat16>(out), values<float>(log_sum), s);
     context->save_for_backward({qkv, out, log_sum});
     context->saved_data["heads"] = heads;
@@ -79,7 +79,7 @@ class HalfAttention : public torch::autograd::Function<HalfAttention> {
     auto dqkv = torch::empty_like(qkv);
     if constexpr (kernels::kHasCuda)
       kernels::causal_attention_backward(
-          current_stream(), values<BFloat16>(qkv), values<BFloat16>(out), values<float>(log_sum),
+          current_cuda_stream(), values<BFloat16>(qkv), values<BFloat16>(out), values<float>(log_sum),
           values<BFloat16>(dout), values<BFloat16>(dqkv),
           attention_shape(qkv, context->saved_data["heads"].toInt()));
     return {dqkv, Tensor()};
@@ -88,7 +88,7 @@ class HalfAttention : public torch::autograd::Function<HalfAttention> {
 
 // Without gradients, evaluations above all: LibTorch's attention of float32 values takes longer.
 bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
-  return runs_on_gpu(qkv) && qkv.scalar_type() == torch::kFloat32 && !products_in_bfloat16() &&
+  return runs_cuda_kernel(qkv) && qkv.scalar_type() == torch::kFloat32 && !products_in_bfloat16() &&
          float32_products_in_tf32() && !needs_gradient(qkv) && !repeated_for_gradients() &&
          qkv.numel() > 0 && kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads));
 }
@@ -109,8 +109,8 @@ Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
 Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   require(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0, "causal_attention",
           "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
-  if (runs_fused(qkv)) return FusedAttention::apply(qkv, heads, needs_gradient(qkv));
-  if (kernels::kHasCuda && qkv.is_cuda() && implementation() == Implementation::fused &&
+  if (runs_cpu_kernel(qkv)) return FusedAttention::apply(qkv, heads, needs_gradient(qkv));
+  if (kernels::kHasCuda && qkv.is_cuda() && execution().form == Form::fused &&
       qkv.scalar_type() == torch::kBFloat16 &&
       kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads)))
     return HalfAttention::apply(qkv, heads);
@@ -118,7 +118,7 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
     const auto input = qkv.contiguous();
     const auto out = torch::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options());
     if constexpr (kernels::kHasCuda)
-      kernels::causal_attention_tf32(current_stream(), values<float>(input), values<float>(out),
+      kernels::causal_attention_tf32(current_cuda_stream(), values<float>(input), values<float>(out),
                                      attention_shape(input, heads));
     return out;
   }
@@ -127,7 +127,7 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
                            .permute({2, 0, 3, 1, 4})
                            .unbind(0);
 #if TORCH_VERSION_MAJOR >= 2
-  if (qkv.is_cuda() && implementation() == Implementation::fused)
+  if (qkv.is_cuda() && execution().form == Form::fused)
     return at::scaled_dot_product_attention(by_head[0], by_head[1], by_head[2], {}, 0.0,
                                             /*is_causal=*/true)
         .transpose(1, 2)

@@ -2,7 +2,7 @@
 
 #include "geores/kernels/dense/linear.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -14,9 +14,9 @@ template <class F>
 void on_activations(const Tensor& x, F&& f) {
   if constexpr (kernels::kHasCuda) {
     if (x.scalar_type() == torch::kBFloat16)
-      f(kernels::BFloat16(), current_stream());
+      f(kernels::BFloat16(), current_cuda_stream());
     else
-      for_type_of(x, [&]<class T>(T) { f(T(), current_stream()); });
+      for_type_of(x, [&]<class T>(T) { f(T(), current_cuda_stream()); });
   }
 }
 
@@ -44,13 +44,13 @@ HiddenAndActive product_and_gelu(const Tensor& x, const Tensor& w1) {
     const auto hidden = torch::empty({x.size(0), w1.size(0)}, x.options());
     const auto active = torch::empty_like(hidden);
     if constexpr (kernels::kHasCuda)
-      kernels::product_and_gelu(current_stream(), values<Half>(x), values<Half>(w1),
+      kernels::product_and_gelu(current_cuda_stream(), values<Half>(x), values<Half>(w1),
                                 values<Half>(hidden), values<Half>(active), shape(x, hidden));
     return {hidden, active};
   }
   const auto hidden = at::mm(x, w1.t());
   const auto active = torch::empty_like(hidden);
-  on_activations(hidden, [&]<class A>(A, kernels::Stream stream) {
+  on_activations(hidden, [&]<class A>(A, kernels::CudaStream stream) {
     kernels::gelu_forward(stream, values<A>(hidden), values<A>(active), hidden.numel());
   });
   return {hidden, active};
@@ -60,13 +60,13 @@ Tensor product_and_gelu_slope(const Tensor& dy, const Tensor& w2, const Tensor& 
   if (fits_gelu_products(dy, w2, w2.size(1))) {
     const auto dhidden = torch::empty_like(hidden);
     if constexpr (kernels::kHasCuda)
-      kernels::product_and_gelu_slope(current_stream(), values<Half>(dy), values<Half>(w2),
+      kernels::product_and_gelu_slope(current_cuda_stream(), values<Half>(dy), values<Half>(w2),
                                       values<Half>(hidden), values<Half>(dhidden),
                                       shape(dy, hidden));
     return dhidden;
   }
   const auto dhidden = at::mm(dy, w2);
-  on_activations(hidden, [&]<class A>(A, kernels::Stream stream) {
+  on_activations(hidden, [&]<class A>(A, kernels::CudaStream stream) {
     kernels::gelu_backward(stream, values<A>(hidden), values<A>(dhidden), values<A>(dhidden),
                            hidden.numel());
   });

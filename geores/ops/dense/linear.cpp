@@ -5,8 +5,8 @@
 #include "geores/kernels/dense/projections.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/dense/projections.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -187,7 +187,7 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
     const auto drows = parameter_sum(rows, saved[5]), dbias = parameter_sum(saved[3], saved[6]);
     const auto dy = gradients[0].contiguous();
     const auto half = torch::empty({in.size(0), w.size(0)}, w.options());
-    on_gpu(dy, half, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(dy, half, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::sum_rows<T, A>(stream, values<T>(dy), values<A>(half), values<T>(drows.sum),
                               values<T>(dbias.sum), dy.size(0), rows.numel(), rows.size(1));
     });
@@ -207,7 +207,7 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
     const auto sequences = in.size(0) / rows.size(0);
     if (!kernels::fits_product_and_rows(w.size(1), w.size(0))) {
       const auto y = multiply(in, w.t(), torch::kFloat32);
-      on_gpu(y, [&]<class T>(T, kernels::Stream stream) {
+      on_gpu(y, [&]<class T>(T, kernels::CudaStream stream) {
         kernels::add_rows<T>(stream, values<T>(y), values<T>(rows), values<T>(bias), values<T>(y),
                              sequences, rows.numel(), rows.size(1));
       });
@@ -216,7 +216,7 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
     const auto y = torch::empty({in.size(0), w.size(0)}, rows.options());
     if constexpr (kernels::kHasCuda)
       kernels::product_and_rows(
-          current_stream(), values<kernels::BFloat16>(in), values<kernels::BFloat16>(w),
+          current_cuda_stream(), values<kernels::BFloat16>(in), values<kernels::BFloat16>(w),
           values<float>(rows), values<float>(bias), values<float>(y),
           {.sequences = sequences, .length = rows.size(0), .in = w.size(1), .out = w.size(0)});
     return y;
@@ -274,8 +274,8 @@ void require_fit(const Tensor& x, const Tensor& weight, const char* where) {
 }  // namespace
 
 Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (runs_in_half_on_gpu(x)) return HalfLinear::apply(x, weight, maybe(bias), x.scalar_type());
-  if (!runs_fused(x))
+  if (runs_half_product(x)) return HalfLinear::apply(x, weight, maybe(bias), x.scalar_type());
+  if (!runs_cpu_kernel(x))
     return torch::linear(for_product(x), for_product(weight), for_product(bias))
         .to(x.scalar_type());
   require_fit(x, weight, "linear");
@@ -284,20 +284,20 @@ Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
                      torch::ScalarType type) {
-  if (runs_in_half_on_gpu(x)) return HalfLinear::apply(x, weight, maybe(bias), type);
+  if (runs_half_product(x)) return HalfLinear::apply(x, weight, maybe(bias), type);
   return linear_map(x, weight, bias).to(type);
 }
 
 Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& rows,
                            const Tensor& bias) {
-  if (runs_in_half_on_gpu(x) && rows.scalar_type() == torch::kFloat32 && x.numel() > 0)
+  if (runs_half_product(x) && rows.scalar_type() == torch::kFloat32 && x.numel() > 0)
     return HalfLinearAndRows::apply(x, weight, rows, bias);
   return add_to_each(linear_map_to(x, weight, {}, rows.scalar_type()), rows, bias);
 }
 
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
-  if (runs_on_gpu(x) || runs_in_half_on_gpu(x)) return DevicePerceptron::apply(x, up, down);
-  if (!runs_fused(x)) {
+  if (runs_cuda_kernel(x) || runs_half_product(x)) return DevicePerceptron::apply(x, up, down);
+  if (!runs_cpu_kernel(x)) {
     const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));
     return torch::linear(hidden, for_product(down)).to(x.scalar_type());
   }
@@ -307,6 +307,6 @@ Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
   return FusedPerceptron::apply(x, up, down, needs_gradient(x, up, down));
 }
 
-Tensor exact_gelu(const Tensor& x) { return runs_fused(x) ? FusedGelu::apply(x) : torch::gelu(x); }
+Tensor exact_gelu(const Tensor& x) { return runs_cpu_kernel(x) ? FusedGelu::apply(x) : torch::gelu(x); }
 
 }  // namespace geores

@@ -2,8 +2,10 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/dense/norm.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
 
 namespace geores {
 namespace {
@@ -22,6 +24,18 @@ kernels::Norm<T> norm_of(bool layer, double eps, const Tensor& weight, const Ten
 
 // Outputs: the normalized x, and x. With a branch x + branch in both places.
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
+  struct State {
+    Tensor x, weight, statistics;
+    Tensor weight_place;
+    bool layer, has_bias, has_branch;
+    double eps;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.x), f(s.weight), f(s.statistics);
+    }
+  };
+
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
                              const OptionalTensor& branches, const OptionalTensor& weights,
@@ -38,33 +52,34 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                             values<A>(y), statistics_in<T>(statistics), rows, width,
                             values<A>(branch), values<T>(sum));
     });
-    context->saved_data["layer"] = layer;
-    context->saved_data["eps"] = eps;
-    context->saved_data["bias"] = bias.defined();
-    context->saved_data["branch"] = branch.defined();
-    context->save_for_backward({sum, weight, statistics, gradient_place(weight)});
-    context->set_materialize_grads(false);  // zeros of the state's size where nothing skips
+    save(context, State{.x = sum,
+                        .weight = weight,
+                        .statistics = statistics,
+                        .weight_place = gradient_place(weight),
+                        .layer = layer,
+                        .has_bias = bias.defined(),
+                        .has_branch = branch.defined(),
+                        .eps = eps});
+    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
     if (!with_skip) return {y};
     return {y, branch.defined() ? sum : input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &weight = saved[1], &statistics = saved[2];
-    const auto width = x.size(-1), rows = width > 0 ? x.numel() / width : 0;
+    const auto s = saved<State>(context);
+    const auto width = s.x.size(-1), rows = width > 0 ? s.x.numel() / width : 0;
     const auto skip = gradients.size() > 1 ? contiguous(gradients[1]) : Tensor();
-    const bool branched = context->saved_data["branch"].toBool();
-    if (!gradients[0].defined()) return {skip, branched ? skip : Tensor(), {}, {}, {}, {}, {}, {}};
+    if (!gradients[0].defined())
+      return {skip, s.has_branch ? skip : Tensor(), {}, {}, {}, {}, {}, {}};
     const auto dy = gradients[0].contiguous();
-    const auto dx = torch::empty_like(x), dbranch = branched ? torch::empty_like(dy) : Tensor();
-    const auto dweight = parameter_sum(weight, saved[3]);
-    const auto dbias =
-        context->saved_data["bias"].toBool() ? torch::zeros({width}, x.options()) : Tensor();
-    on(x, dy, [&]<class T, class A>(T, A, auto... place) {
-      kernels::norm_backward(place..., values<T>(x), statistics_in<T>(statistics),
-                             norm_of<T>(context->saved_data["layer"].toBool(),
-                                        context->saved_data["eps"].toDouble(), weight, Tensor()),
-                             values<A>(dy), values<T>(skip), values<T>(dx), values<T>(dweight.sum),
+    const auto dx = torch::empty_like(s.x),
+               dbranch = s.has_branch ? torch::empty_like(dy) : Tensor();
+    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dbias = s.has_bias ? torch::zeros({width}, s.x.options()) : Tensor();
+    on(s.x, dy, [&]<class T, class A>(T, A, auto... place) {
+      kernels::norm_backward(place..., values<T>(s.x), statistics_in<T>(s.statistics),
+                             norm_of<T>(s.layer, s.eps, s.weight, Tensor()), values<A>(dy),
+                             values<T>(skip), values<T>(dx), values<T>(dweight.sum),
                              values<T>(dbias), rows, width, values<A>(dbranch));
     });
     return {dx, dbranch, dweight.gradient, dbias, {}, {}, {}, {}};
@@ -72,8 +87,10 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
 };
 
 bool norm_runs_fused(const Tensor& x) {
-  return runs_fused(x) ||
-         (runs_on_gpu(x) && x.dim() > 0 && x.size(-1) <= kernels::kDeviceRow && x.numel() > 0);
+  return Choice("norm", x)
+      .need_on_gpu(x.dim() > 0 && x.size(-1) <= kernels::kDeviceRow, "rows of at most 512 values")
+      .need_on_gpu(x.numel() > 0, "at least one value")
+      .runs();
 }
 
 void require_width(const Tensor& x, const Tensor& weight) {

@@ -3,7 +3,7 @@
 #include "geores/kernels/dense/normalized_linear.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -82,13 +82,13 @@ LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& 
 
 ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, const Tensor& weight,
                                     const Tensor& bias) {
-  if (runs_on_gpu(state.x)) {
+  if (runs_cuda_kernel(state.x)) {
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(state, norm.weight, norm.bias)
                                       : rms_norm_and_skip(state.total(), norm.weight);
     return {linear_map_to(h, weight, bias, skip.scalar_type()), skip};
   }
   const auto x = state.total();
-  if (!runs_fused(x)) return {linear_map(normalized(x, norm), weight, bias), x};
+  if (!runs_cpu_kernel(x)) return {linear_map(normalized(x, norm), weight, bias), x};
   const auto folded = folded_into(norm, weight, bias);
   const auto outputs =
       FusedNormalizedLinear::apply(x, folded.weight, maybe(folded.bias), norm.layer);

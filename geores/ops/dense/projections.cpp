@@ -4,8 +4,8 @@
 #include "geores/kernels/routed/token_routes.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -34,14 +34,14 @@ kernels::Projections<T> arrays_of(at::TensorList parameters, const std::vector<i
 }  // namespace
 
 Tensor converted_and_summed(const Tensor& gradient, torch::ScalarType type, const Tensor& sum) {
-  if (!runs_on_gpu(gradient) || gradient.size(1) > kernels::kMostSummedColumns ||
+  if (!runs_cuda_kernel(gradient) || gradient.size(1) > kernels::kMostSummedColumns ||
       sum.scalar_type() != gradient.scalar_type()) {
     sum.add_(gradient.sum(0));
     return gradient.to(type);
   }
   const auto dy = gradient.contiguous();
   const auto converted = torch::empty(dy.sizes(), dy.options().dtype(type));
-  on_gpu(dy, converted, [&]<class T, class A>(T, A, kernels::Stream stream) {
+  on_gpu(dy, converted, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
     kernels::convert_and_sum(stream, values<T>(dy), values<A>(converted), values<T>(sum),
                              dy.size(0), dy.size(1));
   });
@@ -75,7 +75,7 @@ bool PackedProjections::fit(const std::vector<ProjectionWeights>& projections) {
     if (p.scale.defined() && (!p.scale.is_contiguous() || p.bias.numel() % p.scale.numel() != 0))
       return false;
   }
-  return runs_on_gpu(projections[0].weight);
+  return runs_cuda_kernel(projections[0].weight);
 }
 
 PackedProjections::Packed PackedProjections::packed() const {
@@ -84,7 +84,7 @@ PackedProjections::Packed PackedProjections::packed() const {
     return {for_product(like), parameters_[1].reshape({-1})};
   Packed result{for_product_of(like, {rows(), like.size(1)}),
                 torch::empty({rows()}, like.options())};
-  on_gpu(like, result.weight, [&]<class T, class A>(T, A, kernels::Stream stream) {
+  on_gpu(like, result.weight, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
     kernels::pack_projections(stream, arrays_of<const T>(parameters_, has_scale_, like.size(1)),
                               values<A>(result.weight), values<T>(result.bias));
   });
@@ -109,7 +109,7 @@ std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Te
     if (has_scale_[i]) result.push_back(torch::empty_like(parameters_[next++]));
     row += rows;
   }
-  on_gpu(parameters_[0], [&]<class T>(T, kernels::Stream stream) {
+  on_gpu(parameters_[0], [&]<class T>(T, kernels::CudaStream stream) {
     const auto in = dweight.size(1);
     kernels::unpack_projection_gradients(stream, arrays_of<const T>(parameters_, has_scale_, in),
                                          values<T>(dweight), arrays_of<T>(result, has_scale_, in));
@@ -126,7 +126,7 @@ PackedProjections::PackedBehindNorm PackedProjections::packed_behind(
                                 torch::empty({kernels::padded_raw(rows()) * in}, half),
                                 torch::empty({rows()}, like.options())};
   if constexpr (kernels::kHasCuda)
-    kernels::pack_route_weights(current_stream(),
+    kernels::pack_route_weights(current_cuda_stream(),
                                 arrays_of<const float>(parameters_, has_scale_, in),
                                 {values<float>(norm_weight), values<float>(norm_bias)},
                                 {.forward = values<kernels::BFloat16>(result.forward),
@@ -135,14 +135,14 @@ PackedProjections::PackedBehindNorm PackedProjections::packed_behind(
   return result;
 }
 
-std::function<void(kernels::Stream)> PackedProjections::unpacking_behind(
+std::function<void(kernels::CudaStream)> PackedProjections::unpacking_behind(
     const Tensor& norm_weight, const Tensor& norm_bias, const Tensor& dweight, const Tensor& dbias,
     const std::vector<Tensor>& gradients, const Tensor& dnorm_weight,
     const Tensor& dnorm_bias) const {
   const auto in = dweight.size(1);
   return
       [=, from = arrays_of<const float>(parameters_, has_scale_, in),
-       to = arrays_of<float>(gradients, has_scale_, in)]([[maybe_unused]] kernels::Stream stream) {
+       to = arrays_of<float>(gradients, has_scale_, in)]([[maybe_unused]] kernels::CudaStream stream) {
         if constexpr (kernels::kHasCuda)
           kernels::unpack_route_gradients(stream, from,
                                           {values<float>(norm_weight), values<float>(norm_bias)},
@@ -195,7 +195,7 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
     const auto x = input.contiguous(), rows = all_rows.contiguous(), bias = contiguous(biases);
     context->save_for_backward({rows, bias, gradient_place(rows), gradient_place(bias)});
     auto out = torch::empty_like(x);
-    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::add_rows(stream, values<T>(x), values<T>(rows), values<T>(bias), values<T>(out),
                         x.size(0), rows.numel(), rows.size(1));
     });
@@ -206,7 +206,7 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
     const auto saved = context->get_saved_variables();
     const auto drows = parameter_sum(saved[0], saved[2]), dbias = parameter_sum(saved[1], saved[3]);
     const auto d = gradients[0].contiguous();
-    on_gpu(d, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(d, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::sum_rows<T, T>(stream, values<T>(d), nullptr, values<T>(drows.sum),
                               values<T>(dbias.sum), d.size(0), saved[0].numel(), saved[0].size(1));
     });
@@ -217,7 +217,7 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
 }  // namespace
 
 Tensor add_to_each(const Tensor& x, const Tensor& rows, const Tensor& bias) {
-  if (runs_on_gpu(x) && x.dim() == 3 && rows.dim() == 2 && x.numel() > 0)
+  if (runs_cuda_kernel(x) && x.dim() == 3 && rows.dim() == 2 && x.numel() > 0)
     return FusedAddToEach::apply(x, rows, maybe(bias));
   return x + (bias.defined() ? rows + bias : rows);  // one pass over x
 }

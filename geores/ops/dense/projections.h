@@ -43,7 +43,7 @@ class PackedProjections {
   PackedBehindNorm packed_behind(const Tensor& norm_weight, const Tensor& norm_bias) const;
   // The gradients of the parameters and of the norm's (undefined where it has none) are added to;
   // f(stream) does it, later.
-  std::function<void(kernels::Stream)> unpacking_behind(const Tensor& norm_weight,
+  std::function<void(kernels::CudaStream)> unpacking_behind(const Tensor& norm_weight,
                                                         const Tensor& norm_bias,
                                                         const Tensor& dweight, const Tensor& dbias,
                                                         const std::vector<Tensor>& gradients,

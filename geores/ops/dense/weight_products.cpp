@@ -2,8 +2,8 @@
 
 #include "geores/kernels/dense/weight_products.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -31,7 +31,7 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
                             .columns = b.size(1)});
     }
     if constexpr (kernels::kHasCuda)
-      kernels::multiply_weights(current_stream(), together.data(),
+      kernels::multiply_weights(current_cuda_stream(), together.data(),
                                 static_cast<int>(together.size()));
     if (with_gradients) make_places(factors, halves, products);
     context->save_for_backward(halves);
@@ -86,7 +86,7 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
     }
     if (together.empty()) return;
     taker->at_end(
-        [together]([[maybe_unused]] kernels::Stream stream) {
+        [together]([[maybe_unused]] kernels::CudaStream stream) {
           if constexpr (kernels::kHasCuda)
             kernels::add_weight_product_gradients(stream, together.data(),
                                                   static_cast<int>(together.size()));
@@ -111,7 +111,7 @@ std::vector<WeightProducts::Made> WeightProducts::make(const Factors& factors) {
   std::vector<Made> made;
   tensor_list all;
   for (const auto& [a, b] : factors)
-    if (runs_in_half_on_gpu(a)) {
+    if (runs_half_product(a)) {
       made.push_back({a, b, {}});
       all.insert(all.end(), {a, b});
     }
@@ -127,7 +127,7 @@ WeightProducts::WeightProducts(const Factors& factors)
 WeightProducts::~WeightProducts() { made_ = std::move(before_); }
 
 Tensor weight_product(const Tensor& a, const Tensor& b) {
-  if (!runs_in_half_on_gpu(a)) return a.matmul(b);
+  if (!runs_half_product(a)) return a.matmul(b);
   for (const auto& made : WeightProducts::made_)
     if (made.a.is_same(a) && made.b.is_same(b)) return made.product;
   return half_weight_products({a, b})[0];

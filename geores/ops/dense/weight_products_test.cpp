@@ -7,8 +7,8 @@
 
 #include "geores/kernels/dense/weight_products.h"
 #include "geores/ops/dense/linear.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -66,7 +66,7 @@ TEST(WeightProducts, OnACpuTheyAreTheSameProducts) {
   torch::manual_seed(1);
   const Parameters parameters({{24, 16, 8}, {8, 8, 40}}, 3, torch::kCPU);
   for (const auto* precision : {"fp32", "bf16"}) {
-    const PrecisionScope scope(precision);
+    const ExecutionScope scope(precision_from(precision));
     const WeightProducts at_once(parameters.pairs);
     for (const auto& [a, b] : parameters.pairs) {
       const auto product = weight_product(a, b), wanted = a.matmul(b);
@@ -109,8 +109,8 @@ TEST(WeightProducts, KernelsOnAGpuEqualTheirDefinition) {
                                                   .rows = rows,
                                                   .inner = inner,
                                                   .columns = columns};
-        kernels::multiply_weights(fused::current_stream(), &forward, 1);
-        kernels::add_weight_product_gradients(fused::current_stream(), &back, 1);
+        kernels::multiply_weights(fused::current_cuda_stream(), &forward, 1);
+        kernels::add_weight_product_gradients(fused::current_cuda_stream(), &back, 1);
       }
       const auto exact = [](const Tensor& x) { return in_bfloat16(x.cpu()); };
       const auto what = std::to_string(rows) + " rows from " + std::to_string(begin);
@@ -123,7 +123,7 @@ TEST(WeightProducts, KernelsOnAGpuEqualTheirDefinition) {
 TEST(WeightProducts, OnAGpuTheyEqualTheirDefinition) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(2);
-  const PrecisionScope scope("bf16");
+  const ExecutionScope scope(Precision::bf16);
   for (const int64_t begin : {0, 3}) {  // aligned and not
     const Parameters parameters(various_sizes(), begin, torch::kCUDA);
     std::vector<Tensor> at_once;
@@ -156,7 +156,7 @@ Tensor total_gradient(const Tensor& parameter, const Tensor& place) {
 TEST(WeightProducts, OnAGpuTheirGradientsComeToThePlacesOfTheFactors) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(3);
-  const PrecisionScope scope("bf16");
+  const ExecutionScope scope(Precision::bf16);
   const auto sizes = various_sizes();
   for (const int64_t begin : {0, 3})
     for (const bool at_once : {true, false}) {
@@ -203,7 +203,7 @@ TEST(WeightProducts, OnAGpuTheirGradientsComeToThePlacesOfTheFactors) {
 TEST(WeightProducts, OnAGpuAPerceptronTakesThem) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(4);
-  const PrecisionScope scope("bf16");
+  const ExecutionScope scope(Precision::bf16);
   const Parameters parameters({{736, 184, 184}, {184, 184, 736}}, 1, torch::kCUDA);
   const auto x = torch::randn({200, 184}, torch::kCUDA), dy = torch::randn_like(x);
   SumRoom room(parameters.values, parameters.gradients, parameters.values.numel());

@@ -4,7 +4,8 @@
 
 #include "geores/kernels/dense/weight_gradient.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -18,10 +19,13 @@ constexpr size_t kProductsAtOnce = kernels::kMostWeightGradients;
 }  // namespace
 
 WeightGradients::WeightGradients() {
-  if constexpr (kernels::kHasCuda) side_ = side_stream();
+  if constexpr (kernels::kHasCuda) side_ = make_side_stream();
 }
 
-WeightGradients::~WeightGradients() { drop(); }
+WeightGradients::~WeightGradients() {
+  drop();
+  if constexpr (kernels::kHasCuda) destroy_side_stream(side_);
+}
 
 bool WeightGradients::fit(const Tensor& dy, const Tensor& x) {
   const auto half = [](const Tensor& t) {
@@ -40,13 +44,13 @@ void WeightGradients::add(const Tensor& dy, const Tensor& x, const Tensor& sum) 
   products.push_back({dy, x, sum});
 }
 
-void WeightGradients::then(std::function<void(kernels::Stream)> f, std::vector<Tensor> used) {
+void WeightGradients::then(std::function<void(kernels::CudaStream)> f, std::vector<Tensor> used) {
   collected_.used.insert(collected_.used.end(), used.begin(), used.end());
   collected_.after.push_back(std::move(f));
   if (collected_.products.empty()) run();
 }
 
-void WeightGradients::at_end(std::function<void(kernels::Stream)> f, std::vector<Tensor> used) {
+void WeightGradients::at_end(std::function<void(kernels::CudaStream)> f, std::vector<Tensor> used) {
   last_.push_back({std::move(f), std::move(used)});
 }
 
@@ -56,7 +60,7 @@ void WeightGradients::run() {
   running_ = std::move(collected_);
   collected_ = {};
   if constexpr (kernels::kHasCuda) {
-    wait_for_event(side_, record_event(current_stream()));
+    wait_for_event(side_, record_event(current_cuda_stream()));
     std::vector<kernels::WeightGradient> products;
     for (const auto& [dy, x, sum] : running_.products)
       products.push_back({.dy = values<kernels::BFloat16>(dy),
@@ -75,7 +79,7 @@ void WeightGradients::run() {
 // Memory goes back to the stream that it came from, which must not overtake its readers.
 void WeightGradients::let_go() {
   if constexpr (kernels::kHasCuda)
-    if (running_.done != nullptr) wait_for_event(current_stream(), running_.done);
+    if (running_.done != nullptr) wait_for_event(current_cuda_stream(), running_.done);
   running_ = {};
 }
 
@@ -95,21 +99,12 @@ void WeightGradients::drop() noexcept {
   }
 }
 
-void keep(AutogradContext* context, const c10::intrusive_ptr<WeightGradients>& kept) {
-  if (kept) context->saved_data["weight_gradients"] = c10::IValue::make_capsule(kept);
+WeightGradient WeightGradient::of(const Tensor& weight) {
+  return {gradient_place(weight), weight_gradients()};
 }
 
-WeightGradients* kept_in(AutogradContext* context) {
-  const auto found = context->saved_data.find("weight_gradients");
-  if (found == context->saved_data.end()) return nullptr;
-  return static_cast<WeightGradients*>(found->second.toCapsule().get());
-}
-
-Tensor weight_gradient(AutogradContext* context, const Tensor& dy, const Tensor& x,
-                       const Tensor& place, torch::ScalarType type) {
-  auto* taker = kept_in(context);
-  if (taker == nullptr || !place.defined() || !WeightGradients::fit(dy, x))
-    return multiply(dy.t(), x, type);
+Tensor WeightGradient::from(const Tensor& dy, const Tensor& x, torch::ScalarType type) const {
+  if (!taker || !place.defined() || !WeightGradients::fit(dy, x)) return multiply(dy.t(), x, type);
   taker->add(dy, x, place);
   return {};
 }

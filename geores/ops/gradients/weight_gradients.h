@@ -17,7 +17,7 @@ using torch::Tensor;
 
 class WeightGradients : public torch::CustomClassHolder {
  public:
-  WeightGradients();  // in the thread of the forward pass: another may go back
+  WeightGradients();
   ~WeightGradients() override;
 
   static bool fit(const Tensor& dy, const Tensor& x);
@@ -26,16 +26,15 @@ class WeightGradients : public torch::CustomClassHolder {
   void add(const Tensor& dy, const Tensor& x, const Tensor& sum);
 
   // f(stream), after what was added so far; `used` stay until it is done.
-  void then(std::function<void(kernels::Stream)> f, std::vector<Tensor> used);
+  void then(std::function<void(kernels::CudaStream)> f, std::vector<Tensor> used);
 
   // The same after all that is added before finish().
-  void at_end(std::function<void(kernels::Stream)> f, std::vector<Tensor> used);
+  void at_end(std::function<void(kernels::CudaStream)> f, std::vector<Tensor> used);
 
   // All of it is done for what follows on the current stream.
   void finish();
 
-  // After a pass that did not come to its end: nothing is held any more. (What is collected may
-  // hold the graph that holds this.)
+  // Drops pending work after a failed pass. (What is collected may hold the graph that holds this.)
   void drop() noexcept;
 
  private:
@@ -43,31 +42,33 @@ class WeightGradients : public torch::CustomClassHolder {
     Tensor dy, x, sum;
   };
   struct Last {
-    std::function<void(kernels::Stream)> f;
+    std::function<void(kernels::CudaStream)> f;
     std::vector<Tensor> used;
   };
   struct Batch {
     std::vector<Product> products;
-    std::vector<std::function<void(kernels::Stream)>> after;
+    std::vector<std::function<void(kernels::CudaStream)>> after;
     std::vector<Tensor> used;
     kernels::Event done = nullptr;
   };
 
   void run();     // what is collected
   void let_go();  // of what the batch before has used, once it is done
-  kernels::Stream side_ = nullptr;
+  kernels::CudaStream side_ = nullptr;
   Batch collected_, running_;
   std::vector<Last> last_;
 };
 
-// For operations with a backward pass: it finds who takes products (or null) where the forward pass
-// has kept it.
-void keep(torch::autograd::AutogradContext* context,
-          const c10::intrusive_ptr<WeightGradients>& kept);
-WeightGradients* kept_in(torch::autograd::AutogradContext* context);
+// The gradient of a weight that an operation multiplies with, from its forward to its backward pass.
+struct WeightGradient {
+  Tensor place;                               // undefined: autograd gets the gradient
+  c10::intrusive_ptr<WeightGradients> taker;  // null outside of a training step on a GPU
 
-// dyᵀ x in `type`; nothing where it is added to `place` instead.
-Tensor weight_gradient(torch::autograd::AutogradContext* context, const Tensor& dy, const Tensor& x,
-                       const Tensor& place, torch::ScalarType type);
+  // For weight, in the forward pass.
+  static WeightGradient of(const Tensor& weight);
+
+  // In the backward pass: dyᵀ x in `type` for autograd, or undefined where it is added to the place.
+  Tensor from(const Tensor& dy, const Tensor& x, torch::ScalarType type) const;
+};
 
 }  // namespace geores

@@ -7,7 +7,7 @@
 #include "geores/kernels/pooled/operators.h"
 #include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores::into {
 

@@ -1,7 +1,7 @@
 #include "geores/ops/mixers/cayley.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 
 namespace geores {
 namespace {
@@ -126,7 +126,7 @@ Tensor cayley_rotation(const Tensor& u, const Tensor& v, const Tensor& beta) {
           "u and v must have the same shape (..., n), got {} and {} values", u.numel(), v.numel());
   require(beta.dim() == u.dim() && beta.size(-1) == 1, "cayley_rotation",
           "beta must have shape (..., 1) with the batch of u, got {} values", beta.numel());
-  if (implementation() == Implementation::stock)
+  if (execution().form == Form::stock)
     return cayley_solve(0.5 * beta.unsqueeze(-1) * skew(outer_product(u, v)));
   return CayleyRotation::apply(u, v, beta);
 }

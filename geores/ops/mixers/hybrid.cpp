@@ -4,7 +4,7 @@
 #include "geores/kernels/pooled/operators.h"
 #include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/cayley.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -80,8 +80,8 @@ HybridGenerators split_generators(const Tensor& parameters, int64_t n) {
 
 Tensor hybrid_operator(const HybridGenerators& g) {
   const auto n = g.u.size(-1);
-  if ((runs_fused(g.u) && kernels::is_compiled_size(n)) ||
-      (runs_on_gpu(g.u) && kernels::is_device_mixer_size(n)))
+  if ((runs_cpu_kernel(g.u) && kernels::is_compiled_size(n)) ||
+      (runs_cuda_kernel(g.u) && kernels::is_device_mixer_size(n)))
     return FusedHybrid::apply(g.u, g.v, g.k, g.beta, g.gamma);
   return hybrid(cayley_rotation(g.u, g.v, g.beta), householder(g.k), g.gamma);
 }

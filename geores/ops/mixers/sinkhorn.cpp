@@ -4,7 +4,7 @@
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/cayley.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -105,7 +105,7 @@ class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkho
 };
 
 bool mixer_runs_fused(const Tensor& logits) {
-  return runs_fused(logits) && kernels::is_compiled_size(logits.size(-1));
+  return runs_cpu_kernel(logits) && kernels::is_compiled_size(logits.size(-1));
 }
 
 }  // namespace
@@ -120,11 +120,11 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
-  const auto fits_gpu = runs_on_gpu(logits) && kernels::is_device_mixer_size(logits.size(-1));
+  const auto fits_gpu = runs_cuda_kernel(logits) && kernels::is_device_mixer_size(logits.size(-1));
   if (gradient == SinkhornGradient::implicit && (fits_gpu || mixer_runs_fused(logits)))
     return FusedSinkhorn::apply(logits, iterations);
   const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
-  if (gradient == SinkhornGradient::unrolled || implementation() == Implementation::stock)
+  if (gradient == SinkhornGradient::unrolled || execution().form == Form::stock)
     return iterate(bounded, iterations);
   return ImplicitSinkhorn::apply(bounded, iterations);
 }

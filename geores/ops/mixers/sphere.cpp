@@ -2,7 +2,7 @@
 
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/sizes.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -44,7 +44,7 @@ class FusedSphere : public torch::autograd::Function<FusedSphere> {
 
 bool spectral_sphere_runs_fused(const Tensor& sigma) {
   const auto n = sigma.size(-1) + 1;
-  return runs_fused(sigma) && n >= 3 && kernels::is_compiled_size(n);
+  return runs_cpu_kernel(sigma) && n >= 3 && kernels::is_compiled_size(n);
 }
 
 Tensor fused_spectral_sphere(const Tensor& left, const Tensor& right, const Tensor& sigma) {

@@ -7,7 +7,7 @@
 #include "geores/kernels/pooled/generators.h"
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/dense/linear.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores::fused {
 

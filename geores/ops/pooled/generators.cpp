@@ -3,7 +3,7 @@
 #include "geores/kernels/pooled/erase.h"
 #include "geores/kernels/pooled/summary.h"
 #include "geores/kernels/pooled/token_generators.h"
-#include "geores/ops/gradients/sum_room.h"
+#include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/pooled/generator_parts.h"
 
 namespace geores {
@@ -36,7 +36,7 @@ Summary summarize(const Tensor& input, const Tensor& branch, int64_t n, bool ent
   const Summary s{.x = branch.defined() ? torch::empty_like(input) : input,
                   .sums = torch::empty({batch, parts, input.size(2)}, input.options()),
                   .entropies = entropy ? torch::empty({batch, parts}, input.options()) : Tensor()};
-  on_gpu(input, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
+  on_gpu(input, branch, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
     kernels::summary_forward(stream, values<T>(input), values<A>(branch), values<T>(s.x),
                              values<T>(s.sums), values<T>(s.entropies), batch,
                              summary_shape(input, n));
@@ -51,7 +51,7 @@ std::pair<Tensor, Tensor> summarize_backward(const Tensor& x, torch::ScalarType 
   const auto dx = torch::empty_like(x);
   const auto dbranch =
       branch == torch::ScalarType::Undefined ? Tensor() : torch::empty_like(x, branch);
-  on_gpu(x, dbranch, [&]<class T, class A>(T, A, kernels::Stream stream) {
+  on_gpu(x, dbranch, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
     kernels::summary_backward(stream, values<T>(x), values<T>(dmean), values<T>(dentropy),
                               values<T>(skip), values<T>(dx), values<A>(dbranch), x.size(0),
                               summary_shape(x, n));
@@ -92,7 +92,7 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     const auto g = torch::empty({batch, 1, n, n}, x.options());
     const auto gamma = torch::empty({batch, 1, 1}, x.options());
     const auto penalty = torch::empty({batch}, x.options());
-    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::hybrid_generators_forward(
           stream, generators_in<const T>(parameters), values<T>(sums), values<T>(entropies),
           state_in<T>(state), values<T>(g), values<T>(gamma), values<T>(penalty),
@@ -126,7 +126,7 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     const auto dmean = torch::empty_like(state[0]);
     const auto dentropy =
         context->saved_data["entropy"].toBool() ? torch::empty_like(state[4]) : Tensor();
-    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::hybrid_generators_backward(
           stream, generators_in<const T>(parameters), state_in<const T>(state), values<T>(gamma),
           values<T>(dg), values<T>(dpenalty), dpenalty.defined() ? dpenalty.stride(0) : 0,
@@ -155,7 +155,7 @@ class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> 
     const auto state = state_for(shape, x);
     const auto k = torch::empty({x.size(0), 1, x.size(2)}, x.options());
     const auto beta = torch::empty({x.size(0), 1, 1}, x.options());
-    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::erase_generators_forward(stream, generators_in<const T>(parameters), values<T>(sums),
                                         state_in<T>(state), {values<T>(k), values<T>(beta)}, shape);
     });
@@ -179,7 +179,7 @@ class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> 
                skip = contiguous(gradients[2]);
     const auto dparameters = like_all(parameters), room = room_like(state);
     const auto dmean = torch::empty_like(state[0]);
-    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::erase_generators_backward<T>(
           stream, generators_in<const T>(parameters), state_in<const T>(state),
           {values<T>(k), values<T>(beta)}, {values<T>(dk), values<T>(dbeta)}, room_in<T>(room),
@@ -202,7 +202,7 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
                weight = weights.contiguous();
     const auto g = torch::empty_like(x), h = for_product_of(x, x.sizes());
     const auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
-    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::erase_norm_forward<T>(stream, {values<T>(k), values<T>(beta)}, values<T>(x),
                                      {.weight = values<T>(weight)}, values<T>(g), values<A>(h),
                                      statistics_in<T>(statistics), x.size(0), x.size(0) * x.size(1),
@@ -219,7 +219,7 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
     const auto dk = torch::empty_like(k), dbeta = torch::empty_like(beta),
                dx = torch::empty_like(x);
     const auto dweight = parameter_sum(weight, saved[5]);
-    on_gpu(x, dh, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, dh, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::erase_norm_backward<T>(stream, {values<T>(k), values<T>(beta)}, values<T>(x),
                                       {.weight = values<T>(weight)}, statistics_in<T>(saved[4]),
                                       values<T>(dg), values<A>(dh), values<T>(dx),
@@ -234,7 +234,7 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
 
 bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams,
                           const std::vector<PerceptronWeights>& perceptrons) {
-  if (!runs_on_gpu(x) || x.dim() != 3 || x.numel() == 0) return false;
+  if (!runs_cuda_kernel(x) || x.dim() != 3 || x.numel() == 0) return false;
   if (!kernels::is_device_stream_count(streams) || x.size(2) % streams != 0 ||
       x.size(2) / streams > kernels::kDeviceStreamWidth)
     return false;
@@ -270,7 +270,7 @@ SequenceErase sequence_erase(const State& state, const std::vector<PerceptronWei
 
 NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,
                            const Tensor& weight) {
-  if (runs_on_gpu(x) && k.size(1) == 1 && x.size(2) <= kernels::kDeviceRow) {
+  if (runs_cuda_kernel(x) && k.size(1) == 1 && x.size(2) <= kernels::kDeviceRow) {
     const auto outputs = FusedEraseNorm::apply(k, beta, x, weight);
     return {.normalized = outputs[1], .skip = outputs[0]};
   }

@@ -7,7 +7,7 @@
 #include "geores/kernels/pooled/erase.h"
 #include "geores/kernels/pooled/token_summary.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/sum_room.h"
+#include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/pooled/generator_parts.h"
 #include "geores/ops/pooled/generators.h"
 
@@ -35,7 +35,7 @@ TokenSummary summarize_tokens(const Tensor& input, const Tensor& branch, int64_t
           entropy ? torch::empty({input.size(0) * input.size(1)}, input.options()) : Tensor()};
   if (branch.defined() || s.means.defined() || entropy)
     on_gpu(input, s.means.defined() ? s.means : input,
-           [&]<class T, class A>(T, A, kernels::Stream stream) {
+           [&]<class T, class A>(T, A, kernels::CudaStream stream) {
              kernels::token_summary_forward(
                  stream, values<T>(input), values<A>(branch), values<T>(s.x), values<A>(s.means),
                  values<T>(s.entropies), running_length(input, causal), summary_shape(input, n));
@@ -55,7 +55,7 @@ std::pair<Tensor, Tensor> summarize_tokens_backward(const Tensor& x, torch::Scal
   const auto dx = torch::empty_like(x);
   const auto dbranch =
       branch == torch::ScalarType::Undefined ? Tensor() : torch::empty_like(x, branch);
-  on_gpu(x, dbranch, [&]<class T, class A>(T, A, kernels::Stream stream) {
+  on_gpu(x, dbranch, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
     kernels::token_summary_backward(stream, values<T>(x), values<T>(dmeans), values<T>(dentropies),
                                     values<T>(skip), values<T>(dx), values<A>(dbranch),
                                     running_length(x, causal), summary_shape(x, n));
@@ -76,7 +76,7 @@ PackedPerceptrons pack_perceptrons(const Tensor& x, at::TensorList parameters,
       .outputs = with_outputs
                      ? for_product_of(x, {kernels::in_eights(shape.all_outputs()), columns})
                      : Tensor()};
-  on_gpu(x, packed.hidden, [&]<class T, class A>(T, A, kernels::Stream stream) {
+  on_gpu(x, packed.hidden, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
     kernels::pack_perceptrons(stream, generators_in<const T>(parameters), values<A>(packed.hidden),
                               values<A>(packed.outputs), shape);
   });
@@ -116,15 +116,15 @@ void add_packed(AutogradContext* context, const Tensor& dy, const Tensor& x,
   auto* taker = kept_in(context);
   if (taker && packed_room.defined() && parameters.all_placed() && WeightGradients::fit(dy, x)) {
     taker->add(dy, x, packed_room);
-    taker->then([unpack, packed_room](kernels::Stream stream) { unpack(stream, packed_room); }, {});
+    taker->then([unpack, packed_room](kernels::CudaStream stream) { unpack(stream, packed_room); }, {});
     return;
   }
   const auto product = multiply(dy.t(), x, parameters.sums[0].scalar_type());
-  if constexpr (kernels::kHasCuda) unpack(current_stream(), product);
+  if constexpr (kernels::kHasCuda) unpack(current_cuda_stream(), product);
 }
 
 auto hidden_unpacking(const tensor_list& sums, const kernels::GeneratorShape& shape) {
-  return [sums, shape]([[maybe_unused]] kernels::Stream stream, const Tensor& dpacked) {
+  return [sums, shape]([[maybe_unused]] kernels::CudaStream stream, const Tensor& dpacked) {
     for_type_of(dpacked, [&]<class T>(T) {
       if constexpr (kernels::kHasCuda)
         kernels::unpack_hidden(stream, values<T>(dpacked), generators_in<T>(sums), shape);
@@ -133,7 +133,7 @@ auto hidden_unpacking(const tensor_list& sums, const kernels::GeneratorShape& sh
 }
 
 auto output_unpacking(const tensor_list& sums, const kernels::GeneratorShape& shape) {
-  return [sums, shape]([[maybe_unused]] kernels::Stream stream, const Tensor& dpacked) {
+  return [sums, shape]([[maybe_unused]] kernels::CudaStream stream, const Tensor& dpacked) {
     for_type_of(dpacked, [&]<class T>(T) {
       if constexpr (kernels::kHasCuda)
         kernels::unpack_outputs(stream, values<T>(dpacked), generators_in<T>(sums), shape);
@@ -176,7 +176,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
     const auto raw = torch::empty({tokens, shape.all_outputs()}, x.options());
     const auto g = torch::empty({x.size(0), x.size(1), n, n}, x.options());
     const auto penalty = torch::empty({(tokens + at_once - 1) / at_once}, x.options());
-    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::token_hybrid_forward(stream, generators_in<const T>(parameters), values<T>(hidden),
                                     values<T>(entropies), values<T>(raw), values<T>(g),
                                     values<T>(penalty), T(share), static_cast<int>(n), shape);
@@ -204,7 +204,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
     const auto& dpenalty = gradients[1];  // expanded from one value, more often than not
     const auto dhidden = torch::empty(hidden.sizes(), packed.options());
     const auto dentropies = room_if(entropies.defined(), entropies);
-    on_gpu(x, dhidden, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, dhidden, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::token_hybrid_backward(
           stream, generators_in<const T>(own.parameters), values<T>(hidden), values<T>(entropies),
           values<T>(raw), values<T>(dg), values<T>(dpenalty),
@@ -240,14 +240,14 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
     const auto [packed, packed_outputs] = pack_perceptrons(x, parameters, shape, true);
     const auto hidden = multiply(summary_rows(summary.means, x), packed.t(), x.scalar_type());
     const auto active = torch::empty(hidden.sizes(), packed.options());
-    on_gpu(x, active, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, active, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::hidden_gelu_forward(stream, generators_in<const T>(parameters), values<T>(hidden),
                                    values<A>(active), shape);
     });
     const auto raw = multiply(active, packed_outputs.t(), x.scalar_type());
     const auto g = torch::empty_like(x), h = for_product_of(x, x.sizes());
     const auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
-    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::token_erase_norm_forward<T>(
           stream, raw_erase<T>(raw, parameters), values<T>(x), {.weight = values<T>(weight)},
           values<T>(g), values<A>(h), statistics_in<T>(statistics), raw.size(0), x.size(2));
@@ -274,7 +274,7 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
     const auto dweight = parameter_sum(weight, saved[9]);
     const auto dg = contiguous(gradients[0]), dh = gradients[1].contiguous();
     const auto dx_around = torch::empty_like(x), draw = torch::empty(raw.sizes(), packed.options());
-    on_gpu(x, draw, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, draw, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::token_erase_norm_backward<T>(
           stream, raw_erase<T>(raw, own.parameters), values<T>(x), {.weight = values<T>(weight)},
           statistics_in<T>(statistics), values<T>(dg), values<A>(dh), values<T>(dx_around),
@@ -283,7 +283,7 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
     });
     const auto dactive = multiply(draw, packed_outputs, x.scalar_type());
     const auto dhidden = torch::empty_like(active);
-    on_gpu(x, dhidden, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, dhidden, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::hidden_gelu_backward(stream, generators_in<const T>(own.parameters),
                                     values<T>(hidden), values<T>(dactive), values<A>(dhidden),
                                     generators_in<T>(sums), shape);

@@ -2,9 +2,9 @@
 
 #include "geores/kernels/routed/routed_passes.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/sum_room.h"
+#include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/routed/routed_parts.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -41,7 +41,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
 
     const auto normal = for_product_of(x, {shape.streams.tokens, x.size(2)});
     const auto statistics = torch::empty({batch, length, 2}, x.options());
-    on_gpu(x, normal, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, normal, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::norm_forward(
           stream, values<T>(x), state_norm<T>(spec.norm.layer, norm_weight, norm_bias),
           values<A>(normal), statistics_in<T>(statistics), shape.streams.tokens, x.size(2));
@@ -52,7 +52,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     const auto write = torch::empty_like(read);
     const auto h = for_product_of(x, {batch, length, read_weight.numel()});
     const auto read_statistics = torch::empty_like(statistics);
-    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       routing.with<T>([&](const auto& routes) {
         kernels::routes_forward(stream, static_cast<const T*>(values<T>(raw)),
                                 static_cast<const T*>(values<T>(bias)), routes, values<T>(res),
@@ -108,7 +108,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     const auto dread = torch::empty_like(read), dres = torch::empty_like(res);
     const auto draw = torch::empty(raw.sizes(), normal.options());
     const auto dbias = torch::empty_like(bias);
-    on_gpu(x, dh, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, dh, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::read_backward<T, A>(stream,
                                    {.read = values<T>(read),
                                     .x = values<T>(x),
@@ -132,7 +132,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     });
     const auto dnormal = multiply(draw, weight, normal.scalar_type());
     const auto dx = torch::empty_like(x);
-    on_gpu(x, dnormal, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(x, dnormal, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::routed_state_backward<T, A>(stream,
                                            {.res = values<T>(res),
                                             .read = values<T>(read),
@@ -196,7 +196,7 @@ class FusedWriteRouted : public torch::autograd::Function<FusedWriteRouted> {
 
 bool fits_gpu(const Tensor& x, const RoutedSpec& spec) {
   const auto n = spec.streams;
-  if (!runs_on_gpu(x) || x.dim() != 3 || x.numel() == 0 || x.size(2) % n != 0) return false;
+  if (!runs_cuda_kernel(x) || x.dim() != 3 || x.numel() == 0 || x.size(2) % n != 0) return false;
   if (!kernels::is_device_stream_count(n) || x.size(2) / n > kernels::kDeviceStreamWidth ||
       x.size(2) > kernels::kDeviceRow || !PackedProjections::fit(spec.projections))
     return false;

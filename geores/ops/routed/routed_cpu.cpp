@@ -1,7 +1,7 @@
 #include "geores/kernels/routed/routed_streams.h"
 #include "geores/kernels/sizes.h"
 #include "geores/ops/routed/routed.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -130,7 +130,7 @@ Tensor differences(const Tensor& rows, int64_t n) {
 
 bool fits_cpu(const Tensor& x, const RoutedSpec& spec) {
   const auto n = spec.streams;
-  return runs_fused(x) && x.dim() == 3 && x.numel() > 0 && kernels::is_compiled_size(n) &&
+  return runs_cpu_kernel(x) && x.dim() == 3 && x.numel() > 0 && kernels::is_compiled_size(n) &&
          x.size(2) == n * spec.read_weight.numel() && spec.norm.layer &&
          spec.projections.size() == 1 && !spec.projections[0].scale.defined() &&
          std::holds_alternative<CayleyRouting>(spec.routing);

@@ -4,7 +4,7 @@
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores::fused {
 

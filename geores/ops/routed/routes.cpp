@@ -5,7 +5,7 @@
 #include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -77,8 +77,8 @@ Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations) {
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing) {
   require(raw.dim() == 3 && raw.size(-1) == 3 * n * n, "cayley_routes",
           "expected 3n² = {} values per token, got {}", 3 * n * n, raw.size(-1));
-  const auto fits_gpu = runs_on_gpu(raw) && kernels::is_device_mixer_size(n) && !routing.exact;
-  if (fits_gpu || (runs_fused(raw) && kernels::is_compiled_size(n))) {
+  const auto fits_gpu = runs_cuda_kernel(raw) && kernels::is_device_mixer_size(n) && !routing.exact;
+  if (fits_gpu || (runs_cpu_kernel(raw) && kernels::is_compiled_size(n))) {
     const auto steps = routing.exact ? int64_t{-1} : routing.iterations;
     const auto outputs =
         FusedCayleyRoutes::apply(raw, n, routing.temperature, routing.alpha, steps);

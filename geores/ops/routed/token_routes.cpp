@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/sum_room.h"
+#include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/routed/routed_parts.h"
 #include "geores/ops/streams/streams.h"
 
@@ -41,7 +41,7 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto h = for_product_of(x, {batch, length, read_weight.numel()});
     routing.with<float>([&](const auto& routes) {
       if constexpr (kernels::kHasCuda)
-        kernels::token_route_forward(current_stream(),
+        kernels::token_route_forward(current_cuda_stream(),
                                      {.x = values<float>(x),
                                       .norm = state_norm<float>(spec.norm.layer, Tensor()),
                                       .weights = {.forward = values<Half>(packed.forward),
@@ -114,7 +114,7 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     RoutingNumbers(context).with<float>([&](const auto& routes) {
       if constexpr (kernels::kHasCuda)
         kernels::token_route_backward(
-            current_stream(),
+            current_cuda_stream(),
             {.x = values<float>(x),
              .norm = state_norm<float>(context->saved_data["layer"].toBool(), Tensor()),
              .statistics = statistics_in<float>(statistics),
@@ -147,7 +147,7 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
       taker->then(unpack, sums);
     } else {
       dweight.add_(multiply(draw.t(), z, torch::kFloat32));
-      if constexpr (kernels::kHasCuda) unpack(current_stream());
+      if constexpr (kernels::kHasCuda) unpack(current_cuda_stream());
     }
     result.push_back(Tensor());
     return result;

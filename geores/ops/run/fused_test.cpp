@@ -11,7 +11,7 @@
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/routes.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/ops/streams/streams.h"
@@ -25,8 +25,8 @@ using Tensors = std::vector<Tensor>;
 using Operation = std::function<Tensors(const Tensors&)>;
 
 // Outputs of f and gradients of a random cotangent's product with them.
-Tensors values_and_gradients(const Tensors& inputs, const Operation& f, Implementation form) {
-  const ImplementationScope scope(form);
+Tensors values_and_gradients(const Tensors& inputs, const Operation& f, Form form) {
+  const ExecutionScope scope(form);
   Tensors leaves;
   for (const auto& input : inputs) leaves.push_back(input.detach().clone().requires_grad_(true));
   auto outputs = f(leaves);
@@ -46,8 +46,8 @@ void expect_equal_on(const torch::Device& device, const Tensors& inputs, const O
   for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
     Tensors typed;
     for (const auto& input : inputs) typed.push_back(input.to(device, dtype));
-    const auto fused = values_and_gradients(typed, f, Implementation::fused);
-    const auto composed = values_and_gradients(typed, f, Implementation::composed);
+    const auto fused = values_and_gradients(typed, f, Form::fused);
+    const auto composed = values_and_gradients(typed, f, Form::composed);
     ASSERT_EQ(fused.size(), composed.size());
     const auto tolerance = dtype == torch::kFloat64 ? 1e-12 : single;
     for (size_t i = 0; i < fused.size(); ++i) {
@@ -75,14 +75,14 @@ class Fused : public testing::Test {
 
 TEST_F(Fused, IsTheDefaultOnACpuAndNowhereElse) {
   const auto x = torch::ones({2});
-  EXPECT_TRUE(runs_fused(x));
-  EXPECT_TRUE(runs_fused(x.to(torch::kFloat64)));
-  EXPECT_FALSE(runs_fused(x.to(torch::kBFloat16)));
+  EXPECT_TRUE(runs_cpu_kernel(x));
+  EXPECT_TRUE(runs_cpu_kernel(x.to(torch::kFloat64)));
+  EXPECT_FALSE(runs_cpu_kernel(x.to(torch::kBFloat16)));
   {
-    const ImplementationScope scope(Implementation::composed);
-    EXPECT_FALSE(runs_fused(x));
+    const ExecutionScope scope(Form::composed);
+    EXPECT_FALSE(runs_cpu_kernel(x));
   }
-  EXPECT_TRUE(runs_fused(x));
+  EXPECT_TRUE(runs_cpu_kernel(x));
 }
 
 TEST_F(Fused, LinearEqualsComposed) {
@@ -110,17 +110,17 @@ TEST_F(Fused, LinearWithRowsEqualsComposed) {
         what);
     if (!torch::cuda::is_available()) continue;
     // In bfloat16: the same products, and a gradient that is rounded once for both.
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     Tensors typed;
     for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
     const auto together = values_and_gradients(
         typed,
         [](const Tensors& t) { return Tensors{linear_map_and_rows(t[0], t[1], t[2], t[3])}; },
-        Implementation::fused);
+        Form::fused);
     const auto apart = values_and_gradients(
         typed,
         [](const Tensors& t) { return Tensors{add_to_each(linear_map(t[0], t[1]), t[2], t[3])}; },
-        Implementation::fused);
+        Form::fused);
     for (size_t i = 0; i < apart.size(); ++i)
       EXPECT_LT((together[i] - apart[i]).abs().max().item<double>(),
                 1e-4 * std::max(1.0, apart[i].abs().max().item<double>()))
@@ -189,7 +189,7 @@ TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
       };
       const auto rounded = qkv.to(torch::kBFloat16);
       const auto [half, dhalf] = run(rounded);
-      const ImplementationScope form(Implementation::composed);
+      const ExecutionScope form(Form::composed);
       const auto [full, dfull] = run(rounded.to(torch::kFloat64));
       EXPECT_LT(relative_error(half, full), 5e-3) << width << " " << length;
       EXPECT_LT(relative_error(dhalf, dfull), 1e-2) << width << " " << length;
@@ -207,7 +207,7 @@ TEST_F(Fused, AttentionInTf32OnAGpuEqualsItsDefinition) {
         set_float32_products(products);
         const auto out = causal_attention(qkv, heads).to(torch::kFloat64);
         set_float32_products("fp32");
-        const ImplementationScope form(Implementation::composed);
+        const ExecutionScope form(Form::composed);
         const auto exact = causal_attention(qkv.to(torch::kFloat64), heads);
         return ((out - exact).norm() / exact.norm()).item<double>();
       };
@@ -334,10 +334,10 @@ TEST_F(Fused, TheErrorOfALinearMapEqualsComposed) {
     expect_fused_equals_composed(inputs, error, what, 1e-4);
     if (!torch::cuda::is_available()) continue;
     // In bfloat16: the same as the prediction first and its error then.
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     Tensors typed;
     for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
-    const auto together = values_and_gradients(typed, error, Implementation::fused);
+    const auto together = values_and_gradients(typed, error, Form::fused);
     const auto apart = values_and_gradients(
         typed,
         [&](const Tensors& t) {
@@ -345,7 +345,7 @@ TEST_F(Fused, TheErrorOfALinearMapEqualsComposed) {
               normalized_linear(t[0], {.layer = true, .weight = t[1]}, t[2], t[3]).projected,
               target.to(t[0].options()))};
         },
-        Implementation::fused);
+        Form::fused);
     for (size_t i = 0; i < apart.size(); ++i)
       EXPECT_LT((together[i] - apart[i]).norm().item<double>(),
                 1e-4 * apart[i].norm().item<double>() + 1e-6)
@@ -437,7 +437,7 @@ TEST_F(Fused, RoutedStreamsEqualComposed) {
               if (const auto routed = route_fused(t[0], spec))
                 return Tensors{write_routed(*routed, torch::sin(routed->normalized)),
                                routed->normalized, routed->routes.write, unused};
-              EXPECT_FALSE(runs_fused(t[0]));
+              EXPECT_FALSE(runs_cpu_kernel(t[0]));
               const auto [raw, x] =
                   normalized_linear(t[0], spec.norm, t[1], spec.projections[0].bias);
               const auto routes = cayley_routes(raw, n, routing);

@@ -10,8 +10,8 @@
 #include "geores/base/error.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/normalized_linear.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -20,27 +20,27 @@ namespace {
 TEST(Precision, OnlyBfloat16RoundsWhatGoesIntoAProduct) {
   const auto x = torch::randn({3, 5}), wide = torch::randn({3}, torch::kFloat64);
   for (const char* precision : {"fp32", "tf32"}) {
-    const PrecisionScope scope(precision);
+    const ExecutionScope scope(precision_from(precision));
     EXPECT_TRUE(for_product(x).is_same(x)) << precision;
     EXPECT_EQ(product_type(torch::kFloat32), torch::kFloat32) << precision;
   }
   {
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     EXPECT_TRUE(torch::equal(for_product(x), x.to(torch::kBFloat16)));
     EXPECT_TRUE(for_product(wide).is_same(wide)) << "float64 is for verification";
     EXPECT_EQ(product_type(torch::kFloat32), torch::kBFloat16);
     EXPECT_EQ(product_type(torch::kFloat64), torch::kFloat64);
-    const PrecisionScope inner("fp32");
+    const ExecutionScope inner(Precision::fp32);
     EXPECT_FALSE(products_in_bfloat16());
   }
   EXPECT_FALSE(products_in_bfloat16()) << "a scope ends";
-  EXPECT_THROW(PrecisionScope("fp16"), Error);
+  EXPECT_THROW(precision_from("fp16"), Error);
 }
 
 TEST(Precision, WeightsAreConvertedOnceAndTogether) {
   const auto values = torch::randn({40});
   const auto part = values.slice(0, 8, 20).view({3, 4}), other = torch::randn({3, 4});
-  const PrecisionScope scope("bf16");
+  const ExecutionScope scope(Precision::bf16);
   const torch::NoGradGuard no_grad;
   {
     const ProductWeights weights(values);
@@ -94,7 +94,7 @@ Gradients in_bfloat16(const std::vector<Tensor>& leaves, const std::function<Ten
                       const Tensor& dy) {
   Tensor y;
   {
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     y = f();
   }
   return {y.detach(), torch::autograd::grad({y}, leaves, {dy})};
@@ -162,7 +162,7 @@ TEST(Bfloat16, NormsBeforeAProjectionStayInFloat32) {
 TEST(Bfloat16, LeavesFloat64AsItIs) {
   torch::manual_seed(4);
   const auto x = torch::randn({30, 8}, torch::kFloat64), w = torch::randn({5, 8}, torch::kFloat64);
-  const PrecisionScope scope("bf16");
+  const ExecutionScope scope(Precision::bf16);
   EXPECT_LT((linear_map(x, w) - x.matmul(w.t())).abs().max().item<double>(), 1e-13);
 }
 
@@ -227,7 +227,7 @@ TEST(SumRoom, OnAGpuProductsForWeightsAreAddedWhenItIsFinished) {
     wanted.push_back(dy.to(torch::kFloat32).t().mm(x.to(torch::kFloat32)).flatten());
   }
   bool after = false;
-  weight_gradients()->then([&](kernels::Stream) { after = true; }, {});
+  weight_gradients()->then([&](kernels::CudaStream) { after = true; }, {});
   room.finish();
   EXPECT_TRUE(after);
   EXPECT_LT((gradients - torch::cat(wanted)).abs().max().item<float>(), 1e-3);
@@ -237,19 +237,19 @@ TEST(Precision, OnlyLargeProductsOfThisThreadGoToBfloat16) {
   const auto x = torch::randn({2, 3});
   EXPECT_EQ(for_product(x).scalar_type(), torch::kFloat32);
   {
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     EXPECT_EQ(for_product(x).scalar_type(), torch::kBFloat16);
     EXPECT_EQ(for_product(x.to(torch::kFloat64)).scalar_type(), torch::kFloat64);
     EXPECT_FALSE(for_product(Tensor()).defined());
-    EXPECT_TRUE(runs_fused(x)) << "a product rounds its factors by itself";
+    EXPECT_TRUE(runs_cpu_kernel(x)) << "a product rounds its factors by itself";
     const auto mixed = mix_streams(torch::eye(2), x);
     EXPECT_TRUE(torch::equal(mixed, x)) << "operators on streams stay in float32";
-    const PrecisionScope inner("fp32");
+    const ExecutionScope inner(Precision::fp32);
     EXPECT_FALSE(products_in_bfloat16());
     std::thread([] { EXPECT_FALSE(products_in_bfloat16()); }).join();
   }
   EXPECT_FALSE(products_in_bfloat16());
-  EXPECT_THROW(PrecisionScope("fp8"), Error);
+  EXPECT_THROW(precision_from("fp8"), Error);
 }
 
 }  // namespace

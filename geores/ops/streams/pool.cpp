@@ -4,7 +4,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/streams/pool.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -85,11 +85,11 @@ Tensor pooled(const Tensor& x, Pool pool, StreamMemory* memory) {
     case Pool::sequence:
       require(memory == nullptr, "pool",
               "sequence needs the whole sequence: it cannot be streamed");
-      if (runs_fused(x)) return FusedMean::apply(x);
+      if (runs_cpu_kernel(x)) return FusedMean::apply(x);
       return x.mean(1, /*keepdim=*/true);
     case Pool::causal:
       if (memory != nullptr) return memory->running_mean(x);
-      if (runs_fused(x) || runs_on_gpu(x)) return FusedRunningMean::apply(x);
+      if (runs_cpu_kernel(x) || runs_cuda_kernel(x)) return FusedRunningMean::apply(x);
       return x.cumsum(1) / torch::arange(1, x.size(1) + 1, x.options()).view({-1, 1});
     case Pool::token:
       return x;

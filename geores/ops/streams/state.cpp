@@ -1,7 +1,7 @@
 #include "geores/ops/streams/state.h"
 
 #include "geores/kernels/dense/linear.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -14,7 +14,7 @@ class FusedAddBranch : public torch::autograd::Function<FusedAddBranch> {
   static Tensor forward(AutogradContext*, const Tensor& states, const Tensor& branches) {
     const auto state = states.contiguous(), branch = branches.contiguous();
     auto out = torch::empty_like(state);
-    on_gpu(state, branch, [&]<class T, class A>(T, A, kernels::Stream stream) {
+    on_gpu(state, branch, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::add_branch(stream, values<T>(state), values<A>(branch), values<T>(out),
                           state.numel());
     });
@@ -34,7 +34,7 @@ bool fits(const Tensor& x, const Tensor& branch) {
 
 Tensor State::total() const {
   if (!branch.defined()) return x;
-  if (runs_on_gpu(x) && x.scalar_type() == torch::kFloat32 &&
+  if (runs_cuda_kernel(x) && x.scalar_type() == torch::kFloat32 &&
       branch.scalar_type() == torch::kBFloat16 && branch.sizes() == x.sizes())
     return FusedAddBranch::apply(x, branch);
   return x + branch;
@@ -42,7 +42,7 @@ Tensor State::total() const {
 
 State with_branch(const Tensor& x, const Tensor& branch) {
   const State state(x, branch);
-  return runs_on_gpu(x) && fits(x, branch) ? state : state.total();
+  return runs_cuda_kernel(x) && fits(x, branch) ? state : state.total();
 }
 
 State for_kernels(const State& state) {

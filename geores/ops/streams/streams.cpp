@@ -4,8 +4,8 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/streams/streams.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -14,8 +14,8 @@ using namespace fused;
 
 bool streams_run_fused(const Tensor& x, int64_t n, int64_t d) {
   if (x.numel() == 0) return false;
-  return runs_fused(x) ? n <= kernels::kMostStreams
-                       : runs_on_gpu(x) && kernels::is_device_stream_count(n) &&
+  return runs_cpu_kernel(x) ? n <= kernels::kMostStreams
+                       : runs_cuda_kernel(x) && kernels::is_device_stream_count(n) &&
                              d <= kernels::kDeviceStreamWidth;
 }
 

@@ -4,8 +4,8 @@
 #include "geores/kernels/training/loss.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/sum_room.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 namespace {
@@ -49,7 +49,7 @@ kernels::Prediction<T> prediction_of(const Tensor& x, const Tensor& bias) {
 Tensor device_squared_error(const Tensor& x, const Tensor& bias, const Tensor& y) {
   const auto partial = torch::empty({kernels::kErrorSums}, x.options().dtype(torch::kFloat64));
   auto loss = torch::empty({}, x.options());
-  on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+  on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
     kernels::squared_error_forward<T>(stream, prediction_of<T>(x, bias), values<T>(y),
                                       values<double>(partial), values<T>(loss));
   });
@@ -68,7 +68,7 @@ class DeviceSquaredError : public torch::autograd::Function<DeviceSquaredError> 
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &y = saved[1];
     auto dx = torch::empty_like(x);
-    on_gpu(x, [&]<class T>(T, kernels::Stream stream) {
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::squared_error_backward<T>(stream, prediction_of<T>(x, {}), values<T>(y),
                                          values<T>(gradients[0]), values<T>(dx));
     });
@@ -107,7 +107,7 @@ class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
     const auto dbias = parameter_sum(bias, saved[6]);
     const auto half = torch::empty(product.sizes(), w.options());
     if constexpr (kernels::kHasCuda)
-      kernels::squared_error_backward(current_stream(), prediction_of<float>(product, bias),
+      kernels::squared_error_backward(current_cuda_stream(), prediction_of<float>(product, bias),
                                       values<float>(y), values<float>(gradients[0]),
                                       values<kernels::BFloat16>(half), values<float>(dbias.sum));
     auto shape = y.sizes().vec();
@@ -155,8 +155,8 @@ class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
   if (prediction.sizes() == target.sizes() && prediction.scalar_type() == target.scalar_type() &&
       !needs_gradient(target)) {
-    if (runs_fused(prediction)) return FusedSquaredError::apply(prediction, target);
-    if (runs_on_gpu(prediction) && target.is_cuda() && prediction.numel() > 0)
+    if (runs_cpu_kernel(prediction)) return FusedSquaredError::apply(prediction, target);
+    if (runs_cuda_kernel(prediction) && target.is_cuda() && prediction.numel() > 0)
       return DeviceSquaredError::apply(prediction, target);
   }
   return torch::mse_loss(prediction, target);
@@ -164,7 +164,7 @@ Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
 
 Tensor normalized_linear_error(const State& state, const NormSpec& norm, const Tensor& weight,
                                const Tensor& bias, const Tensor& target) {
-  if (runs_on_gpu(state.x) && product_type(state.x.scalar_type()) == torch::kBFloat16 &&
+  if (runs_cuda_kernel(state.x) && product_type(state.x.scalar_type()) == torch::kBFloat16 &&
       norm.layer && HalfLinearError::fits(state.x, weight, bias, target))
     return HalfLinearError::apply(layer_norm_and_skip(state, norm.weight, norm.bias).normalized,
                                   weight, bias, target);
@@ -176,7 +176,7 @@ Tensor mean_cross_entropy(const Tensor& logits, const Tensor& targets) {
   require(logits.numel() == targets.numel() * classes, "cross_entropy",
           "{} targets do not fit {} logits of {} classes", targets.numel(), logits.numel(),
           classes);
-  if (runs_fused(logits) && logits.numel() > 0) {
+  if (runs_cpu_kernel(logits) && logits.numel() > 0) {
     // The composed form checks each target as well.
     require(targets.min().item<int64_t>() >= -1 && targets.max().item<int64_t>() < classes,
             "cross_entropy", "targets must lie in -1..{}", classes - 1);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "geores/kernels/training/optimizer.h"
-#include "geores/ops/run/fused.h"
+#include "geores/ops/run/dispatch.h"
 
 namespace geores {
 
@@ -35,7 +35,7 @@ Tensor device_adamw(const DeviceAdamW& step) {
   auto norm = torch::empty({}, step.values.options());
   const auto partial =
       torch::empty({kernels::kSquareSums}, step.values.options().dtype(torch::kFloat64));
-  fused::on_gpu(step.values, [&]<class T>(T, kernels::Stream stream) {
+  fused::on_gpu(step.values, [&]<class T>(T, kernels::CudaStream stream) {
     kernels::adamw_update<T>(stream, values<T>(step.values), values<T>(step.gradients),
                              values<T>(step.first_moment), values<T>(step.second_moment),
                              step.values.numel(),

@@ -14,7 +14,7 @@ TEST(StepTables, StepsLookUpTheirBatchAndRatesAndLeaveTheirNumbers) {
     for (const auto type : {torch::kFloat32, torch::kFloat64, torch::kInt64})
       for (const auto* precision : {"fp32", "bf16"})
         for (const int64_t length : {1, 7, 1501}) {  // of one block and of several, none aligned
-          const PrecisionScope scope(precision);
+          const ExecutionScope scope(precision_from(precision));
           const auto real = torch::TensorOptions(type == torch::kInt64 ? torch::kFloat32 : type);
           const auto x = (100 * torch::randn({9, length, 3})).to(device, type),
                      y = (100 * torch::randn({9, length, 5})).to(device, type);

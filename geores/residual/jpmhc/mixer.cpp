@@ -85,7 +85,7 @@ class PermutationMixer final : public SigmoidRouting {
 
  private:
   Tensor mixing(const Tensor& projected) override {
-    const PrecisionScope exact("fp32");  // rows and columns are to sum to 1
+    const ExecutionScope exact(Precision::fp32);  // rows and columns are to sum to 1
     const auto weights = projected.softmax(-1);
     return linear_map(weights, permutations_.t()).unflatten(-1, std::vector<int64_t>{n_, n_});
   }

@@ -35,7 +35,7 @@ MhcLite::MhcLite(const ResidualConfig& config, const NoOptions&)
 }
 
 Tensor MhcLite::mixing(const std::vector<Tensor>& projected) {
-  const PrecisionScope exact("fp32");  // rows and columns are to sum to 1
+  const ExecutionScope exact(Precision::fp32);  // rows and columns are to sum to 1
   const auto weights = projected[0].softmax(-1);
   return linear_map(weights, permutations_.t())
       .unflatten(-1, std::vector<int64_t>{streams(), streams()});

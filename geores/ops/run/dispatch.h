@@ -5,7 +5,7 @@
 
 #include "geores/kernels/dense/norm.h"
 #include "geores/kernels/device.h"
-#include "geores/ops/run/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores::fused {
@@ -13,13 +13,6 @@ namespace geores::fused {
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
-
-// Whether products with x are done in bfloat16 on a GPU, by functions with a backward pass of their
-// own.
-inline bool runs_in_half_on_gpu(const Tensor& x) {
-  return kernels::kHasCuda && implementation() == Implementation::fused && products_in_bfloat16() &&
-         x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
-}
 
 // Values of a contiguous tensor; null for an undefined one.
 template <class T>
@@ -69,24 +62,25 @@ void for_product_types(const Tensor& x, bool in_bfloat16, F&& f) {
     for_type_of(x, [&]<class T>(T) { f(T(), T()); });
 }
 
-// In a build with CUDA only: where this thread's work on the GPU goes; a stream of this thread's
-// own for work beside it, which it goes before; when what a stream has by now is done; and that a
-// stream waits for it, once.
-kernels::Stream current_stream();
-kernels::Stream side_stream();
-kernels::Event record_event(kernels::Stream stream);
-void wait_for_event(kernels::Stream stream, kernels::Event event);
+// In a build with CUDA only: where this thread's work on the GPU goes; a stream for work beside it,
+// of lower priority; an event after what a stream has been given so far; and that a stream waits for
+// an event, which is then gone.
+kernels::CudaStream current_cuda_stream();
+kernels::CudaStream make_side_stream();
+void destroy_side_stream(kernels::CudaStream stream) noexcept;
+kernels::Event record_event(kernels::CudaStream stream);
+void wait_for_event(kernels::CudaStream stream, kernels::Event event);
 
 // f(T(), A(), stream) with the types of a state and of the activations beside it.
 template <class F>
 void on_gpu(const Tensor& state, const Tensor& activation, F&& f) {
   if constexpr (kernels::kHasCuda) {
     if (state.scalar_type() == torch::kFloat64)
-      f(double(), double(), current_stream());
+      f(double(), double(), current_cuda_stream());
     else if (activation.scalar_type() == torch::kBFloat16)
-      f(float(), kernels::BFloat16(), current_stream());
+      f(float(), kernels::BFloat16(), current_cuda_stream());
     else
-      f(float(), float(), current_stream());
+      f(float(), float(), current_cuda_stream());
   }
 }
 
@@ -94,7 +88,7 @@ void on_gpu(const Tensor& state, const Tensor& activation, F&& f) {
 template <class F>
 void on_gpu(const Tensor& state, F&& f) {
   if constexpr (kernels::kHasCuda)
-    for_type_of(state, [&]<class T>(T) { f(T(), current_stream()); });
+    for_type_of(state, [&]<class T>(T) { f(T(), current_cuda_stream()); });
 }
 
 // f(T(), A(), place...) with the types of a state and of the activations beside it; place is the
