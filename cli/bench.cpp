@@ -22,7 +22,7 @@ struct BenchFlags {
   std::vector<std::string> models;
   int64_t batch = 64, length = 255, repeats = 3, layers = 0, replays = 200;
   int side_by_side = 0;
-  bool json = false, scaling = false;
+  bool json = false, scaling = false, explain = false;
   std::string device = "cpu", precision;
 };
 
@@ -292,8 +292,38 @@ void bench_on_gpu(const BenchFlags& flags) {
                            .dump(2));
 }
 
+// One line for each kernel that an operation asked for: how often it runs, or what it lacks.
+void explain(const BenchFlags& flags) {
+  require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
+          "device cuda was asked for, but there is none");
+  for (const auto& size : wanted_sizes(flags)) {
+    const auto explanation =
+        explain_step(model_of(size, flags), flags.batch, flags.length, flags.precision,
+                     flags.device);
+    if (flags.json) {
+      auto lines = nlohmann::json::array();
+      for (const auto& line : explanation.lines())
+        lines.push_back({{"operation", line.operation},
+                         {"kernel", line.kernel},
+                         {"runs", line.missing.empty()},
+                         {"needs", line.missing},
+                         {"times", line.times}});
+      fmt::print("{}\n", nlohmann::json{{"model", size.label}, {"choices", lines}}.dump());
+      continue;
+    }
+    fmt::print("{}: one training step, batch {}, length {}, {} on {}\n", size.label, flags.batch,
+               flags.length, flags.precision, flags.device == "cuda" ? "a GPU" : "a CPU");
+    fmt::print("{:24} {:32} {:>5}\n", "operation", "kernel", "times");
+    for (const auto& line : explanation.lines())
+      fmt::print("{:24} {:32} {:>5}  {}\n", line.operation, line.kernel, line.times,
+                 line.missing.empty() ? "runs" : "does not run: needs " + line.missing);
+    fmt::print("\n");
+  }
+}
+
 void bench(BenchFlags flags) {
   if (flags.precision.empty()) flags.precision = flags.device == "cuda" ? "bf16" : "fp32";
+  if (flags.explain) return explain(flags);
   if (flags.device == "cuda") return bench_on_gpu(flags);
   require(flags.side_by_side == 0, "bench", "--side-by-side needs --device cuda");
   require(flags.precision != "tf32", "bench",
@@ -359,6 +389,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench --batch 8 --length 64        a quick look\n"
       "  geores bench --models edelta --precision bf16\n"
       "  geores bench --device cuda --models edelta --side-by-side 16\n"
+      "  geores bench --models jpmhc --explain     which kernels run, and why others do not\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
   command->add_option("--batch", flags->batch, "sequences a step [64]")->check(CLI::PositiveNumber);
@@ -386,6 +417,9 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 256));
   command->add_flag("--scaling", flags->scaling,
                     "also time each connection alone over length, streams and threads");
+  command->add_flag("--explain", flags->explain,
+                    "time nothing; say which kernel every operation of a step takes, and what keeps "
+                    "others from running");
   command->add_flag("--json", flags->json, "machine-readable result");
   command->callback([flags, &exit_code] {
     bench(*flags);

@@ -73,18 +73,40 @@ Tensor random_with(const std::vector<int64_t>& sizes, const std::vector<int64_t>
   return torch::empty_strided(sizes, strides, dtype).normal_();
 }
 
+std::pair<Tensor, Tensor> random_batch(const TransformerConfig& config, int64_t batch,
+                                       int64_t length) {
+  torch::manual_seed(1);
+  const auto one = [&] {
+    return config.input == "tokens"
+               ? torch::randint(config.vocabulary, {batch, length}, torch::kInt64)
+               : torch::randn({batch, length, config.input_width});
+  };
+  auto x = one();
+  return {x, one()};
+}
+
 }  // namespace
 
 StepBenchmark::StepBenchmark(const TransformerConfig& config, int64_t batch, int64_t length)
     : model_(config), step_(model_, {}) {
-  torch::manual_seed(1);
-  if (config.input == "tokens") {
-    x_ = torch::randint(config.vocabulary, {batch, length}, torch::kInt64);
-    y_ = torch::randint(config.vocabulary, {batch, length}, torch::kInt64);
-  } else {
-    x_ = torch::randn({batch, length, config.input_width});
-    y_ = torch::randn({batch, length, config.input_width});
-  }
+  std::tie(x_, y_) = random_batch(config, batch, length);
+}
+
+Explanation explain_step(const TransformerConfig& config, int64_t batch, int64_t length,
+                         const std::string& precision, const std::string& device) {
+  const torch::Device where(device);
+  Transformer model(config);
+  model.to(where);
+  TrainingStep step(model, {});
+  const auto [x, y] = random_batch(config, batch, length);
+  set_float32_products(precision_from(precision));
+  Explanation explanation;
+  auto explained = execution();
+  explained.precision = precision_from(precision);
+  explained.explanation = &explanation;
+  const ExecutionScope scope(explained);
+  step.run(x.to(where), y.to(where), 1e-4);
+  return explanation;
 }
 
 double StepBenchmark::seconds(Form form, const std::string& precision) {
@@ -183,7 +205,7 @@ DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch
                                   int64_t replays) {
   constexpr int64_t group = 20;
   const ExecutionScope scope(form);
-  set_float32_products(precision);
+  set_float32_products(precision_from(precision));
   torch::manual_seed(1);
   const auto groups = (replays + group - 1) / group;
   DeviceRun run(config, batch, length, precision, groups * group);
@@ -212,7 +234,7 @@ DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch
 
 SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t batch, int64_t length,
                                      const std::string& precision, int runs, int64_t replays) {
-  set_float32_products(precision);
+  set_float32_products(precision_from(precision));
   const auto count = static_cast<size_t>(runs);
   std::barrier ready(runs);
   std::vector<double> starting(count, 0), all(count, 0);  // seconds

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "geores/ops/run/choice.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
@@ -29,8 +30,8 @@ class StepBenchmark {
   StepBenchmark(const TransformerConfig& config, int64_t batch, int64_t length);
 
   // Of one step.
-  double seconds(Implementation form, const std::string& precision = "fp32");
-  StepMemory memory(Implementation form);
+  double seconds(Form form, const std::string& precision = "fp32");
+  StepMemory memory(Form form);
   ProductTimes products(int repeats);
   int64_t parameters() const { return parameter_count(model_); }
 
@@ -48,7 +49,7 @@ struct DeviceStepTimes {
   int64_t parameters = 0;
 };
 DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
-                                  const std::string& precision, Implementation form,
+                                  const std::string& precision, Form form,
                                   int64_t replays);
 
 // Several runs of the same model in one process, each with a thread and a stream of its own.
@@ -60,10 +61,14 @@ struct SideBySide {
 SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t batch, int64_t length,
                                      const std::string& precision, int runs, int64_t replays);
 
+// Which form every operation of a training step takes, and why, on this device ("cpu" or "cuda").
+Explanation explain_step(const TransformerConfig& config, int64_t batch, int64_t length,
+                         const std::string& precision, const std::string& device);
+
 // A connection alone around a sublayer that costs nothing, forward and backward: how its own work
 // grows.
 double connection_seconds(const std::string& connection, const ResidualConfig& config,
-                          int64_t batch, int64_t length, Implementation form, int repeats);
+                          int64_t batch, int64_t length, Form form, int repeats);
 
 // The exponent p of the best fit seconds ~ size^p.
 double growth_exponent(const std::vector<std::pair<double, double>>& size_and_seconds);

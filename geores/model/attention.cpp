@@ -47,8 +47,12 @@ Folding CausalAttention::folding(const Tensor& pre, const Tensor& post) const {
 
 Tensor CausalAttention::between(const Tensor& pre, const Tensor& x, const Tensor& post,
                                 AttentionCache* cache) {
-  const auto [qkv, out] = folding(pre, post).weights();
-  return linear_map(attended(linear_map(x, qkv), cache), out);
+  return between(folding(pre, post).weights(), x, cache);
+}
+
+Tensor CausalAttention::between(const FoldedWeights& weights, const Tensor& x,
+                                AttentionCache* cache) {
+  return linear_map(attended(linear_map(x, weights.first), cache), weights.last);
 }
 
 int64_t heads_that_fit(int64_t width, int64_t wanted) {

@@ -28,6 +28,9 @@ class CausalAttention : public torch::nn::Module {
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,
                  AttentionCache* cache = nullptr);
 
+  // The same with weights that are folded already.
+  Tensor between(const FoldedWeights& weights, const Tensor& x, AttentionCache* cache = nullptr);
+
   // What between() folds the maps into: [q | k | v] and output.
   Folding folding(const Tensor& pre, const Tensor& post) const;
 

@@ -21,14 +21,17 @@ Block::Block(const std::string& connection, const ResidualConfig& config, int64_
   mlp_ = register_module("mlp", std::make_shared<Mlp>(width, out_std));
 }
 
-State Block::advance(const State& state, Trace& trace, AttentionCache* cache) {
+State Block::advance(const State& state, Trace& trace, AttentionCache* cache,
+                     const Folded* folded) {
   const Sublayer attention([&](const Tensor& h) { return attention_->forward(h, cache); },
                            [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
-                             return attention_->between(pre, h, post, cache);
+                             return folded ? attention_->between(folded->attention, h, cache)
+                                           : attention_->between(pre, h, post, cache);
                            });
   const Sublayer mlp([&](const Tensor& h) { return mlp_->forward(h); },
                      [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
-                       return mlp_->between(pre, h, post);
+                       return folded ? mlp_->between(folded->mlp, h)
+                                     : mlp_->between(pre, h, post);
                      });
   return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
 }

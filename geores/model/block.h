@@ -18,8 +18,15 @@ class Block : public torch::nn::Module {
   Tensor forward(const Tensor& x, Trace& trace, AttentionCache* cache = nullptr) {
     return advance(x, trace, cache).total();
   }
-  // The same for a state whose last branch may not be added yet, before and after.
-  State advance(const State& state, Trace& trace, AttentionCache* cache = nullptr);
+  // Weights of the sublayers with the connections' maps folded into them.
+  struct Folded {
+    FoldedWeights attention, mlp;
+  };
+
+  // The same for a state whose last branch may not be added yet, before and after. `folded`, if given,
+  // holds what this pass would fold itself.
+  State advance(const State& state, Trace& trace, AttentionCache* cache = nullptr,
+                const Folded* folded = nullptr);
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const {
     return attention_->make_cache(batch, capacity);

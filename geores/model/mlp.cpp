@@ -11,8 +11,11 @@ Mlp::Mlp(int64_t width, double out_std)
 Tensor Mlp::forward(const Tensor& x) { return perceptron(x, up_->weight, down_->weight); }
 
 Tensor Mlp::between(const Tensor& pre, const Tensor& x, const Tensor& post) {
-  const auto [up, down] = folding(pre, post).weights();
-  return perceptron(x, up, down);
+  return between(folding(pre, post).weights(), x);
+}
+
+Tensor Mlp::between(const FoldedWeights& weights, const Tensor& x) {
+  return perceptron(x, weights.first, weights.last);
 }
 
 Folding Mlp::folding(const Tensor& pre, const Tensor& post) const {

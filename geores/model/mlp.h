@@ -17,6 +17,9 @@ class Mlp : public torch::nn::Module {
   // post · forward(pre · x), with both maps folded into the weights.
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post);
 
+  // The same with weights that are folded already.
+  Tensor between(const FoldedWeights& weights, const Tensor& x);
+
   // What between() folds the maps into: up and down.
   Folding folding(const Tensor& pre, const Tensor& post) const;
 

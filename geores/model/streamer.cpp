@@ -43,8 +43,10 @@ std::vector<Streamer::Layer> Streamer::token_layers(int64_t batch) const {
                 .up = {},
                 .down = {}};
     if (!layer.attention || !layer.mlp) return {};
-    std::tie(layer.qkv, layer.out) = block->attention_folding().weights();
-    std::tie(layer.up, layer.down) = block->mlp_folding().weights();
+    const auto attention = block->attention_folding().weights(),
+               mlp = block->mlp_folding().weights();
+    layer.qkv = attention.first, layer.out = attention.last;
+    layer.up = mlp.first, layer.down = mlp.last;
     layers.push_back(std::move(layer));
   }
   return layers;

@@ -118,22 +118,27 @@ Tensor Transformer::forward(const Tensor& x, Trace& trace) {
   return outputs(final_state(x, trace));
 }
 
-WeightProducts::Factors Transformer::folded_factors() const {
-  WeightProducts::Factors all;
+std::vector<Block::Folded> Transformer::folded_blocks() const {
+  std::vector<Folding> foldings;
   for (const auto& block : blocks_) {
-    block->attention_folding().add_factors(all);
-    block->mlp_folding().add_factors(all);
+    foldings.push_back(block->attention_folding());
+    foldings.push_back(block->mlp_folding());
   }
+  const auto weights = folded_together(foldings);
+  std::vector<Block::Folded> all;
+  for (size_t i = 0; i < weights.size(); i += 2) all.push_back({weights[i], weights[i + 1]});
   return all;
 }
 
 State Transformer::final_state(const Tensor& x, Trace& trace) {
-  // A block that is recomputed makes its own, twice.
-  const WeightProducts products(recompute_ ? WeightProducts::Factors() : folded_factors());
   State state = initial_state(x);
-  for (const auto& block : blocks_)
-    state =
-        recompute_ ? forward_recomputed(block, state.total(), trace) : block->advance(state, trace);
+  if (recompute_) {  // a block folds its weights in each of its two passes
+    for (const auto& block : blocks_) state = forward_recomputed(block, state.total(), trace);
+    return state;
+  }
+  const auto folded = folded_blocks();
+  for (size_t i = 0; i < blocks_.size(); ++i)
+    state = blocks_[i]->advance(state, trace, nullptr, &folded[i]);
   return state;
 }
 

@@ -72,8 +72,8 @@ class Transformer : public torch::nn::Module {
  private:
   Tensor embed(const Tensor& x, int64_t position) const;
   State final_state(const Tensor& x, Trace& trace);
-  // What the blocks multiply to fold their connections' maps into their weights.
-  WeightProducts::Factors folded_factors() const;
+  // Each block's weights with its connections' maps folded into them.
+  std::vector<Block::Folded> folded_blocks() const;
 
   TransformerConfig config_;
   bool recompute_ = false;

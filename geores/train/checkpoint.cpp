@@ -31,7 +31,6 @@ void load_from(const fs::path& path, Transformer& model, TrainingStep& training,
   const auto second = read("optimizer/second_moment", optimizer.second_moment());
   const auto counts = read("position", torch::zeros({5}, torch::kInt64));
   load_state(model, file, where, "model/");
-  training.parameters().values_changed();
   optimizer.first_moment().copy_(first);
   optimizer.second_moment().copy_(second);
   optimizer.steps() = counts[1].item<int64_t>();

@@ -54,7 +54,7 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   };
   tables_.step = torch::full({1}, first_step, counter);
   const auto table = table_of(batches);
-  // No kernel would tell.
+  // Kernels do not check bounds; do it here.
   require(table.size(0) == config.steps && first_step >= 0, "train",
           "{} steps need as many batches, not {}", config.steps, table.size(0));
   require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
@@ -90,8 +90,9 @@ void DeviceLoop::train_work() {
 
 void DeviceLoop::step() {
   require(next_step_ < config_.steps, "train", "all {} steps are taken", config_.steps);
-  ++next_step_;
+  training_.parameters().before_replay();
   training_work_.run();
+  training_.optimizer().steps() = ++next_step_;
 }
 
 DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
@@ -100,7 +101,6 @@ DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
 
 void DeviceLoop::evaluate_work() {
   torch::NoGradGuard no_grad;
-  const ProductWeights weights(training_.parameters().values());
   const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
              shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
   const auto x = data_.validation_x.index_select(0, rows),

@@ -91,7 +91,7 @@ class Run {
                   .warmup = config.warmup,
                   .total = config.steps} {
     model_->set_recompute(config.checkpoint_blocks);
-    if (device_.is_cuda()) set_float32_products(config.precision);
+    if (device_.is_cuda()) set_float32_products(precision_from(config.precision));
   }
 
   TrainResult execute() {
@@ -222,7 +222,6 @@ class Run {
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
       training_.parameters().values().copy_(before);
-      training_.parameters().values_changed();
       report_divergence(step, loss);
       return false;
     }
@@ -235,7 +234,6 @@ class Run {
   // checkpoint has to do.
   bool train_one_on_device(int64_t step, const Stopwatch& watch) {
     loop_->step();
-    training_.optimizer().steps() = step + 1;
     if (!is_logged(step)) return true;
     const auto numbers = loop_->numbers(step);
     if (!std::isfinite(numbers.loss) || !std::isfinite(numbers.gradient_norm)) {
@@ -293,7 +291,6 @@ class Run {
     } else {
       load_state(*model_, Safetensors::load(path("best.safetensors")), path("best.safetensors"));
     }
-    training_.parameters().values_changed();
     result.exact_best = exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
   }
 

@@ -1,8 +1,7 @@
 #include "geores/train/training_step.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/precision.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/training/loss.h"
 
 namespace geores {
@@ -32,26 +31,21 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   require(parts >= 1 && x.size(0) % parts == 0, "train",
           "a batch of {} cannot be split into {} equal parts", x.size(0), parts);
   const SerialProducts serial;
-  const ProductWeights weights(parameters_.values(), parameters_.product_values());
-  parameters_.begin_gradients();
   for (const auto& parameter : manifold_parameters(model_)) parameter.mutable_grad() = Tensor();
 
   Tensor total;
   const auto xs = x.chunk(parts), ys = y.chunk(parts);
-  for (size_t i = 0; i < xs.size(); ++i) {
-    // Gradients of what is packed or folded of parameters need no more room than theirs.
-    SumRoom sums(parameters_.values(), parameters_.gradients(), parameters_.size());
+  parameters_.collect_gradients(parts, [&](int64_t part) {
+    const auto i = static_cast<size_t>(part);
     Trace trace;
     const auto loss = are_classes(ys[i]) ? mean_cross_entropy(model_.forward(xs[i], trace), ys[i])
                                          : model_.squared_error(xs[i], ys[i], trace);
     const auto auxiliary = trace.loss();
     const auto objective = auxiliary.defined() ? loss + auxiliary : loss;
     (parts == 1 ? objective : objective / parts).backward(one_);
-    sums.finish();
     const auto share = parts == 1 ? loss.detach() : loss.detach() / parts;
     total = total.defined() ? total + share : share;
-  }
-  parameters_.finish_gradients();
+  });
   return total;
 }
 

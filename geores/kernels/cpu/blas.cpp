@@ -2,6 +2,8 @@
 
 #include <cblas.h>
 
+#include <mutex>
+
 // Absent from other libraries than OpenBLAS.
 extern "C" {
 void openblas_set_num_threads(int) __attribute__((weak));
@@ -14,6 +16,11 @@ namespace {
 CBLAS_TRANSPOSE flag(Transposed transposed) {
   return transposed == Transposed::yes ? CblasTrans : CblasNoTrans;
 }
+
+struct {  // of all SerialBlas alive
+  std::mutex mutex;
+  int count = 0, threads_before = 1;
+} serial;
 
 int narrow(int64_t size) { return static_cast<int>(size); }
 
@@ -31,12 +38,19 @@ void multiply(Transposed ta, Transposed tb, int64_t m, int64_t n, int64_t k, con
               narrow(lda), b, narrow(ldb), keep, c, narrow(ldc));
 }
 
-SerialBlas::SerialBlas() : before_(openblas_get_num_threads ? openblas_get_num_threads() : 1) {
-  if (before_ > 1 && openblas_set_num_threads) openblas_set_num_threads(1);
+SerialBlas::SerialBlas() {
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  const std::lock_guard lock(serial.mutex);
+  if (serial.count++ > 0) return;
+  serial.threads_before = openblas_get_num_threads();
+  if (serial.threads_before > 1) openblas_set_num_threads(1);
 }
 
 SerialBlas::~SerialBlas() {
-  if (before_ > 1 && openblas_set_num_threads) openblas_set_num_threads(before_);
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  const std::lock_guard lock(serial.mutex);
+  if (--serial.count == 0 && serial.threads_before > 1)
+    openblas_set_num_threads(serial.threads_before);
 }
 
 }  // namespace geores::kernels

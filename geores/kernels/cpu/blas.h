@@ -14,17 +14,15 @@ void multiply(Transposed ta, Transposed tb, int64_t m, int64_t n, int64_t k, con
 void multiply(Transposed ta, Transposed tb, int64_t m, int64_t n, int64_t k, const double* a,
               int64_t lda, const double* b, int64_t ldb, double keep, double* c, int64_t ldc);
 
-// While it lives, OpenBLAS starts no threads of its own. Other libraries notice by themselves that
-// they are called from a parallel region.
+// While one of these lives, OpenBLAS starts no threads of its own: it has one number of threads for the
+// whole process, which the first sets to 1 and the last restores. Other libraries notice by themselves
+// that they are called from a parallel region.
 class SerialBlas {
  public:
   SerialBlas();
   ~SerialBlas();
   SerialBlas(const SerialBlas&) = delete;
   SerialBlas& operator=(const SerialBlas&) = delete;
-
- private:
-  int before_;
 };
 
 }  // namespace geores::kernels

@@ -24,7 +24,7 @@ kernels::Norm<T> norm_of(bool layer, double eps, const Tensor& weight, const Ten
 
 // Outputs: the normalized x, and x. With a branch x + branch in both places.
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
-  struct State {
+  struct Kept {
     Tensor x, weight, statistics;
     Tensor weight_place;
     bool layer, has_bias, has_branch;
@@ -52,7 +52,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                             values<A>(y), statistics_in<T>(statistics), rows, width,
                             values<A>(branch), values<T>(sum));
     });
-    save(context, State{.x = sum,
+    save(context, Kept{.x = sum,
                         .weight = weight,
                         .statistics = statistics,
                         .weight_place = gradient_place(weight),
@@ -66,7 +66,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto s = saved<State>(context);
+    const auto s = saved<Kept>(context);
     const auto width = s.x.size(-1), rows = width > 0 ? s.x.numel() / width : 0;
     const auto skip = gradients.size() > 1 ? contiguous(gradients[1]) : Tensor();
     if (!gradients[0].defined())

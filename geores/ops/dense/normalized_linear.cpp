@@ -3,7 +3,9 @@
 #include "geores/kernels/dense/normalized_linear.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
 
 namespace geores {
 namespace {
@@ -12,6 +14,16 @@ using namespace fused;
 
 // Outputs: the projection, and x. The norm has no weight and bias.
 class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLinear> {
+  struct Kept {
+    Tensor x, w, statistics;
+    bool layer, has_bias, half;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.x), f(s.w), f(s.statistics);
+    }
+  };
+
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input, const Tensor& weights,
                              const OptionalTensor& biases, bool layer) {
@@ -26,28 +38,29 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
                                                values<T>(bias), values<T>(y),
                                                statistics_in<T>(statistics), linear_shape(x, w));
     });
-    context->save_for_backward({x, w, statistics});
-    context->saved_data["half"] = half;
-    context->saved_data["layer"] = layer;
-    context->saved_data["bias"] = bias.defined();
-    context->set_materialize_grads(false);  // zeros of the state's size where nothing skips
+    save(context, Kept{.x = x,
+                       .w = w,
+                       .statistics = statistics,
+                       .layer = layer,
+                       .has_bias = bias.defined(),
+                       .half = half});
+    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
     return {y, input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &w = saved[1], &statistics = saved[2];
+    const auto s = saved<Kept>(context);
     const auto skip = contiguous(gradients[1]);
     if (!gradients[0].defined()) return {skip, Tensor(), Tensor(), Tensor()};
     const auto dy = gradients[0].contiguous();
-    const auto dx = torch::empty_like(x), dw = torch::zeros_like(w);
-    const auto dbias =
-        context->saved_data["bias"].toBool() ? torch::zeros({w.size(0)}, w.options()) : Tensor();
-    for_product_types(x, context->saved_data["half"].toBool(), [&]<class T, class P>(T, P) {
+    const auto dx = torch::empty_like(s.x), dw = torch::zeros_like(s.w);
+    const auto dbias = s.has_bias ? torch::zeros({s.w.size(0)}, s.w.options()) : Tensor();
+    for_product_types(s.x, s.half, [&]<class T, class P>(T, P) {
       kernels::normalized_linear_backward<T, P>(
-          values<T>(x), norm<T>(context->saved_data["layer"].toBool()),
-          statistics_in<T>(statistics), values<T>(w), values<T>(dy), values<T>(skip),
-          {.x = values<T>(dx), .w = values<T>(dw), .bias = values<T>(dbias)}, linear_shape(x, w));
+          values<T>(s.x), norm<T>(s.layer), statistics_in<T>(s.statistics), values<T>(s.w),
+          values<T>(dy), values<T>(skip),
+          {.x = values<T>(dx), .w = values<T>(dw), .bias = values<T>(dbias)},
+          linear_shape(s.x, s.w));
     });
     return {dx, dw, dbias, Tensor()};
   }
@@ -82,13 +95,18 @@ LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& 
 
 ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, const Tensor& weight,
                                     const Tensor& bias) {
-  if (runs_cuda_kernel(state.x)) {
+  if (Choice("normalized_linear", state.x, "norm, then product")
+          .need(state.x.is_cuda(), "a GPU")
+          .runs()) {
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(state, norm.weight, norm.bias)
                                       : rms_norm_and_skip(state.total(), norm.weight);
     return {linear_map_to(h, weight, bias, skip.scalar_type()), skip};
   }
   const auto x = state.total();
-  if (!runs_cpu_kernel(x)) return {linear_map(normalized(x, norm), weight, bias), x};
+  if (!Choice("normalized_linear", x, "normalized in blocks of rows")
+           .need(x.device().is_cpu(), "a CPU")
+           .runs())
+    return {linear_map(normalized(x, norm), weight, bias), x};
   const auto folded = folded_into(norm, weight, bias);
   const auto outputs =
       FusedNormalizedLinear::apply(x, folded.weight, maybe(folded.bias), norm.layer);

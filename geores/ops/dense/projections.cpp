@@ -5,7 +5,9 @@
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
 
 namespace geores {
 namespace {
@@ -155,33 +157,42 @@ namespace {
 
 // On a GPU.
 class FusedProjections : public torch::autograd::Function<FusedProjections> {
+  struct Kept {
+    Tensor in, weight;
+    std::vector<Tensor> parameters;
+    std::vector<int64_t> has_scale;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.in), f(s.weight), f(s.parameters);
+    }
+  };
+
  public:
   static Tensor forward(AutogradContext* context, const Tensor& h, at::TensorList parameters,
                         const std::vector<int64_t>& has_scale) {
     const auto in = h.reshape({-1, h.size(-1)}).contiguous();
     const auto [weight, bias] = PackedProjections(parameters, has_scale).packed();
-    tensor_list saved = {in, weight};
-    saved.insert(saved.end(), parameters.begin(), parameters.end());
-    context->save_for_backward(saved);
-    context->saved_data["scales"] = has_scale;
+    save(context, Kept{.in = in,
+                       .weight = weight,
+                       .parameters = parameters.vec(),
+                       .has_scale = has_scale});
     auto shape = h.sizes().vec();
     shape.back() = weight.size(0);
     return multiply(in, weight.t(), bias.scalar_type()).add_(bias).view(shape);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &in = saved[0], &weight = saved[1];
-    const auto parameters = at::TensorList(saved).slice(2);
-    const auto dy = gradients[0].reshape({-1, weight.size(0)});
-    const auto dbias = torch::zeros({weight.size(0)}, parameters[0].options());
-    const auto half = converted_and_summed(dy, in.scalar_type(), dbias);
+    const auto s = saved<Kept>(context);
+    const auto type = s.parameters[0].scalar_type();
+    const auto dy = gradients[0].reshape({-1, s.weight.size(0)});
+    const auto dbias = torch::zeros({s.weight.size(0)}, s.parameters[0].options());
+    const auto half = converted_and_summed(dy, s.in.scalar_type(), dbias);
     auto shape = gradients[0].sizes().vec();
-    shape.back() = in.size(1);
-    tensor_list result = {multiply(half, weight, in.scalar_type()).view(shape)};
-    for (const auto& gradient :
-         PackedProjections(parameters, context->saved_data["scales"].toIntVector())
-             .gradients(multiply(half.t(), in, parameters[0].scalar_type()), dbias))
+    shape.back() = s.in.size(1);
+    tensor_list result = {multiply(half, s.weight, s.in.scalar_type()).view(shape)};
+    for (const auto& gradient : PackedProjections(s.parameters, s.has_scale)
+                                    .gradients(multiply(half.t(), s.in, type), dbias))
       result.push_back(gradient);
     result.push_back(Tensor());
     return result;
@@ -189,11 +200,24 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
 };
 
 class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
+  struct Kept {
+    Tensor rows, bias;
+    Tensor rows_place, bias_place;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.rows), f(s.bias);
+    }
+  };
+
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& all_rows,
                         const OptionalTensor& biases) {
     const auto x = input.contiguous(), rows = all_rows.contiguous(), bias = contiguous(biases);
-    context->save_for_backward({rows, bias, gradient_place(rows), gradient_place(bias)});
+    save(context, Kept{.rows = rows,
+                       .bias = bias,
+                       .rows_place = gradient_place(rows),
+                       .bias_place = gradient_place(bias)});
     auto out = torch::empty_like(x);
     on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::add_rows(stream, values<T>(x), values<T>(rows), values<T>(bias), values<T>(out),
@@ -203,12 +227,13 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto drows = parameter_sum(saved[0], saved[2]), dbias = parameter_sum(saved[1], saved[3]);
+    const auto s = saved<Kept>(context);
+    const auto drows = parameter_sum(s.rows, s.rows_place),
+               dbias = parameter_sum(s.bias, s.bias_place);
     const auto d = gradients[0].contiguous();
     on_gpu(d, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::sum_rows<T, T>(stream, values<T>(d), nullptr, values<T>(drows.sum),
-                              values<T>(dbias.sum), d.size(0), saved[0].numel(), saved[0].size(1));
+                              values<T>(dbias.sum), d.size(0), s.rows.numel(), s.rows.size(1));
     });
     return {gradients[0], drows.gradient, dbias.gradient};
   }
@@ -217,15 +242,23 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
 }  // namespace
 
 Tensor add_to_each(const Tensor& x, const Tensor& rows, const Tensor& bias) {
-  if (runs_cuda_kernel(x) && x.dim() == 3 && rows.dim() == 2 && x.numel() > 0)
+  if (Choice("add_to_each", x)
+          .need(x.is_cuda(), "a GPU")
+          .need(x.dim() == 3 && rows.dim() == 2, "sequences of rows")
+          .need(x.numel() > 0, "at least one value")
+          .runs())
     return FusedAddToEach::apply(x, rows, maybe(bias));
   return x + (bias.defined() ? rows + bias : rows);  // one pass over x
 }
 
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
   const auto type = projections[0].weight.scalar_type();
-  if (PackedProjections::fit(projections) && h.numel() > 0 &&
-      h.scalar_type() == product_type(type)) {
+  if (Choice("projected_together", projections[0].weight, "packed weights, one product")
+          .need(projections[0].weight.is_cuda(), "a GPU")
+          .need(PackedProjections::fit(projections), "few projections with bias, contiguous")
+          .need(h.numel() > 0, "at least one value")
+          .need(h.scalar_type() == product_type(type), "input in the type of products")
+          .runs()) {
     const auto parameters = PackedProjections::parameters_of(projections);
     return FusedProjections::apply(h, at::TensorList(parameters),
                                    PackedProjections::scales_of(projections));

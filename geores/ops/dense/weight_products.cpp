@@ -1,9 +1,13 @@
 #include "geores/ops/dense/weight_products.h"
 
+#include <algorithm>
+
 #include "geores/kernels/dense/weight_products.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
 
 namespace geores {
 namespace {
@@ -12,6 +16,15 @@ using namespace fused;
 
 // Products in bfloat16 on a GPU; factors a, b of the first, then of the second, and so on.
 class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> {
+  struct Kept {
+    std::vector<Tensor> halves;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.halves);
+    }
+  };
+
  public:
   static tensor_list forward(AutogradContext* context, at::TensorList factors,
                              bool with_gradients) {
@@ -34,13 +47,13 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
       kernels::multiply_weights(current_cuda_stream(), together.data(),
                                 static_cast<int>(together.size()));
     if (with_gradients) make_places(factors, halves, products);
-    context->save_for_backward(halves);
-    context->set_materialize_grads(false);  // there is none where it is added to a place
+    save(context, Kept{.halves = halves});
+    context->set_materialize_grads(false);  // a gradient that is added to a place is not defined here
     return products;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto halves = context->get_saved_variables();
+    const auto [halves] = saved<Kept>(context);
     tensor_list result(halves.size() + 1);
     for (size_t i = 0; i < halves.size(); i += 2) {
       if (!gradients[i / 2].defined()) continue;
@@ -60,8 +73,9 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
            kernels::fits_weight_product(a.size(0), a.size(1), b.size(1));
   }
 
-  // Places for the gradients of products whose factors have them. What is added there goes on to
-  // the factors when the backward pass has ended; what autograd gives besides goes its own way.
+  // Makes places for the gradients of products whose factors have them. When the backward pass has
+  // ended, one kernel takes what was added there on to the factors' places. Where a product or a factor
+  // has no place, autograd carries the gradient.
   static void make_places(at::TensorList factors, const tensor_list& halves,
                           const tensor_list& products) {
     const auto taker = weight_gradients();
@@ -99,38 +113,34 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
   }
 };
 
-tensor_list half_weight_products(const tensor_list& factors) {
-  return HalfWeightProducts::apply(at::TensorList(factors), torch::GradMode::is_enabled());
+bool same(const WeightFactors& one, const WeightFactors& other) {
+  return one.first.is_same(other.first) && one.second.is_same(other.second);
 }
 
 }  // namespace
 
-thread_local std::vector<WeightProducts::Made> WeightProducts::made_;
+std::vector<Tensor> weight_products(const std::vector<WeightFactors>& factors) {
+  std::vector<WeightFactors> distinct;
+  std::vector<size_t> which;  // of the distinct ones
+  for (const auto& pair : factors) {
+    const auto found = std::find_if(distinct.begin(), distinct.end(),
+                                    [&](const WeightFactors& other) { return same(other, pair); });
+    which.push_back(static_cast<size_t>(found - distinct.begin()));
+    if (found == distinct.end()) distinct.push_back(pair);
+  }
 
-std::vector<WeightProducts::Made> WeightProducts::make(const Factors& factors) {
-  std::vector<Made> made;
-  tensor_list all;
-  for (const auto& [a, b] : factors)
-    if (runs_half_product(a)) {
-      made.push_back({a, b, {}});
-      all.insert(all.end(), {a, b});
-    }
-  if (made.empty()) return made;
-  const auto products = half_weight_products(all);
-  for (size_t i = 0; i < made.size(); ++i) made[i].product = products[i];
-  return made;
-}
+  std::vector<Tensor> products;
+  if (!distinct.empty() && Choice::half("weight_products", distinct[0].first).runs()) {
+    tensor_list flat;
+    for (const auto& [a, b] : distinct) flat.insert(flat.end(), {a, b});
+    products = HalfWeightProducts::apply(at::TensorList(flat), torch::GradMode::is_enabled());
+  } else {
+    for (const auto& [a, b] : distinct) products.push_back(a.matmul(b));
+  }
 
-WeightProducts::WeightProducts(const Factors& factors)
-    : before_(std::exchange(made_, make(factors))) {}
-
-WeightProducts::~WeightProducts() { made_ = std::move(before_); }
-
-Tensor weight_product(const Tensor& a, const Tensor& b) {
-  if (!runs_half_product(a)) return a.matmul(b);
-  for (const auto& made : WeightProducts::made_)
-    if (made.a.is_same(a) && made.b.is_same(b)) return made.product;
-  return half_weight_products({a, b})[0];
+  std::vector<Tensor> all;
+  for (const auto i : which) all.push_back(products[i]);
+  return all;
 }
 
 }  // namespace geores

@@ -11,29 +11,11 @@ namespace geores {
 
 using torch::Tensor;
 
-// a b of two matrices of parameters.
-Tensor weight_product(const Tensor& a, const Tensor& b);
+using WeightFactors = std::pair<Tensor, Tensor>;  // a, b
 
-// On a GPU in bfloat16 such a product is too small to be a kernel. While this lives, those of these
-// factors are there already for its thread's weight_product(), made at once; so are their gradients
-// where a SumRoom has places for those of the factors. Elsewhere it does nothing.
-class WeightProducts {
- public:
-  using Factors = std::vector<std::pair<Tensor, Tensor>>;
-  explicit WeightProducts(const Factors& factors);
-  ~WeightProducts();
-  WeightProducts(const WeightProducts&) = delete;
-  WeightProducts& operator=(const WeightProducts&) = delete;
-
- private:
-  struct Made {
-    Tensor a, b, product;
-  };
-  static std::vector<Made> make(const Factors& factors);
-  friend Tensor weight_product(const Tensor& a, const Tensor& b);
-
-  static thread_local std::vector<Made> made_;
-  std::vector<Made> before_;
-};
+// a b of each two matrices of parameters. On a GPU in bfloat16 one such product is too small to be a
+// kernel: there all are one, and so are their gradients in a training step (step_parameters.h) that
+// has places for those of the factors. Equal factors are multiplied once.
+std::vector<Tensor> weight_products(const std::vector<WeightFactors>& factors);
 
 }  // namespace geores

@@ -28,20 +28,36 @@ Tensor in_bfloat16(const Tensor& x) { return x.detach().to(torch::kBFloat16).to(
 // gradients; `begin` values before the first.
 struct Parameters {
   Tensor values, gradients;
-  WeightProducts::Factors pairs, places;
+  std::vector<WeightFactors> pairs, places;
+  std::vector<Tensor> all;
 
   Parameters(const std::vector<Sizes>& sizes, int64_t begin, const torch::Device& device) {
     int64_t count = begin;
     for (const auto& [rows, inner, columns] : sizes) count += rows * inner + inner * columns;
     values = 0.1 * torch::randn({count}).to(device);
     gradients = torch::zeros_like(values);
+    if (begin > 0) all.push_back(values.slice(0, 0, begin).detach().requires_grad_(true));
     int64_t used = begin;
     for (const auto& [rows, inner, columns] : sizes) {
       const auto a = parts(used, rows, inner), b = parts(used + rows * inner, inner, columns);
       used += rows * inner + inner * columns;
       pairs.emplace_back(a.first, b.first);
       places.emplace_back(a.second, b.second);
+      all.insert(all.end(), {a.first, b.first});
     }
+  }
+
+  // pass() as a training step runs it.
+  template <class Pass>
+  void in_a_step(Pass&& pass) const {
+    StepParameters step(all, gradients);
+    step.set_product_values(values.to(torch::kBFloat16));
+    auto collecting = execution();
+    collecting.parameters = &step;
+    const ExecutionScope scope(collecting);
+    step.begin_pass();
+    pass();
+    step.end_pass();
   }
 
  private:
@@ -67,9 +83,10 @@ TEST(WeightProducts, OnACpuTheyAreTheSameProducts) {
   const Parameters parameters({{24, 16, 8}, {8, 8, 40}}, 3, torch::kCPU);
   for (const auto* precision : {"fp32", "bf16"}) {
     const ExecutionScope scope(precision_from(precision));
-    const WeightProducts at_once(parameters.pairs);
-    for (const auto& [a, b] : parameters.pairs) {
-      const auto product = weight_product(a, b), wanted = a.matmul(b);
+    const auto products = weight_products(parameters.pairs);
+    for (size_t i = 0; i < products.size(); ++i) {
+      const auto& [a, b] = parameters.pairs[i];
+      const auto &product = products[i], wanted = a.matmul(b);
       EXPECT_TRUE(torch::equal(product, wanted));
       const auto d = torch::randn_like(wanted);
       const auto is = torch::autograd::grad({product}, {a, b}, {d}),
@@ -77,6 +94,16 @@ TEST(WeightProducts, OnACpuTheyAreTheSameProducts) {
       EXPECT_TRUE(torch::equal(is[0], composed[0]) && torch::equal(is[1], composed[1]));
     }
   }
+}
+
+// A model that uses a block several times folds its weights once.
+TEST(WeightProducts, EqualFactorsAreMultipliedOnce) {
+  const Parameters parameters({{24, 16, 8}, {8, 8, 40}}, 0, torch::kCPU);
+  const auto& pairs = parameters.pairs;
+  const auto products = weight_products({pairs[0], pairs[1], pairs[0]});
+  ASSERT_EQ(products.size(), 3u);
+  EXPECT_TRUE(products[0].is_same(products[2]));
+  EXPECT_TRUE(torch::equal(products[1], pairs[1].first.matmul(pairs[1].second)));
 }
 
 // Our kernels alone: a tool that looks for races breaks down in a BLAS.
@@ -126,19 +153,14 @@ TEST(WeightProducts, OnAGpuTheyEqualTheirDefinition) {
   const ExecutionScope scope(Precision::bf16);
   for (const int64_t begin : {0, 3}) {  // aligned and not
     const Parameters parameters(various_sizes(), begin, torch::kCUDA);
-    std::vector<Tensor> at_once;
-    {
-      const ProductWeights weights(parameters.values);
-      const WeightProducts products(parameters.pairs);
-      for (const auto& [a, b] : parameters.pairs) at_once.push_back(weight_product(a, b));
-    }
+    const auto at_once = weight_products(parameters.pairs);
     for (size_t i = 0; i < at_once.size(); ++i) {
       const auto& [a, b] = parameters.pairs[i];
       const auto what = std::to_string(i) + " from " + std::to_string(begin);
       const auto wanted = in_bfloat16(a).mm(in_bfloat16(b));
       ASSERT_EQ(at_once[i].scalar_type(), torch::kBFloat16) << what;
       EXPECT_LT(relative_error(at_once[i], wanted), 3e-3) << what;
-      EXPECT_LT(relative_error(weight_product(a, b), at_once[i]), 3e-3) << what << " alone";
+      EXPECT_LT(relative_error(weight_products({{a, b}})[0], at_once[i]), 3e-3) << what << " alone";
       const auto d = torch::randn(wanted.sizes(), at_once[i].options());
       const auto gradients =
           torch::autograd::grad({at_once[i]}, {a, b}, {d}, /*retain_graph=*/true);
@@ -168,20 +190,17 @@ TEST(WeightProducts, OnAGpuTheirGradientsComeToThePlacesOfTheFactors) {
       }
       const auto direct = torch::randn({sizes[0][0], sizes[0][2]}, torch::kCUDA);
 
-      SumRoom room(parameters.values, parameters.gradients, 2 * parameters.values.numel());
-      {
-        const ProductWeights weights(parameters.values);
-        const WeightProducts products(at_once ? parameters.pairs : WeightProducts::Factors());
+      parameters.in_a_step([&] {
+        const auto products = at_once ? weight_products(parameters.pairs) : std::vector<Tensor>();
         auto loss = torch::zeros({}, torch::kCUDA);
         for (size_t i = 0; i < sizes.size(); ++i) {
-          const auto w = weight_product(parameters.pairs[i].first, parameters.pairs[i].second);
+          const auto w = at_once ? products[i] : weight_products({parameters.pairs[i]})[0];
           for (int use = 0; use < 2; ++use) loss = loss + (linear_map(x[i], w) * dy[i]).sum();
           // Also without a product, so that autograd has a part of the gradient.
           if (i == 0) loss = loss + (w.to(torch::kFloat32) * direct).sum();
         }
         loss.backward();
-      }
-      room.finish();
+      });
 
       for (size_t i = 0; i < sizes.size(); ++i) {
         const auto& [a, b] = parameters.pairs[i];
@@ -206,15 +225,10 @@ TEST(WeightProducts, OnAGpuAPerceptronTakesThem) {
   const ExecutionScope scope(Precision::bf16);
   const Parameters parameters({{736, 184, 184}, {184, 184, 736}}, 1, torch::kCUDA);
   const auto x = torch::randn({200, 184}, torch::kCUDA), dy = torch::randn_like(x);
-  SumRoom room(parameters.values, parameters.gradients, parameters.values.numel());
-  {
-    const ProductWeights weights(parameters.values);
-    const WeightProducts products(parameters.pairs);
-    const auto& [up, pre] = parameters.pairs[0];
-    const auto& [post, down] = parameters.pairs[1];
-    (perceptron(x, weight_product(up, pre), weight_product(post, down)) * dy).sum().backward();
-  }
-  room.finish();
+  parameters.in_a_step([&] {
+    const auto products = weight_products(parameters.pairs);  // up · pre and post · down
+    (perceptron(x, products[0], products[1]) * dy).sum().backward();
+  });
 
   std::vector<Tensor> leaves, gradients;
   for (size_t i = 0; i < 2; ++i) {

@@ -70,7 +70,7 @@ void StepParameters::end_pass() {
 void StepParameters::drop_pass() noexcept {
   if (weight_gradients_) weight_gradients_->drop();
   made_.clear();
-  zeros_ = {};
+  zeros_ = Tensor();
   zeros_used_ = 0;
   pass_ = false;
 }
@@ -89,7 +89,7 @@ Tensor StepParameters::make_gradient_place(const Tensor& x) {
   if (!in_pass() || x.device() != gradients_.device() || !x.is_contiguous()) return {};
   const auto place = take_zeros(x.sizes());
   if (place.defined())
-    made_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(x.getIntrusivePtr()), place});
+    made_.push_back({WeakTensor(x.getIntrusivePtr()), place});
   return place;
 }
 
@@ -106,7 +106,7 @@ Tensor StepParameters::take_zeros(at::IntArrayRef shape) {
 }
 
 c10::intrusive_ptr<WeightGradients> StepParameters::weight_gradients() const {
-  return in_pass() ? weight_gradients_ : nullptr;
+  return in_pass() ? weight_gradients_ : c10::intrusive_ptr<WeightGradients>();
 }
 
 Tensor gradient_place(const Tensor& x) {
@@ -128,7 +128,8 @@ Tensor take_zeros(at::IntArrayRef shape, const Tensor& like) {
 
 c10::intrusive_ptr<WeightGradients> weight_gradients() {
   const auto* parameters = execution().parameters;
-  return parameters != nullptr ? parameters->weight_gradients() : nullptr;
+  return parameters != nullptr ? parameters->weight_gradients()
+                               : c10::intrusive_ptr<WeightGradients>();
 }
 
 ParameterSum parameter_sum(const Tensor& parameter, const Tensor& place) {

@@ -77,8 +77,9 @@ class StepParameters {
   bool pass_ = false;
   Tensor zeros_;  // of this pass, made when they are first asked for
   int64_t zeros_used_ = 0;
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
   struct Made {
-    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    WeakTensor tensor;
     Tensor place;
   };
   std::vector<Made> made_;  // of parameters, in this pass

@@ -2,9 +2,15 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/saved_state.h"
 
 namespace geores {
 namespace {
+
+using fused::save;
+using fused::saved;
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
 
 Tensor inner_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1, /*keepdim=*/true); }
 
@@ -89,22 +95,29 @@ Tensor times(const Tensor& matrix, const Tensor& x) {
 }
 
 class CayleyRotation : public torch::autograd::Function<CayleyRotation> {
+  struct Kept {
+    Tensor u, v, beta;
+    Plane plane;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.u), f(s.v), f(s.beta), f(s.plane.e1), f(s.plane.e2), f(s.plane.cosine_squared),
+          f(s.plane.sine_squared), f(s.plane.sine_cosine);
+    }
+  };
+
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& u, const Tensor& v,
+  static Tensor forward(AutogradContext* context, const Tensor& u, const Tensor& v,
                         const Tensor& beta) {
-    const auto p = plane_of(u, v, beta);
-    context->save_for_backward(
-        {u, v, beta, p.e1, p.e2, p.cosine_squared, p.sine_squared, p.sine_cosine});
-    return rotation_of(p);
+    const auto plane = plane_of(u, v, beta);
+    save(context, Kept{.u = u, .v = v, .beta = beta, .plane = plane});
+    return rotation_of(plane);
   }
 
   // With R = (I + M)⁻¹ and S = dL/dQ: dL/dM = −2 RᵀSRᵀ, then the chain through
   // M = (β/2)(u vᵀ − v uᵀ). Only products with u and v are needed.
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
-                                               torch::autograd::tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &u = saved[0], &v = saved[1], &beta = saved[2];
-    const Plane p{saved[3], saved[4], saved[5], saved[6], saved[7]};
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto [u, v, beta, p] = saved<Kept>(context);
     const auto& s = gradients[0];
     const auto s_transposed = s.transpose(-1, -2);
     const auto forward_v = times(s, resolvent_of_generator(p, v, true));               // S Rᵀ v

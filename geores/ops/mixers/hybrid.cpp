@@ -2,9 +2,11 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/pooled/operators.h"
-#include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/cayley.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
+#include "geores/ops/streams/stream_kernels.h"
 
 namespace geores {
 namespace {
@@ -12,40 +14,57 @@ namespace {
 using namespace fused;
 
 class FusedHybrid : public torch::autograd::Function<FusedHybrid> {
+  struct Kept {
+    HybridGenerators generators;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      auto& g = s.generators;
+      f(g.u), f(g.v), f(g.k), f(g.beta), f(g.gamma);
+    }
+  };
+
  public:
   static Tensor forward(AutogradContext* context, const Tensor& u, const Tensor& v, const Tensor& k,
                         const Tensor& beta, const Tensor& gamma) {
-    const tensor_list p = {u.contiguous(), v.contiguous(), k.contiguous(), beta.contiguous(),
-                           gamma.contiguous()};
-    context->save_for_backward(p);
+    const HybridGenerators generators{.u = u.contiguous(),
+                                      .v = v.contiguous(),
+                                      .k = k.contiguous(),
+                                      .beta = beta.contiguous(),
+                                      .gamma = gamma.contiguous()};
+    save(context, Kept{generators});
     auto shape = u.sizes().vec();
     shape.push_back(u.size(-1));
     auto g = torch::empty(shape, u.options());
-    on(u, [&]<class T>(T, auto... place) {
-      kernels::hybrid_operators_forward(place..., arrays<const T>(p), values<T>(g), beta.numel(),
-                                        u.size(-1));
+    on(u, [&]<class T>(T, auto... cuda_stream) {
+      kernels::hybrid_operators_forward(cuda_stream..., arrays<const T>(generators), values<T>(g),
+                                        beta.numel(), u.size(-1));
     });
     return g;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto p = context->get_saved_variables();
+    const auto generators = saved<Kept>(context).generators;
     const auto dg = gradients[0].contiguous();
-    tensor_list result;
-    for (const auto& tensor : p) result.push_back(torch::empty_like(tensor));
-    on(dg, [&]<class T>(T, auto... place) {
-      kernels::hybrid_operators_backward(place..., arrays<const T>(p), values<T>(dg),
-                                         arrays<T>(result), p[3].numel(), p[0].size(-1));
+    const HybridGenerators d{.u = torch::empty_like(generators.u),
+                             .v = torch::empty_like(generators.v),
+                             .k = torch::empty_like(generators.k),
+                             .beta = torch::empty_like(generators.beta),
+                             .gamma = torch::empty_like(generators.gamma)};
+    on(dg, [&]<class T>(T, auto... cuda_stream) {
+      kernels::hybrid_operators_backward(cuda_stream..., arrays<const T>(generators), values<T>(dg),
+                                         arrays<T>(d), generators.beta.numel(),
+                                         generators.u.size(-1));
     });
-    return result;
+    return {d.u, d.v, d.k, d.beta, d.gamma};
   }
 
  private:
   template <class T>
-  static kernels::HybridArrays<T> arrays(const tensor_list& p) {
+  static kernels::HybridArrays<T> arrays(const HybridGenerators& g) {
     using Value = std::remove_const_t<T>;
-    return {values<Value>(p[0]), values<Value>(p[1]), values<Value>(p[2]), values<Value>(p[3]),
-            values<Value>(p[4])};
+    return {values<Value>(g.u), values<Value>(g.v), values<Value>(g.k), values<Value>(g.beta),
+            values<Value>(g.gamma)};
   }
 };
 
@@ -79,9 +98,8 @@ HybridGenerators split_generators(const Tensor& parameters, int64_t n) {
 }
 
 Tensor hybrid_operator(const HybridGenerators& g) {
-  const auto n = g.u.size(-1);
-  if ((runs_cpu_kernel(g.u) && kernels::is_compiled_size(n)) ||
-      (runs_cuda_kernel(g.u) && kernels::is_device_mixer_size(n)))
+  Choice choice("hybrid_operator", g.u);
+  if (need_mixer(choice, g.u.size(-1)).runs())
     return FusedHybrid::apply(g.u, g.v, g.k, g.beta, g.gamma);
   return hybrid(cayley_rotation(g.u, g.v, g.beta), householder(g.k), g.gamma);
 }

@@ -2,9 +2,11 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/mixers/mixers.h"
-#include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/cayley.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
+#include "geores/ops/streams/stream_kernels.h"
 
 namespace geores {
 namespace {
@@ -21,18 +23,26 @@ Tensor iterate(Tensor log_p, int64_t iterations) {
   return log_p.exp();
 }
 
+// Composed, with the gradient of the fixed point.
 class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
+  struct Kept {
+    Tensor p;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.p);
+    }
+  };
+
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& logits,
-                        int64_t iterations) {
+  static Tensor forward(AutogradContext* context, const Tensor& logits, int64_t iterations) {
     const auto p = iterate(logits, iterations);
-    context->save_for_backward({p});
+    save(context, Kept{.p = p});
     return p;
   }
 
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
-                                               torch::autograd::tensor_list gradients) {
-    const auto p = context->get_saved_variables()[0];
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto p = saved<Kept>(context).p;
     const auto n = p.size(-1);
     const auto transposed = p.transpose(-1, -2);
     const auto weighted = p * gradients[0];
@@ -53,24 +63,33 @@ kernels::MixerShape mixer_shape(const Tensor& matrices) {
 }
 
 class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
+  struct Kept {
+    Tensor logits, p;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.logits), f(s.p);
+    }
+  };
+
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
     const auto logits = input.contiguous();
     auto p = torch::empty_like(logits);
-    on(logits, [&]<class T>(T, auto... place) {
-      kernels::sinkhorn_forward(place..., values<T>(logits), static_cast<int>(iterations),
+    on(logits, [&]<class T>(T, auto... cuda_stream) {
+      kernels::sinkhorn_forward(cuda_stream..., values<T>(logits), static_cast<int>(iterations),
                                 values<T>(p), mixer_shape(p));
     });
-    context->save_for_backward({logits, p});
+    save(context, Kept{.logits = logits, .p = p});
     return p;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
+    const auto s = saved<Kept>(context);
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
-    on(dp, [&]<class T>(T, auto... place) {
-      kernels::sinkhorn_backward(place..., values<T>(saved[0]), values<T>(saved[1]), values<T>(dp),
+    on(dp, [&]<class T>(T, auto... cuda_stream) {
+      kernels::sinkhorn_backward(cuda_stream..., values<T>(s.logits), values<T>(s.p), values<T>(dp),
                                  values<T>(dlogits), mixer_shape(dp));
     });
     return {dlogits, Tensor()};
@@ -78,6 +97,16 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
 };
 
 class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkhorn> {
+  struct Kept {
+    Tensor logits;
+    int iterations;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.logits);
+    }
+  };
+
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
     const auto logits = input.contiguous();
@@ -86,27 +115,21 @@ class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkho
       kernels::guarded_sinkhorn_forward(values<T>(logits), static_cast<int>(iterations),
                                         T(kSinkhornGuard), values<T>(p), mixer_shape(p));
     });
-    context->save_for_backward({logits});
-    context->saved_data["iterations"] = iterations;
+    save(context, Kept{.logits = logits, .iterations = static_cast<int>(iterations)});
     return p;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto logits = context->get_saved_variables()[0];
-    const auto iterations = static_cast<int>(context->saved_data["iterations"].toInt());
+    const auto s = saved<Kept>(context);
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
     for_type_of(dp, [&]<class T>(T) {
-      kernels::guarded_sinkhorn_backward(values<T>(logits), iterations, T(kSinkhornGuard),
+      kernels::guarded_sinkhorn_backward(values<T>(s.logits), s.iterations, T(kSinkhornGuard),
                                          values<T>(dp), values<T>(dlogits), mixer_shape(dp));
     });
     return {dlogits, Tensor()};
   }
 };
-
-bool mixer_runs_fused(const Tensor& logits) {
-  return runs_cpu_kernel(logits) && kernels::is_compiled_size(logits.size(-1));
-}
 
 }  // namespace
 
@@ -120,8 +143,10 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
-  const auto fits_gpu = runs_cuda_kernel(logits) && kernels::is_device_mixer_size(logits.size(-1));
-  if (gradient == SinkhornGradient::implicit && (fits_gpu || mixer_runs_fused(logits)))
+  if (need_mixer(Choice("sinkhorn", logits)
+                     .need(gradient == SinkhornGradient::implicit, "the implicit gradient"),
+                 logits.size(-1))
+          .runs())
     return FusedSinkhorn::apply(logits, iterations);
   const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
   if (gradient == SinkhornGradient::unrolled || execution().form == Form::stock)
@@ -131,7 +156,10 @@ Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradi
 
 Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
-  if (mixer_runs_fused(logits)) return FusedGuardedSinkhorn::apply(logits, iterations);
+  if (need_mixer(Choice("guarded_sinkhorn", logits).need(logits.device().is_cpu(), "a CPU"),
+                 logits.size(-1))
+          .runs())
+    return FusedGuardedSinkhorn::apply(logits, iterations);
   auto p = logits.exp();
   for (int64_t i = 0; i < iterations; ++i) {
     p = p / (p.sum(-1, /*keepdim=*/true) + kSinkhornGuard);

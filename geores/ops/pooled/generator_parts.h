@@ -1,12 +1,13 @@
-// What the operations of generators.h share with those for single tokens: parameters as kernels
-// take them.
+// What the operations of generators.h share: parameters as kernels take them, and what all kernels
+// of generators need.
 #pragma once
 
 #include <vector>
 
 #include "geores/kernels/pooled/generators.h"
-#include "geores/kernels/streams/streams.h"
 #include "geores/ops/dense/linear.h"
+#include "geores/ops/pooled/generators.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 
 namespace geores::fused {
@@ -46,25 +47,10 @@ inline kernels::GeneratorShape generator_shape(const Tensor& x, at::TensorList p
   return shape;
 }
 
-inline kernels::StreamShape summary_shape(const Tensor& x, int64_t n) {
-  return {.tokens = x.size(0) * x.size(1), .n = n, .d = x.size(2) / n};
-}
-
-// A type among a function's saved data; that of an undefined tensor is one, too.
-inline int64_t saved_type(const Tensor& tensor) {
-  return static_cast<int64_t>(tensor.scalar_type());
-}
-inline torch::ScalarType branch_type(AutogradContext* context) {
-  return static_cast<torch::ScalarType>(context->saved_data["branch"].toInt());
-}
-
-// The gradient of an output of this shape; zeros where nobody sent one.
+// The gradient of an output of this shape; zeros where autograd has none.
 inline Tensor gradient_or_zeros(const Tensor& gradient, at::IntArrayRef shape, const Tensor& like) {
   return gradient.defined() ? gradient.contiguous() : torch::zeros(shape, like.options());
 }
-
-// A sum has no streams: any number that divides the width will do.
-inline int64_t summary_streams(const Tensor& x) { return x.size(2) % 4 == 0 ? 4 : 2; }
 
 inline std::vector<Tensor> parameters_of(const std::vector<PerceptronWeights>& perceptrons) {
   std::vector<Tensor> all;
@@ -72,5 +58,14 @@ inline std::vector<Tensor> parameters_of(const std::vector<PerceptronWeights>& p
     all.insert(all.end(), {hidden, hidden_bias, output, output_bias});
   return all;
 }
+
+// The choice for generators of x, cut into this number of streams: sequence_generators or
+// token_generators, by the pool.
+bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams,
+                          const std::vector<PerceptronWeights>& perceptrons);
+
+// fused_hybrid() for the pools causal and token, where the choice is made.
+Hybrid token_hybrid(const State& state, Pool pool, int64_t streams,
+                    const std::vector<PerceptronWeights>& u_v_beta_k, const HybridGate& gate);
 
 }  // namespace geores::fused

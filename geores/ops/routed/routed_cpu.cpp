@@ -1,60 +1,54 @@
 #include "geores/kernels/routed/routed_streams.h"
-#include "geores/kernels/sizes.h"
 #include "geores/ops/routed/routed.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
-#include "geores/ops/streams/streams.h"
+#include "geores/ops/run/saved_state.h"
+#include "geores/ops/streams/stream_kernels.h"
 
 namespace geores {
 namespace {
 
 using namespace fused;
 
-// What FusedRead keeps. The norm of x has neither weight nor bias.
-struct Kept {
-  Tensor x, weight, bias, read_weight;  // weight (differences, n·d), bias may be undefined
-  Tensor entries, statistics, collected_statistics, res, read;
-
-  Kept(const tensor_list& saved)
-      : x(saved[0]),
-        weight(saved[1]),
-        bias(saved[2]),
-        read_weight(saved[3]),
-        entries(saved[4]),
-        statistics(saved[5]),
-        collected_statistics(saved[6]),
-        res(saved[7]),
-        read(saved[8]) {}
-
-  template <class T>
-  kernels::RouteProjection<T> projection(AutogradContext* context) const {
-    return {.norm = {},
-            .w = values<T>(weight),
-            .bias = values<T>(bias),
-            .routes = {T(context->saved_data["temperature"].toDouble()),
-                       T(context->saved_data["alpha"].toDouble()),
-                       static_cast<int>(context->saved_data["steps"].toInt())},
-            .read_norm = {.weight = values<T>(read_weight)}};
-  }
-
-  template <class T>
-  kernels::RoutedStreams<T> routed(const Tensor& write, const Tensor& h) const {
-    return {.entries = values<T>(entries),
-            .statistics = statistics_in<T>(statistics),
-            .res = values<T>(res),
-            .read = values<T>(read),
-            .write = values<T>(write),
-            .h = values<T>(h),
-            .collected_statistics = statistics_in<T>(collected_statistics)};
-  }
-
-  kernels::StreamShape shape() const {
-    const auto n = read.size(2);
-    return {.tokens = x.size(0) * x.size(1), .n = n, .d = x.size(2) / n};
-  }
-};
-
-// Outputs: what F reads, write, x to be carried, and the values of res and read.
+// Outputs: what the sublayer reads, write, x to be carried, and the values of res and read. The
+// gradient of the carried x comes in unmixed (routed.h). The norm of x has neither weight nor bias.
 class FusedRead : public torch::autograd::Function<FusedRead> {
+  struct Kept {
+    Tensor x, weight, bias, read_weight;  // weight (differences, n·d), bias may be undefined
+    Tensor entries, statistics, collected_statistics, res, read;
+    double temperature, alpha;
+    int64_t steps;
+    bool half;  // products in bfloat16
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.x), f(s.weight), f(s.bias), f(s.read_weight), f(s.entries), f(s.statistics),
+          f(s.collected_statistics), f(s.res), f(s.read);
+    }
+
+    template <class T>
+    kernels::RouteProjection<T> projection() const {
+      return {.norm = {},
+              .w = values<T>(weight),
+              .bias = values<T>(bias),
+              .routes = {T(temperature), T(alpha), static_cast<int>(steps)},
+              .read_norm = {.weight = values<T>(read_weight)}};
+    }
+
+    template <class T>
+    kernels::RoutedStreams<T> routed(const Tensor& write, const Tensor& h) const {
+      return {.entries = values<T>(entries),
+              .statistics = statistics_in<T>(statistics),
+              .res = values<T>(res),
+              .read = values<T>(read),
+              .write = values<T>(write),
+              .h = values<T>(h),
+              .collected_statistics = statistics_in<T>(collected_statistics)};
+    }
+
+    kernels::StreamShape shape() const { return split_shape(x, read.size(2)); }
+  };
+
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
                              const OptionalTensor& bias, const Tensor& read_weight, int64_t n,
@@ -63,53 +57,51 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
       token.insert(token.begin(), {input.size(0), input.size(1)});
       return torch::empty(token, input.options());
     };
-    const tensor_list saved = {input.contiguous(),
-                               weight.contiguous(),
-                               contiguous(bias),
-                               read_weight.contiguous(),
-                               room({weight.size(0)}),
-                               room({2}),
-                               room({2}),
-                               room({n, n}),
-                               room({n})};
-    const Kept kept(saved);
+    const Kept kept{.x = input.contiguous(),
+                    .weight = weight.contiguous(),
+                    .bias = contiguous(bias),
+                    .read_weight = read_weight.contiguous(),
+                    .entries = room({weight.size(0)}),
+                    .statistics = room({2}),
+                    .collected_statistics = room({2}),
+                    .res = room({n, n}),
+                    .read = room({n}),
+                    .temperature = temperature,
+                    .alpha = alpha,
+                    .steps = steps,
+                    .half = products_in_bfloat16()};
     const auto write = room({n}), h = room({input.size(2) / n});
-    context->saved_data["temperature"] = temperature;
-    context->saved_data["alpha"] = alpha;
-    context->saved_data["steps"] = steps;
-    const bool half = products_in_bfloat16();
-    context->saved_data["half"] = half;
-    for_product_types(kept.x, half, [&]<class T, class P>(T, P) {
-      kernels::routed_streams_forward<T, P>(values<T>(kept.x), kept.projection<T>(context),
+    for_product_types(kept.x, kept.half, [&]<class T, class P>(T, P) {
+      kernels::routed_streams_forward<T, P>(values<T>(kept.x), kept.projection<T>(),
                                             kept.routed<T>(write, h), kept.shape());
     });
-    context->save_for_backward(saved);
+    save(context, kept);
     context->mark_non_differentiable({kept.res, kept.read});
     context->set_materialize_grads(false);
     return {h, write, input, kept.res, kept.read};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const Kept kept(context->get_saved_variables());
+    const auto s = saved<Kept>(context);
     const auto given = [&](size_t output, const Tensor& like) {
       return gradients[output].defined() ? gradients[output].contiguous() : torch::zeros_like(like);
     };
     const auto dh = gradients[0].defined()
                         ? gradients[0].contiguous()
-                        : torch::zeros({kept.shape().tokens, kept.shape().d}, kept.x.options());
-    const auto dwrite = given(1, kept.read), dout = given(2, kept.x);
-    const auto dx = torch::empty_like(kept.x), dweight = torch::zeros_like(kept.weight),
-               dbias = gradient_if(kept.bias.defined(), kept.bias),
-               dread_weight = torch::zeros_like(kept.read_weight);
-    for_product_types(kept.x, context->saved_data["half"].toBool(), [&]<class T, class P>(T, P) {
-      kernels::routed_streams_backward<T, P>(values<T>(kept.x), kept.projection<T>(context),
-                                             kept.routed<T>({}, {}), values<T>(dh),
-                                             values<T>(dwrite), values<T>(dout),
+                        : torch::zeros({s.shape().tokens, s.shape().d}, s.x.options());
+    const auto dwrite = given(1, s.read), dout = given(2, s.x);
+    const auto dx = torch::empty_like(s.x), dweight = torch::zeros_like(s.weight),
+               dbias = gradient_if(s.bias.defined(), s.bias),
+               dread_weight = torch::zeros_like(s.read_weight);
+    for_product_types(s.x, s.half, [&]<class T, class P>(T, P) {
+      kernels::routed_streams_backward<T, P>(values<T>(s.x), s.projection<T>(),
+                                             s.routed<T>({}, {}), values<T>(dh), values<T>(dwrite),
+                                             values<T>(dout),
                                              {.x = values<T>(dx),
                                               .w = values<T>(dweight),
                                               .bias = values<T>(dbias),
                                               .read_weight = values<T>(dread_weight)},
-                                             kept.shape());
+                                             s.shape());
     });
     return {dx, dweight, dbias, dread_weight, Tensor(), Tensor(), Tensor(), Tensor()};
   }
@@ -128,29 +120,32 @@ Tensor differences(const Tensor& rows, int64_t n) {
   return selected(at) - selected(minus);
 }
 
-bool fits_cpu(const Tensor& x, const RoutedSpec& spec) {
-  const auto n = spec.streams;
-  return runs_cpu_kernel(x) && x.dim() == 3 && x.numel() > 0 && kernels::is_compiled_size(n) &&
-         x.size(2) == n * spec.read_weight.numel() && spec.norm.layer &&
-         spec.projections.size() == 1 && !spec.projections[0].scale.defined() &&
-         std::holds_alternative<CayleyRouting>(spec.routing);
-}
-
 }  // namespace
 
-std::optional<Routed> route_on_cpu(const Tensor& x, const RoutedSpec& spec) {
-  if (!fits_cpu(x, spec)) return std::nullopt;
+std::optional<Routed> Routed::on_cpu(const Tensor& x, const RoutedSpec& spec) {
   const auto n = spec.streams;
-  const auto& routing = std::get<CayleyRouting>(spec.routing);
+  const auto* routing = std::get_if<CayleyRouting>(&spec.routing);
+  if (!need_mixer(Choice("routes", x, "blocks of tokens")
+                      .need(routing != nullptr, "Cayley routes")
+                      .need(x.device().is_cpu(), "a CPU")
+                      .need(x.dim() == 3 && x.numel() > 0,
+                            "a state (B, T, n·d) with at least one value"),
+                  n)
+           .need(x.dim() == 3 && x.size(2) == n * spec.read_weight.numel(),
+                 "a sublayer that reads one stream")
+           .need(spec.norm.layer, "LayerNorm of the state")
+           .need(spec.projections.size() == 1 && !spec.projections[0].scale.defined(),
+                 "one projection without scale")
+           .runs())
+    return std::nullopt;
   const auto& projection = spec.projections[0];
   const auto [weight, bias] = folded_into(spec.norm, projection.weight, projection.bias);
   const auto outputs = FusedRead::apply(x, differences(weight, n),
                                         maybe(bias.defined() ? differences(bias, n) : Tensor()),
-                                        spec.read_weight, n, routing.temperature, routing.alpha,
-                                        routing.exact ? int64_t{-1} : routing.iterations);
-  return Routed{.normalized = outputs[0],
-                .state = split_streams(outputs[2], n),
-                .routes = {.res = outputs[3], .read = outputs[4], .write = outputs[1]}};
+                                        spec.read_weight, n, routing->temperature, routing->alpha,
+                                        routing->exact ? int64_t{-1} : routing->iterations);
+  return Routed(outputs[0], outputs[2],
+                {.res = outputs[3], .read = outputs[4], .write = outputs[1]});
 }
 
 }  // namespace geores

@@ -1,53 +1,26 @@
 // What the forms of a routed connection on a GPU share.
 #pragma once
 
+#include <variant>
+
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 
 namespace geores::fused {
 
-// The routes' kind and numbers, as autograd keeps them.
-struct RoutingNumbers {
-  bool cayley;
-  double temperature = 0, alpha = 0;
-  int64_t iterations = 0;
-
-  explicit RoutingNumbers(const RoutedSpec& spec)
-      : cayley(std::holds_alternative<CayleyRouting>(spec.routing)) {
-    if (cayley) {
-      const auto& routing = std::get<CayleyRouting>(spec.routing);
-      temperature = routing.temperature;
-      alpha = routing.alpha;
-      iterations = routing.iterations;
-    } else {
-      iterations = std::get<GuardedRouting>(spec.routing).iterations;
-    }
-  }
-
-  explicit RoutingNumbers(AutogradContext* context)
-      : cayley(context->saved_data["cayley"].toBool()),
-        temperature(context->saved_data["temperature"].toDouble()),
-        alpha(context->saved_data["alpha"].toDouble()),
-        iterations(context->saved_data["iterations"].toInt()) {}
-
-  void keep(AutogradContext* context) const {
-    context->saved_data["cayley"] = cayley;
-    context->saved_data["temperature"] = temperature;
-    context->saved_data["alpha"] = alpha;
-    context->saved_data["iterations"] = iterations;
-  }
-
-  // f(what kernels take).
-  template <class T, class F>
-  void with(F&& f) const {
-    if (cayley)
-      f(kernels::CayleyRoutes<T>{T(temperature), T(alpha), static_cast<int>(iterations)});
-    else
-      f(kernels::GuardedRoutes<T>{static_cast<int>(iterations), T(kSinkhornGuard)});
-  }
-};
+// f(routes as kernels take them). A Cayley map is the iterated one.
+template <class T, class F>
+void with_routes(const Routing& routing, F&& f) {
+  if (const auto* cayley = std::get_if<CayleyRouting>(&routing))
+    f(kernels::CayleyRoutes<T>{T(cayley->temperature), T(cayley->alpha),
+                               static_cast<int>(cayley->iterations)});
+  else
+    f(kernels::GuardedRoutes<T>{static_cast<int>(std::get<GuardedRouting>(routing).iterations),
+                                T(kSinkhornGuard)});
+}
 
 // Norm of the state.
 template <class T>
@@ -57,5 +30,8 @@ kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias
           .bias = values<T>(bias),
           .eps = T(layer ? 1e-5 : 1e-6)};
 }
+
+// What all of these forms need.
+Choice& need_routes_on_gpu(Choice& choice, const Tensor& x, const RoutedSpec& spec);
 
 }  // namespace geores::fused

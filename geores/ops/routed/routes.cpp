@@ -2,10 +2,12 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/mixers/mixers.h"
-#include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/sinkhorn.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
+#include "geores/ops/streams/stream_kernels.h"
 
 namespace geores {
 namespace {
@@ -14,6 +16,18 @@ using namespace fused;
 
 // Outputs: res, read, write. On a CPU, or a GPU.
 class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
+  struct Kept {
+    Tensor raw;
+    int64_t n;
+    double temperature, alpha;
+    int64_t steps;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.raw);
+    }
+  };
+
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input, int64_t n,
                              double temperature, double alpha, int64_t steps) {
@@ -23,36 +37,30 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
     const auto read = torch::empty({batch, length, n}, raw.options());
     const auto write = torch::empty_like(read);
     const kernels::MixerShape shape{.tokens = batch * length, .n = n};
-    on(raw, [&]<class T>(T, auto... place) {
+    on(raw, [&]<class T>(T, auto... cuda_stream) {
       const kernels::CayleyRoutes<T> routes{T(temperature), T(alpha), static_cast<int>(steps)};
-      if constexpr (sizeof...(place) > 0)
-        kernels::routes_forward<T>(place..., values<T>(raw), nullptr, routes, values<T>(res),
+      if constexpr (sizeof...(cuda_stream) > 0)
+        kernels::routes_forward<T>(cuda_stream..., values<T>(raw), nullptr, routes, values<T>(res),
                                    values<T>(read), values<T>(write), shape);
       else
         kernels::cayley_routes_forward(values<T>(raw), routes, values<T>(res), values<T>(read),
                                        values<T>(write), shape);
     });
-    context->save_for_backward({raw});
-    context->saved_data["n"] = n;
-    context->saved_data["temperature"] = temperature;
-    context->saved_data["alpha"] = alpha;
-    context->saved_data["steps"] = steps;
+    save(context, Kept{
+                      .raw = raw, .n = n, .temperature = temperature, .alpha = alpha, .steps = steps});
     return {res, read, write};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto raw = context->get_saved_variables()[0];
+    const auto [raw, n, temperature, alpha, steps] = saved<Kept>(context);
     const auto dres = gradients[0].contiguous(), dread = gradients[1].contiguous(),
                dwrite = gradients[2].contiguous();
     auto draw = torch::empty_like(raw);
-    const kernels::MixerShape shape{.tokens = raw.size(0) * raw.size(1),
-                                    .n = context->saved_data["n"].toInt()};
-    on(raw, [&]<class T>(T, auto... place) {
-      const kernels::CayleyRoutes<T> routes{T(context->saved_data["temperature"].toDouble()),
-                                            T(context->saved_data["alpha"].toDouble()),
-                                            static_cast<int>(context->saved_data["steps"].toInt())};
-      if constexpr (sizeof...(place) > 0)
-        kernels::routes_backward<T, T>(place..., values<T>(raw), nullptr, routes, values<T>(dres),
+    const kernels::MixerShape shape{.tokens = raw.size(0) * raw.size(1), .n = n};
+    on(raw, [&]<class T>(T, auto... cuda_stream) {
+      const kernels::CayleyRoutes<T> routes{T(temperature), T(alpha), static_cast<int>(steps)};
+      if constexpr (sizeof...(cuda_stream) > 0)
+        kernels::routes_backward<T, T>(cuda_stream..., values<T>(raw), nullptr, routes, values<T>(dres),
                                        values<T>(dread), values<T>(dwrite), values<T>(draw),
                                        nullptr, shape);
       else
@@ -77,8 +85,8 @@ Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations) {
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing) {
   require(raw.dim() == 3 && raw.size(-1) == 3 * n * n, "cayley_routes",
           "expected 3n² = {} values per token, got {}", 3 * n * n, raw.size(-1));
-  const auto fits_gpu = runs_cuda_kernel(raw) && kernels::is_device_mixer_size(n) && !routing.exact;
-  if (fits_gpu || (runs_cpu_kernel(raw) && kernels::is_compiled_size(n))) {
+  Choice choice("cayley_routes", raw);
+  if (need_mixer(choice, n).need_on_gpu(!routing.exact, "the iterated Cayley map").runs()) {
     const auto steps = routing.exact ? int64_t{-1} : routing.iterations;
     const auto outputs =
         FusedCayleyRoutes::apply(raw, n, routing.temperature, routing.alpha, steps);

@@ -1,11 +1,12 @@
 #include "geores/kernels/routed/token_routes.h"
 
-#include <algorithm>
+#include <string>
 
-#include "geores/ops/dense/products.h"
+#include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/routed/routed_parts.h"
-#include "geores/ops/streams/streams.h"
+#include "geores/ops/run/saved_state.h"
+#include "geores/ops/streams/stream_kernels.h"
 
 namespace geores {
 namespace {
@@ -13,10 +14,27 @@ namespace {
 using namespace fused;
 using Half = kernels::BFloat16;
 
-// Outputs: what the sublayer reads, x, res, read, write. What comes back for x is the gradient of
-// what write_routed() made: mixing it back is done here.
+// Outputs: what the sublayer reads, x to be carried, res, read, write. The gradient of the carried x
+// comes in unmixed (routed.h).
 class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
-  static constexpr size_t kSaved = 16;  // besides places of gradients, and parameters
+  struct Kept {
+    Tensor x, z, statistics, raw, weight, res, read, read_statistics, norm_weight, norm_bias,
+        read_weight;
+    KeptParameters projections;
+    Tensor norm_weight_place, norm_bias_place, read_weight_place;
+    Tensor bias_zeros;  // for the gradient of the packed bias; undefined: none were left
+    PackedGradient packed;
+    bool layer;
+    std::vector<int64_t> has_scale;
+    Routing routing;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.x), f(s.z), f(s.statistics), f(s.raw), f(s.weight), f(s.res), f(s.read),
+          f(s.read_statistics), f(s.norm_weight), f(s.norm_bias), f(s.read_weight),
+          f(s.projections.values);
+    }
+  };
 
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
@@ -26,7 +44,6 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto x = input.contiguous(), read_weight = read_weights.contiguous();
     const auto norm_weight = contiguous(norm_weights), norm_bias = contiguous(norm_biases);
     const auto n = spec.streams, batch = x.size(0), length = x.size(1), tokens = batch * length;
-    const RoutingNumbers routing(spec);
     const auto has_scale = PackedProjections::scales_of(spec.projections);
     const auto packed =
         PackedProjections(parameters, has_scale).packed_behind(norm_weight, norm_bias);
@@ -39,7 +56,7 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto read = torch::empty({batch, length, n}, x.options());
     const auto write = torch::empty_like(read);
     const auto h = for_product_of(x, {batch, length, read_weight.numel()});
-    routing.with<float>([&](const auto& routes) {
+    with_routes<float>(spec.routing, [&](const auto& routes) {
       if constexpr (kernels::kHasCuda)
         kernels::token_route_forward(current_cuda_stream(),
                                      {.x = values<float>(x),
@@ -59,71 +76,55 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
                                      routes, tokens, x.size(2) / n);
     });
 
-    tensor_list saved = {x,
-                         z,
-                         statistics,
-                         raw,
-                         packed.backward,
-                         res,
-                         read,
-                         read_statistics,
-                         norm_weight,
-                         norm_bias,
-                         read_weight,
-                         take_sum_room(packed.bias),
-                         take_sum_room(torch::empty({raw.size(1), x.size(2)}, x.options())),
-                         gradient_place(norm_weight),
-                         gradient_place(norm_bias),
-                         gradient_place(read_weight)};
-    for (const auto& parameter : parameters) saved.push_back(gradient_place(parameter));
-    saved.insert(saved.end(), parameters.begin(), parameters.end());
-    context->save_for_backward(saved);
-    keep(context, weight_gradients());
-    context->saved_data["layer"] = spec.norm.layer;
-    context->saved_data["scales"] = has_scale;
-    routing.keep(context);
+    save(context, Kept{.x = x,
+                       .z = z,
+                       .statistics = statistics,
+                       .raw = raw,
+                       .weight = packed.backward,
+                       .res = res,
+                       .read = read,
+                       .read_statistics = read_statistics,
+                       .norm_weight = norm_weight,
+                       .norm_bias = norm_bias,
+                       .read_weight = read_weight,
+                       .projections = KeptParameters::of(parameters),
+                       .norm_weight_place = gradient_place(norm_weight),
+                       .norm_bias_place = gradient_place(norm_bias),
+                       .read_weight_place = gradient_place(read_weight),
+                       .bias_zeros = take_zeros(packed.bias.sizes(), x),
+                       .packed = PackedGradient::of({raw.size(1), x.size(2)}, z.scalar_type(), x),
+                       .layer = spec.norm.layer,
+                       .has_scale = has_scale,
+                       .routing = spec.routing});
     context->mark_non_differentiable({res, read});
     return {h, input, res, read, write};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &z = saved[1], &statistics = saved[2], &raw = saved[3],
-               &weight = saved[4], &res = saved[5], &read = saved[6], &read_statistics = saved[7],
-               &norm_weight = saved[8], &norm_bias = saved[9], &read_weight = saved[10];
-    const auto parameters = at::TensorList(saved).slice((saved.size() - kSaved) / 2 + kSaved);
+    const auto s = saved<Kept>(context);
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
                dwrite = gradients[4].contiguous();
-    const auto zeros = [&](const Tensor& taken, at::IntArrayRef shape) {
-      return taken.defined() ? taken : torch::zeros(shape, x.options());
-    };
-    const auto dbias = zeros(saved[11], {raw.size(1)});
-    const auto dweight = zeros(saved[12], {raw.size(1), x.size(2)});
-    const auto dnorm_weight = parameter_sum(norm_weight, saved[13]);
-    const auto dnorm_bias = parameter_sum(norm_bias, saved[14]);
-    const auto dread_weight = parameter_sum(read_weight, saved[15]);
-    tensor_list sums,
-        result = {Tensor(), dnorm_weight.gradient, dnorm_bias.gradient, dread_weight.gradient};
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const auto [sum, gradient] = parameter_sum(parameters[i], saved[kSaved + i]);
-      sums.push_back(sum);
-      result.push_back(gradient);
-    }
-    const auto draw = torch::empty(raw.sizes(), z.options());
-    const auto dx = torch::empty_like(x);
-    RoutingNumbers(context).with<float>([&](const auto& routes) {
+    const auto dbias = s.bias_zeros.defined() ? s.bias_zeros
+                                              : torch::zeros({s.raw.size(1)}, s.x.options());
+    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_place);
+    const auto dnorm_bias = parameter_sum(s.norm_bias, s.norm_bias_place);
+    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_place);
+    const ParameterSums dprojections(s.projections);
+    const auto draw = torch::empty(s.raw.sizes(), s.z.options());
+    const auto dx = torch::empty_like(s.x);
+    with_routes<float>(s.routing, [&](const auto& routes) {
       if constexpr (kernels::kHasCuda)
         kernels::token_route_backward(
             current_cuda_stream(),
-            {.x = values<float>(x),
-             .norm = state_norm<float>(context->saved_data["layer"].toBool(), Tensor()),
-             .statistics = statistics_in<float>(statistics),
-             .weights = {.forward = nullptr, .backward = values<Half>(weight), .bias = nullptr},
-             .raw = values<float>(raw),
-             .res = values<float>(res),
-             .read = values<float>(read),
-             .read_norm = {.weight = values<float>(read_weight)},
-             .read_statistics = statistics_in<float>(read_statistics),
+            {.x = values<float>(s.x),
+             .norm = state_norm<float>(s.layer, Tensor()),
+             .statistics = statistics_in<float>(s.statistics),
+             .weights = {.forward = nullptr, .backward = values<Half>(s.weight), .bias = nullptr},
+             .raw = values<float>(s.raw),
+             .res = values<float>(s.res),
+             .read = values<float>(s.read),
+             .read_norm = {.weight = values<float>(s.read_weight)},
+             .read_statistics = statistics_in<float>(s.read_statistics),
              .dh = values<Half>(dh),
              .dwrite = values<float>(dwrite),
              .dout = values<float>(dout),
@@ -131,54 +132,54 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
              .dx = values<float>(dx),
              .dread_weight = values<float>(dread_weight.sum),
              .dbias = values<float>(dbias)},
-            routes, raw.size(0), x.size(2) / read.size(2));
+            routes, s.raw.size(0), s.x.size(2) / s.read.size(2));
     });
-    result[0] = dx;
 
-    // What is left is the parameters', and nobody waits for it.
-    const auto unpack = PackedProjections(parameters, context->saved_data["scales"].toIntVector())
-                            .unpacking_behind(norm_weight, norm_bias, dweight, dbias, sums,
-                                              dnorm_weight.sum, dnorm_bias.sum);
-    // Only where autograd gets none of them: it would not wait.
-    const bool all_placed = std::none_of(result.begin() + 1, result.end(),
-                                         [](const Tensor& gradient) { return gradient.defined(); });
-    if (auto* taker = kept_in(context); taker && all_placed && WeightGradients::fit(draw, z)) {
-      taker->add(draw, z, dweight);
-      taker->then(unpack, sums);
-    } else {
-      dweight.add_(multiply(draw.t(), z, torch::kFloat32));
-      if constexpr (kernels::kHasCuda) unpack(current_cuda_stream());
-    }
+    tensor_list result = {dx, dnorm_weight.gradient, dnorm_bias.gradient, dread_weight.gradient};
+    result.insert(result.end(), dprojections.gradients.begin(), dprojections.gradients.end());
+    const bool all_placed = dprojections.all_placed() && !dnorm_weight.gradient.defined() &&
+                            !dnorm_bias.gradient.defined() && !dread_weight.gradient.defined();
+    s.packed.add(draw, s.z, torch::kFloat32, all_placed,
+                 [projections = PackedProjections(s.projections.values, s.has_scale), dbias,
+                  norm_weight = s.norm_weight, norm_bias = s.norm_bias, sums = dprojections.sums,
+                  dnorm_weight = dnorm_weight.sum, dnorm_bias = dnorm_bias.sum](
+                     kernels::CudaStream cuda_stream, const Tensor& dweight) {
+                   projections.unpacking_behind(norm_weight, norm_bias, dweight, dbias, sums,
+                                                dnorm_weight, dnorm_bias)(cuda_stream);
+                 });
     result.push_back(Tensor());
     return result;
   }
 };
 
-bool fits_token_kernels(const Tensor& x, const RoutedSpec& spec) {
-  if (spec.streams != kernels::kRoutedStreams || x.scalar_type() != torch::kFloat32 ||
-      product_type(torch::kFloat32) != torch::kBFloat16)
-    return false;
-  const auto d = x.size(2) / spec.streams;
+}  // namespace
+
+std::optional<Routed> Routed::by_token(const Tensor& x, const RoutedSpec& spec) {
+  static const auto count = std::to_string(kernels::kRoutedStreams) + " streams",
+                    width = "streams of " + numbers_that(kernels::is_routed_stream_width) +
+                            " values";
+  const auto n = spec.streams, d = x.dim() == 3 ? x.size(2) / n : 0;
+  int64_t raw = 0;
+  for (const auto& projection : spec.projections) raw += projection.weight.size(0);
   bool same = false;
-  RoutingNumbers(spec).with<float>([&](const auto& routes) {
-    int64_t raw = 0;
-    for (const auto& projection : spec.projections) raw += projection.weight.size(0);
+  with_routes<float>(spec.routing, [&](const auto& routes) {
     same = raw == kernels::raw_values(routes) &&
            spec.read_weight.numel() == kernels::read_tiles(routes) * d;
   });
-  return same && kernels::is_routed_stream_width(d);
-}
-
-}  // namespace
-
-std::optional<Routed> route_by_token(const Tensor& x, const RoutedSpec& spec) {
-  if (!fits_token_kernels(x, spec)) return std::nullopt;
+  Choice choice("routes", x, "one kernel each way");
+  if (!need_routes_on_gpu(choice, x, spec)
+           .need(n == kernels::kRoutedStreams, count.c_str())
+           .need(x.scalar_type() == torch::kFloat32, "a float32 state")
+           .need(product_type(torch::kFloat32) == torch::kBFloat16, "precision bf16")
+           .need(same, "projections to the raw values of its routes, read as its kernel reads")
+           .need(kernels::is_routed_stream_width(d), width.c_str())
+           .runs())
+    return std::nullopt;
   const auto parameters = PackedProjections::parameters_of(spec.projections);
   const auto outputs = FusedTokenRoute::apply(x, maybe(spec.norm.weight), maybe(spec.norm.bias),
                                               spec.read_weight, at::TensorList(parameters), spec);
-  return Routed{.normalized = outputs[0],
-                .state = split_streams(outputs[1], spec.streams),
-                .routes = {.res = outputs[2], .read = outputs[3], .write = outputs[4]}};
+  return Routed(outputs[0], outputs[1],
+                {.res = outputs[2], .read = outputs[3], .write = outputs[4]});
 }
 
 }  // namespace geores

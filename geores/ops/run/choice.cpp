@@ -24,17 +24,21 @@ Choice::Choice(const char* operation, const Tensor& x, const char* kernel)
           x, x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64)),
       on_gpu_(x.is_cuda()) {}
 
-Choice Choice::half(const char* operation, const Tensor& x, const char* kernel) {
+Choice Choice::any_type(const char* operation, const Tensor& x, const char* kernel) {
   Choice choice;
   choice.operation_ = operation;
   choice.kernel_ = kernel;
   choice.on_gpu_ = x.is_cuda();
   choice.missing_ = missing_for(x, true);
-  choice.need(x.is_cuda(), "a GPU")
+  return choice;
+}
+
+Choice Choice::half(const char* operation, const Tensor& x, const char* kernel) {
+  return any_type(operation, x, kernel)
+      .need(x.is_cuda(), "a GPU")
       .need(execution().precision == Precision::bf16, "precision bf16")
       .need(x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16,
             "float32 or bfloat16 values");
-  return choice;
 }
 
 Choice& Choice::need(bool holds, const char* what) {

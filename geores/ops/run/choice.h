@@ -20,6 +20,9 @@ class Choice {
   // kernels. `kernel` tells several kernels of one operation apart.
   Choice(const char* operation, const Tensor& x, const char* kernel = "kernel");
 
+  // The same whatever the type of x.
+  static Choice any_type(const char* operation, const Tensor& x, const char* kernel);
+
   // For a kernel on bfloat16 factors on a GPU: x float32 or bfloat16, precision bf16.
   static Choice half(const char* operation, const Tensor& x,
                      const char* kernel = "bfloat16 kernel");

@@ -1,12 +1,12 @@
 // What an autograd function keeps for its backward pass, as one struct with names:
-//   struct State {
+//   struct Kept {
 //     Tensor x, weight;            // inputs, outputs and what was computed
-//     ParameterPlace place;        // anything else is kept as it is
+//     Tensor weight_place;          // anything else is kept as it is
 //     bool layer;
 //     template <class Self, class F> static void tensors(Self& s, F&& f) { f(s.x); f(s.weight); }
 //   };
-//   save(context, State{...});                       // forward
-//   const auto s = saved<State>(context);            // backward
+//   save(context, Kept{...});                       // forward
+//   const auto s = saved<Kept>(context);            // backward
 // The tensors that `tensors` names go through save_for_backward: autograd refuses a backward pass when
 // one of them has been written to, and an output among them does not keep its own graph alive.
 #pragma once

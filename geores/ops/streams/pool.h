@@ -1,4 +1,4 @@
-// What an operator may look at: the summary x̄ of a sequence from which its generators are made.
+// The summary x̄ of a sequence, from which an operator's generators are made.
 #pragma once
 
 #include <torch/torch.h>
@@ -19,25 +19,27 @@ const std::vector<std::string>& pool_names();
 Pool pool_from(const std::string& name);
 
 // Running means that outlive a forward pass, so that a causal model can read a sequence in pieces.
-// Every forward pass asks for its means in the same order; start_pass() begins a new one.
-class StreamMemory {
+// Every forward pass asks for its means in the same order; start_pass() begins a new pass.
+class PoolMemory {
  public:
   void start_pass() { next_ = 0; }
 
-  // Means over all that this place has seen so far: x (B, T, k) -> (B, T, k).
+  // The i-th call of a pass continues the i-th call of earlier passes: x (B, T, k) -> the means over
+  // all values that these calls have got so far (B, T, k).
   Tensor running_mean(const Tensor& x);
 
  private:
-  struct Place {
+  struct Seen {
     Tensor sum;  // (B, 1, k)
     int64_t count = 0;
   };
-  std::vector<Place> places_;
+  std::vector<Seen> seen_;
   size_t next_ = 0;
 };
+using StreamMemory = PoolMemory;  // its name in model/streamer.h
 
-// (B, T, k) -> (B, 1, k) for sequence, (B, T, k) otherwise. With a memory, x continues what earlier
-// passes have seen; pool = sequence cannot.
-Tensor pooled(const Tensor& x, Pool pool, StreamMemory* memory = nullptr);
+// (B, T, k) -> (B, 1, k) for sequence, (B, T, k) otherwise. With a memory, x continues the sequences
+// of earlier passes; pool = sequence refuses a memory.
+Tensor pooled(const Tensor& x, Pool pool, PoolMemory* memory = nullptr);
 
 }  // namespace geores

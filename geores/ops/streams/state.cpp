@@ -1,6 +1,7 @@
 #include "geores/ops/streams/state.h"
 
 #include "geores/kernels/dense/linear.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 
 namespace geores {
@@ -14,8 +15,8 @@ class FusedAddBranch : public torch::autograd::Function<FusedAddBranch> {
   static Tensor forward(AutogradContext*, const Tensor& states, const Tensor& branches) {
     const auto state = states.contiguous(), branch = branches.contiguous();
     auto out = torch::empty_like(state);
-    on_gpu(state, branch, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
-      kernels::add_branch(stream, values<T>(state), values<A>(branch), values<T>(out),
+    on_gpu(state, branch, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::add_branch(cuda_stream, values<T>(state), values<A>(branch), values<T>(out),
                           state.numel());
     });
     return out;
@@ -34,15 +35,23 @@ bool fits(const Tensor& x, const Tensor& branch) {
 
 Tensor State::total() const {
   if (!branch.defined()) return x;
-  if (runs_cuda_kernel(x) && x.scalar_type() == torch::kFloat32 &&
-      branch.scalar_type() == torch::kBFloat16 && branch.sizes() == x.sizes())
+  if (Choice("add_branch", x)
+          .need(x.is_cuda(), "a GPU")
+          .need(x.scalar_type() == torch::kFloat32, "a float32 state")
+          .need(branch.scalar_type() == torch::kBFloat16, "a bfloat16 branch")
+          .need(branch.sizes() == x.sizes(), "a branch of the state's shape")
+          .runs())
     return FusedAddBranch::apply(x, branch);
   return x + branch;
 }
 
 State with_branch(const Tensor& x, const Tensor& branch) {
   const State state(x, branch);
-  return runs_cuda_kernel(x) && fits(x, branch) ? state : state.total();
+  const bool later = Choice("add_branch", x, "part of the next kernel")
+                         .need(x.is_cuda(), "a GPU")
+                         .need(fits(x, branch), "a branch of the state's shape, as products give it")
+                         .runs();
+  return later ? state : state.total();
 }
 
 State for_kernels(const State& state) {

@@ -1,6 +1,7 @@
-// The state between two residual connections. What the last sublayer gave may still have to be
-// added: on a GPU the operation that reads the sum next adds it in passing, and goes back with the
-// sum's gradient in both types, which is two passes over the state less for each sublayer.
+// The state between two residual connections. The branch of the last sublayer may still have to be
+// added: on a GPU the next reader of the sum adds it in the pass that it makes anyway, and its
+// backward pass writes the sum's gradient in both types. That saves two passes over the state for
+// each sublayer.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,10 +22,10 @@ struct State {
   Tensor total() const;
 };
 
-// x + branch as a state: not added yet where kernels will do that.
+// x + branch as a state. Where the next reader is a kernel, it adds the branch.
 State with_branch(const Tensor& x, const Tensor& branch);
 
-// The same state with a branch that kernels can take beside x, or none.
+// The same state with a branch that kernels take beside x, or with none.
 State for_kernels(const State& state);
 
 }  // namespace geores

@@ -16,8 +16,8 @@ Tensor join_streams(const Tensor& x);              // (B, T, n, d) -> (B, T, n·
 // out_i = Σ_j m_ij x_j.
 Tensor mix_streams(const Tensor& m, const Tensor& x);
 
-// The same with LN of the result, for what follows it: m (B, T', n, n), x (B, T, n·d) ->
-// skip = M x (B, T, n·d), normalized = LN(M x). Fused, one pass over x either way.
+// The same with LN of the result: m (B, T', n, n), x (B, T, n·d) -> skip = M x (B, T, n·d),
+// normalized = LN(M x). The fused form makes one pass over x forward and one backward.
 NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
                          const Tensor& bias = {});
 

@@ -5,18 +5,29 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
 
 namespace geores {
 namespace {
 
 using namespace fused;
 
+struct PredictionAndTarget {
+  Tensor x, y;
+
+  template <class Self, class F>
+  static void tensors(Self& s, F&& f) {
+    f(s.x), f(s.y);
+  }
+};
+
 class FusedSquaredError : public torch::autograd::Function<FusedSquaredError> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& prediction, const Tensor& target) {
     const auto x = prediction.contiguous(), y = target.contiguous();
-    context->save_for_backward({x, y});
+    save(context, PredictionAndTarget{x, y});
     Tensor loss;
     for_type_of(x, [&]<class T>(T) {
       loss = torch::full({}, kernels::squared_error_forward(values<T>(x), values<T>(y), x.numel()),
@@ -26,12 +37,11 @@ class FusedSquaredError : public torch::autograd::Function<FusedSquaredError> {
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &y = saved[1];
-    auto dx = torch::empty_like(x);
-    for_type_of(x, [&]<class T>(T) {
-      kernels::squared_error_backward<T>(values<T>(x), values<T>(y), gradients[0].item<T>(),
-                                         values<T>(dx), x.numel());
+    const auto s = saved<PredictionAndTarget>(context);
+    auto dx = torch::empty_like(s.x);
+    for_type_of(s.x, [&]<class T>(T) {
+      kernels::squared_error_backward<T>(values<T>(s.x), values<T>(s.y), gradients[0].item<T>(),
+                                         values<T>(dx), s.x.numel());
     });
     return {dx, Tensor()};
   }
@@ -60,16 +70,15 @@ class DeviceSquaredError : public torch::autograd::Function<DeviceSquaredError> 
  public:
   static Tensor forward(AutogradContext* context, const Tensor& prediction, const Tensor& target) {
     const auto x = prediction.contiguous(), y = target.contiguous();
-    context->save_for_backward({x, y});
+    save(context, PredictionAndTarget{x, y});
     return device_squared_error(x, {}, y);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &y = saved[1];
-    auto dx = torch::empty_like(x);
-    on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
-      kernels::squared_error_backward<T>(stream, prediction_of<T>(x, {}), values<T>(y),
+    const auto s = saved<PredictionAndTarget>(context);
+    auto dx = torch::empty_like(s.x);
+    on_gpu(s.x, [&]<class T>(T, kernels::CudaStream stream) {
+      kernels::squared_error_backward<T>(stream, prediction_of<T>(s.x, {}), values<T>(s.y),
                                          values<T>(gradients[0]), values<T>(dx));
     });
     return {dx, Tensor()};
@@ -78,6 +87,18 @@ class DeviceSquaredError : public torch::autograd::Function<DeviceSquaredError> 
 
 // The error of x Wᵀ + bias, in bfloat16 but for sums and bias.
 class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
+  struct Kept {
+    Tensor in, w, product, bias, y;
+    WeightGradient weight;
+    Tensor bias_place;
+    torch::ScalarType x_type;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.in), f(s.w), f(s.product), f(s.bias), f(s.y);
+    }
+  };
+
  public:
   static bool fits(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const Tensor& target) {
@@ -92,59 +113,71 @@ class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const Tensor& biases, const Tensor& target) {
     const auto in = for_product(x).reshape({-1, x.size(-1)}).contiguous(), w = for_product(weight);
-    context->saved_data["x_type"] = static_cast<int64_t>(x.scalar_type());
     const auto bias = biases.contiguous(), y = target.contiguous();
     const auto product = multiply(in, w.t(), torch::kFloat32);
-    context->save_for_backward(
-        {in, w, product, bias, y, gradient_place(weight), gradient_place(bias)});
-    keep(context, weight_gradients());
+    save(context, Kept{.in = in,
+                       .w = w,
+                       .product = product,
+                       .bias = bias,
+                       .y = y,
+                       .weight = WeightGradient::of(weight),
+                       .bias_place = gradient_place(bias),
+                       .x_type = x.scalar_type()});
     return device_squared_error(product, bias, y);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &in = saved[0], &w = saved[1], &product = saved[2], &bias = saved[3], &y = saved[4];
-    const auto dbias = parameter_sum(bias, saved[6]);
-    const auto half = torch::empty(product.sizes(), w.options());
+    const auto s = saved<Kept>(context);
+    const auto dbias = parameter_sum(s.bias, s.bias_place);
+    const auto half = torch::empty(s.product.sizes(), s.w.options());
     if constexpr (kernels::kHasCuda)
-      kernels::squared_error_backward(current_cuda_stream(), prediction_of<float>(product, bias),
-                                      values<float>(y), values<float>(gradients[0]),
-                                      values<kernels::BFloat16>(half), values<float>(dbias.sum));
-    auto shape = y.sizes().vec();
-    shape.back() = w.size(1);
-    const auto type = static_cast<torch::ScalarType>(context->saved_data["x_type"].toInt());
-    return {multiply(half, w, type).view(shape),
-            weight_gradient(context, half, in, saved[5], torch::kFloat32), dbias.gradient,
-            Tensor()};
+      kernels::squared_error_backward(current_cuda_stream(),
+                                      prediction_of<float>(s.product, s.bias), values<float>(s.y),
+                                      values<float>(gradients[0]), values<kernels::BFloat16>(half),
+                                      values<float>(dbias.sum));
+    auto shape = s.y.sizes().vec();
+    shape.back() = s.w.size(1);
+    return {multiply(half, s.w, s.x_type).view(shape),
+            s.weight.from(half, s.in, torch::kFloat32), dbias.gradient, Tensor()};
   }
 };
 
 class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
+  struct Kept {
+    Tensor logits, ids, log_sum;
+    double count;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.logits), f(s.ids), f(s.log_sum);
+    }
+  };
+
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& targets) {
     const auto logits = input.contiguous(), ids = targets.contiguous();
     auto log_sum = torch::empty({ids.numel()}, logits.options());
     Tensor loss;
+    double count = 0;
     for_type_of(logits, [&]<class T>(T) {
       const auto result =
           kernels::cross_entropy_forward(values<T>(logits), ids.data_ptr<int64_t>(),
                                          values<T>(log_sum), ids.numel(), logits.size(-1));
       loss = torch::full({}, result.mean, logits.options());
-      context->saved_data["count"] = result.count;
+      count = static_cast<double>(result.count);
     });
-    context->save_for_backward({logits, ids, log_sum});
+    save(context, Kept{.logits = logits, .ids = ids, .log_sum = log_sum, .count = count});
     return loss;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &logits = saved[0], &ids = saved[1], &log_sum = saved[2];
-    const auto count = static_cast<double>(context->saved_data["count"].toInt());
-    auto dlogits = torch::empty_like(logits);
-    for_type_of(logits, [&]<class T>(T) {
-      kernels::cross_entropy_backward<T>(values<T>(logits), ids.data_ptr<int64_t>(),
-                                         values<T>(log_sum), T(gradients[0].item<double>() / count),
-                                         values<T>(dlogits), ids.numel(), logits.size(-1));
+    const auto s = saved<Kept>(context);
+    auto dlogits = torch::empty_like(s.logits);
+    for_type_of(s.logits, [&]<class T>(T) {
+      kernels::cross_entropy_backward<T>(
+          values<T>(s.logits), s.ids.data_ptr<int64_t>(), values<T>(s.log_sum),
+          T(gradients[0].item<double>() / s.count), values<T>(dlogits), s.ids.numel(),
+          s.logits.size(-1));
     });
     return {dlogits, Tensor()};
   }
@@ -153,19 +186,26 @@ class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
 }  // namespace
 
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
-  if (prediction.sizes() == target.sizes() && prediction.scalar_type() == target.scalar_type() &&
-      !needs_gradient(target)) {
-    if (runs_cpu_kernel(prediction)) return FusedSquaredError::apply(prediction, target);
-    if (runs_cuda_kernel(prediction) && target.is_cuda() && prediction.numel() > 0)
-      return DeviceSquaredError::apply(prediction, target);
-  }
-  return torch::mse_loss(prediction, target);
+  if (!Choice("squared_error", prediction)
+           .need(prediction.sizes() == target.sizes() &&
+                     prediction.scalar_type() == target.scalar_type(),
+                 "a target of the prediction's shape and type")
+           .need(!needs_gradient(target), "a target without gradient")
+           .need_on_gpu(target.is_cuda() && prediction.numel() > 0, "values on the GPU")
+           .runs())
+    return torch::mse_loss(prediction, target);
+  return prediction.is_cuda() ? DeviceSquaredError::apply(prediction, target)
+                              : FusedSquaredError::apply(prediction, target);
 }
 
 Tensor normalized_linear_error(const State& state, const NormSpec& norm, const Tensor& weight,
                                const Tensor& bias, const Tensor& target) {
-  if (runs_cuda_kernel(state.x) && product_type(state.x.scalar_type()) == torch::kBFloat16 &&
-      norm.layer && HalfLinearError::fits(state.x, weight, bias, target))
+  if (Choice::half("normalized_linear_error", state.x)
+          .need(runs_cuda_kernel(state.x), "float32 values")
+          .need(norm.layer, "a LayerNorm")
+          .need(HalfLinearError::fits(state.x, weight, bias, target),
+                "a bias, and float32 targets of few columns")
+          .runs())
     return HalfLinearError::apply(layer_norm_and_skip(state, norm.weight, norm.bias).normalized,
                                   weight, bias, target);
   return mean_squared_error(normalized_linear(state, norm, weight, bias).projected, target);
@@ -176,7 +216,10 @@ Tensor mean_cross_entropy(const Tensor& logits, const Tensor& targets) {
   require(logits.numel() == targets.numel() * classes, "cross_entropy",
           "{} targets do not fit {} logits of {} classes", targets.numel(), logits.numel(),
           classes);
-  if (runs_cpu_kernel(logits) && logits.numel() > 0) {
+  if (Choice("cross_entropy", logits)
+          .need(logits.device().is_cpu(), "a CPU")
+          .need(logits.numel() > 0, "at least one value")
+          .runs()) {
     // The composed form checks each target as well.
     require(targets.min().item<int64_t>() >= -1 && targets.max().item<int64_t>() < classes,
             "cross_entropy", "targets must lie in -1..{}", classes - 1);
