@@ -1,12 +1,12 @@
-#include "geores/spectral/spectral_gap.h"
+#include "geores/spectrum/spectral_gap.h"
 
 #include <cmath>
 #include <ctime>
 #include <random>
 
 #include "geores/base/error.h"
-#include "geores/spectral/parallel.h"
-#include "geores/spectral/symmetric_group.h"
+#include "geores/spectrum/symmetric_group.h"
+#include "geores/spectrum/threads.h"
 
 namespace geores::spectral {
 namespace {
@@ -109,7 +109,7 @@ GapSearch search_spectral_gap(int streams, int generators, double limit_seconds,
   }
   const int starts = group.order() - generators + 1;
   std::vector<Best> found(starts);
-  run_parallel(starts, threads, [&](int first) {
+  on_threads(threads)(starts, [&](int first) {
     std::vector<int> set(generators);
     for (int i = 0; i < generators; ++i) set[i] = first + i;
     do {

@@ -1,4 +1,4 @@
-#include "geores/spectral/prediction.h"
+#include "geores/spectrum/prediction.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "geores/base/error.h"
 #include "geores/spectral/chain_equation.h"
 #include "geores/spectral/printed_equation.h"
+#include "geores/spectrum/threads.h"
 
 namespace geores::spectral {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 Comparison compare(Sample sample, const Prediction& prediction) {
   const auto& options = prediction.options;
   Comparison result;
-  result.curve =
-      invert(empirical_resolvent(sample), prediction.theory.s, options.eta, options.threads);
+  result.curve = invert(empirical_resolvent(sample), prediction.theory.s, options.eta,
+                        on_threads(options.threads));
   result.summary = {sample.fraction_below(options.near_zero), sample.quantile(0.05),
                     sample.quantile(0.95), sample.moments()};
   result.distance = l1_distance(prediction.theory, result.curve);
@@ -45,20 +46,21 @@ Prediction predict(const Chain& chain, const PredictionOptions& options) {
   const auto theory = chain_resolvent(chain);
   const auto resolvent = theory();
   result.edge = support_edge(resolvent);
-  result.theory =
-      invert(theory, spectrum_grid(result.edge, options.eta), options.eta, options.threads);
+  result.theory = invert(theory, spectrum_grid(result.edge, options.eta), options.eta,
+                         on_threads(options.threads));
   result.mass = mass(result.theory);
   result.summary = {probability_below(resolvent, options.near_zero), quantile(resolvent, 0.05),
                     quantile(resolvent, 0.95), contour_moments(resolvent, 1.25 * result.edge)};
   result.exact = exact_moments(chain);
   if (options.monte_carlo) {
-    result.monte_carlo = compare(sample_singular_values(chain, *options.monte_carlo), result);
+    result.monte_carlo = compare(
+        sample_singular_values(chain, *options.monte_carlo, on_threads(options.threads)), result);
   }
   if (!options.measured.empty()) result.measured = compare(sample_from(options.measured), result);
   if (options.printed) {
     try {
-      result.printed =
-          invert(printed_resolvent(chain), result.theory.s, options.eta, options.threads);
+      result.printed = invert(printed_resolvent(chain), result.theory.s, options.eta,
+                              on_threads(options.threads));
       result.printed_mass = mass(result.printed);
       result.printed_distance = l1_distance(
           result.printed, result.monte_carlo ? result.monte_carlo->curve : result.theory);

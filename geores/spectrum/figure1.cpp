@@ -1,8 +1,8 @@
-#include "geores/spectral/figure1.h"
+#include "geores/spectrum/figure1.h"
 
 #include <fmt/format.h>
 
-#include "geores/spectral/mixer.h"
+#include "geores/spectrum/mixer_name.h"
 
 namespace geores::spectral {
 
@@ -14,10 +14,8 @@ std::vector<Figure1Panel> compute_figure1(const Figure1Options& options) {
       mixers.push_back(make_mixer(mixer, options.streams, options.seed, layer));
     }
     for (const int depth : {1, 2, 10}) {
-      const MonteCarlo monte_carlo{.samples = options.samples,
-                                   .block = options.block,
-                                   .seed = options.seed,
-                                   .threads = options.threads};
+      const MonteCarlo monte_carlo{
+          .samples = options.samples, .block = options.block, .seed = options.seed};
       panels.push_back(
           {mixer, depth,
            predict(make_chain(mixers, depth, options.sigma2_total), {.eta = options.eta,

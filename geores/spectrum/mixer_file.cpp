@@ -1,4 +1,4 @@
-#include "geores/spectral/mixer_file.h"
+#include "geores/spectrum/mixer_file.h"
 
 #include <fmt/ranges.h>
 

@@ -5,8 +5,7 @@
 //
 // A run folder: `mixers.safetensors`, written when a trained model is measured, holds
 //   mixer/000, mixer/001, …   (n, n) F64, one per residual operator in order of depth: the mean
-//   over
-//                             the validation data of its residual mixing matrix
+//                             of its mixing matrix over the validation data
 //   sigma2                    optional, (L) F64: branch variance σ_l² of each operator
 //   jacobian                  optional, any shape, F64: singular values measured on the model
 // Errors are one line that names the file:

@@ -1,4 +1,4 @@
-#include "geores/spectral/symmetric_group.h"
+#include "geores/spectrum/symmetric_group.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
-#include "geores/spectral/spectral_gap.h"
+#include "geores/spectrum/spectral_gap.h"
 
 #include <gtest/gtest.h>
 
 #include <ctime>
 
 #include "geores/base/testing.h"
-#include "geores/spectral/symmetric_group.h"
+#include "geores/spectrum/symmetric_group.h"
 
 namespace geores::spectral {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "geores/spectral/prediction.h"
+#include "geores/spectrum/prediction.h"
 
 namespace geores::spectral {
 
