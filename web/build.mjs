@@ -47,9 +47,6 @@ async function bundle(entry, settings) {
 
 const page = { minify: true, format: "iife", platform: "browser", charset: "utf8" };
 const script = await bundle("client.tsx", page);
-const worker = existsSync(join(web, "src/engine/worker.ts"))
-  ? await bundle("engine/worker.ts", page)
-  : "";
 // The dark colours stand once in the sources and twice in the page: for a dark system that was not
 // overruled, and for the switch.
 const dark = (await bundle("style/dark.css", { minify: true })).trim().replace(/^:root/, "");
@@ -84,7 +81,7 @@ function commitOf(path) {
   }
 }
 
-const bundled = ["preact", "d3-array", "internmap"];
+const bundled = ["preact"];
 const licences = bundled
   .map((name) => `${name}\n\n${readFileSync(join(web, "node_modules", name, "LICENSE"), "utf8")}`)
   .concat(`geores\n\n${read("LICENSE")}`)
@@ -151,7 +148,7 @@ ${Object.entries(wasm)
   .map(([name, bytes]) => packed(`wasm-${name}`, bytes))
   .join("")}${Object.entries(model)
   .map(([name, bytes]) => packed(`model-${name}`, bytes))
-  .join("")}${worker ? packed("worker", Buffer.from(worker)) : ""}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
+  .join("")}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
 <script>${script}</script>
 </body>
 </html>
@@ -160,7 +157,7 @@ writeFileSync(output, html);
 
 const table = checkSizes(budgets, {
   file: Buffer.from(html),
-  script: Buffer.from(script + worker),
+  script: Buffer.from(script),
   early: ["plane", "gate", "streams"].map((name) => wasm[name]).filter(Boolean),
   spectrum: [wasm.spectrum].filter(Boolean),
   predictor: [wasm.predictor].filter(Boolean),

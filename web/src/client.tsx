@@ -5,7 +5,9 @@ import { install, isLoaded } from "./engine/engine.ts";
 import type { ModuleName } from "./engine/layout.ts";
 import { Module } from "./engine/modules.ts";
 import { unpack } from "./engine/unpack.ts";
+import { serve } from "./engine/worker.ts";
 import { setPageData } from "./numbers/store.ts";
+import { addEmbedded } from "./runs/store.ts";
 import { follow, link, setLink, startLinks } from "./state/link.ts";
 import { registry } from "./widgets/registry.ts";
 
@@ -92,10 +94,19 @@ function themes() {
   });
 }
 
-document.documentElement.dataset["script"] = "yes";
-startLinks();
-themes();
-if (typeof WebAssembly !== "object") report("this browser has no WebAssembly");
-else if (typeof DecompressionStream !== "function")
-  report("this browser has no DecompressionStream");
-else bringAll().catch(report);
+function start() {
+  document.documentElement.dataset["script"] = "yes";
+  startLinks();
+  themes();
+  if (typeof WebAssembly !== "object") report("this browser has no WebAssembly");
+  else if (typeof DecompressionStream !== "function")
+    report("this browser has no DecompressionStream");
+  else
+    bringAll()
+      .then(() => addEmbedded(document.getElementById("runs")?.textContent ?? "[]"))
+      .catch(report);
+}
+
+// The same script is the page's and, without a document, its worker's.
+if (typeof document === "undefined") serve();
+else start();

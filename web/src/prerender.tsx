@@ -23,8 +23,6 @@ export interface Sources {
   hasTest(name: string): boolean;
 }
 
-const late: readonly string[] = ["spectrum", "predictor"];
-
 const ClaimLine = ({ claim }: { claim: Claim }) => (
   <li class={`claim ${claim.verdict}`}>
     <span class="claim-text">{claim.claim}</span>
@@ -124,7 +122,7 @@ export function prerender(sources: Sources): { body: string; data: PageData } {
               number={index + 1}
               story={story}
               view={entry.view}
-              late={entry.needs.some((need) => late.includes(need))}
+              late={entry.late ?? false}
               commits={sources.commits}
             />
           );

@@ -78,6 +78,19 @@ const std::map<std::string, Draw>& draws() {
          x[5] = std::initializer_list<double>{2, 3, 4, 8}.begin()[r.below(4)];
          x[6] = whole(r, 0, 1000);
        }},
+      {"trap",
+       [](Random& r, double* x) {
+         x[0] = draw(r, 0, 1, {0, 0.1, 0.5});
+         x[1] = draw(r, -0.5, 0.5, {0});
+         x[2] = draw(r, -3, 3, {0, -1.5});
+         x[3] = draw(r, -1e-2, 1e-2, {0, 1e-6, -1e-6});
+         x[4] = whole(r, 0, 1);
+         x[5] = draw(r, 0, 0.1, {0, 0.01});
+         x[6] = whole(r, 100, 300);
+         x[7] = sized(r, 1e-4, 1);
+         x[8] = draw(r, 0, 0.5, {0, 0, 0});
+         x[9] = whole(r, 0, 1000);
+       }},
   };
   return all;
 }

@@ -65,7 +65,7 @@ export function Axes(props: {
         <text class="name" x={(left + right) / 2} y={r.height - 3} text-anchor="middle">
           {props.xLabel}
         </text>
-        <text class="name" x={left - 40 < 4 ? 4 : left - 40} y={top - 4 > 9 ? top - 4 : 9}>
+        <text class="name" x="2" y={Math.max(11, top - 15)}>
           {props.yLabel}
         </text>
       </g>

@@ -1,5 +1,15 @@
 // From numbers to places on a drawing.
-import { ticks } from "d3-array";
+
+// About `count` round values between `from` and `to`: steps of 1, 2 or 5 times a power of ten.
+export function ticks(from: number, to: number, count: number): number[] {
+  const rough = (to - from) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.75)!;
+  const result: number[] = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + 1e-9 * step; ++i)
+    result.push(Number((i * step).toPrecision(12)));
+  return result;
+}
 
 export interface Scale {
   (value: number): number;

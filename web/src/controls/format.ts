@@ -16,6 +16,10 @@ export function number(value: number, digits = 3): string {
 const sign = (value: number) => (value < 0 ? "−" : "");
 const trim = (text: string) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
 
+// A computed value that is zero but for rounding reads as 0.
+export const clean = (value: number, digits = 3): string =>
+  Math.abs(value) < 1e-12 ? "0" : number(value, digits);
+
 // With fixed digits, for matrices: columns line up.
 export const fixed = (value: number, digits = 2): string =>
   Number.isNaN(value)

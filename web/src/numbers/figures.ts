@@ -82,7 +82,7 @@ export function sampleText(sample: Sample): string {
   if (sample.deviation === null || Number.isNaN(sample.deviation)) return number(sample.mean);
   const power = sample.mean === 0 ? 0 : Math.floor(Math.log10(Math.abs(sample.mean)));
   if (power >= -2 && power <= 3)
-    return `${sample.mean.toFixed(3)} ± ${sample.deviation.toFixed(3)}`;
+    return `${sample.mean.toFixed(3)} ± ${sample.deviation.toFixed(3)}`.replace("-", "−");
   const part = (value: number) => (value / 10 ** power).toFixed(2);
   return `${part(sample.mean)} ± ${part(sample.deviation)} e${power}`;
 }
@@ -150,7 +150,7 @@ export class Figures {
       return sampleText(sampleOf(values));
     }
     const { column, arm } = this.arm(this.results, key, kind, rest[0]!, rest[1]!);
-    if (rest[1] === "no_model") return number(found(column.trivial_baselines[rest[2]!], key));
+    if (rest[1] === "no_model") return number(found(column.trivial_baselines[rest[2]!], key), 4);
     const value = found(found(arm, key)[rest[2] as "best"], key);
     return typeof value === "number" ? String(value) : sampleText(value);
   }

@@ -1,10 +1,12 @@
 // What the page itself carries of the results files: all that the sections `results` and `seeds`
 // draw, without the training histories.
+import type { Spectrum } from "../widgets/spectrum/solve.ts";
 import type { GateRun, Results } from "./figures.ts";
 
 export interface PageData {
   results: Results;
   gates: GateRun[];
+  spectrum?: Spectrum; // its first state, which takes too long to compute while hydrating
 }
 
 const six = (_: string, value: unknown) =>

@@ -19,8 +19,15 @@ for (const width of [390, 1280])
     const ids = await page.$$eval("main > section", (items) => items.map((item) => item.id));
     for (const id of ids) {
       if (only.length && !only.includes(id)) continue;
-      const section = await page.$(`#${id}`);
-      await section.screenshot({ path: join(out, `${id}-${width}-${theme}.png`) });
+      const box = await page.$eval(`#${id}`, (item) => {
+        const { y, height } = item.getBoundingClientRect();
+        return { y: y + scrollY, height };
+      });
+      await page.screenshot({
+        path: join(out, `${id}-${width}-${theme}.png`),
+        fullPage: true,
+        clip: { x: width > 600 ? 230 : 0, y: box.y, width: width > 600 ? 820 : width, height: box.height },
+      });
     }
     if (!only.length) await page.screenshot({ path: join(out, `top-${width}-${theme}.png`) });
     if (said.length) console.log(width, theme, said);

@@ -3,7 +3,7 @@ import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { linear, path, place } from "../../charts/scales.ts";
 import { Choose, Scrub, Slider } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
-import { number, percent } from "../../controls/format.ts";
+import { clean, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
 import { snap } from "../../state/fields.ts";
 import { useComputed, useWidget } from "../../state/widget.ts";
@@ -11,14 +11,15 @@ import { fields } from "./state.ts";
 
 const size = 340;
 const p = plane(size, 1.5);
-const r = room(340, 300, { left: 40, top: 22 });
+const r = room(340, 300, { left: 40, top: 32 });
 const cx = linear(0, 1, ...across(r));
 const cy = linear(0, 1, ...upward(r));
 
-// The unit circle's image: x ↦ Gx for points once around.
+// The unit circle's image: an ellipse with the singular values as its axes.
 function image(directions: ArrayLike<number>, sigma: ArrayLike<number>): string {
   const [ax, ay] = [directions[0]! * sigma[0]!, directions[2]! * sigma[0]!];
-  const [bx, by] = [directions[1]! * sigma[1]!, directions[3]! * sigma[1]!];
+  const thin = Math.max(sigma[1]!, 0.004); // a flat image is still drawn, as a line
+  const [bx, by] = [directions[1]! * thin, directions[3]! * thin];
   const unit = (value: number) => (value * p.unit).toFixed(2);
   return `matrix(${unit(ax)} ${unit(-ay)} ${unit(bx)} ${unit(-by)} ${place(p.x(0))} ${place(p.y(0))})`;
 }
@@ -95,7 +96,7 @@ export function Gate() {
     ],
   };
   const flat = g.smallest < 5e-3;
-  const sentence = `γ = ${number(s.gamma)}: lengths shrink to ${percent(g.sigma_min)} along one direction, det ${number(g.det)}, ‖GᵀG − I‖₂ = ${number(g.defect)}.`;
+  const sentence = `γ = ${number(s.gamma)}: lengths shrink to ${clean(100 * g.sigma_min)} % along one direction, det ${clean(g.det)}, ‖GᵀG − I‖₂ = ${number(g.defect)}.`;
   return (
     <Figure
       widget={widget}
@@ -184,10 +185,10 @@ export function Gate() {
               </>
             ) : null,
           )}
-          <text class="label c-blend" x={place(cx(0.5))} y={place(cy(1) - 8)} text-anchor="middle">
+          <text class="label c-blend" x={place(cx(0.5))} y={place(cy(1) - 14)} text-anchor="middle">
             ‖GᵀG − I‖₂ = 4γ(1 − γ)
           </text>
-          <text class="label c-ink" x={place(cx(0.5))} y={place(cy(0.24))} text-anchor="middle">
+          <text class="label c-ink" x={place(cx(0.5))} y={place(cy(0.46))} text-anchor="middle">
             σ_min = |2γ − 1|
           </text>
           <circle class="dot c-ink" cx={place(cx(s.gamma))} cy={place(cy(g.sigma_min))} r="5" />
@@ -196,9 +197,9 @@ export function Gate() {
       <dl class="facts-row">
         <Fact name={`‖GᵀG − I‖₂, n = ${s.n}`} value={number(g.defect)} colour="c-blend" />
         <Fact name="4γ(1 − γ)" value={number(g.penalty)} />
-        <Fact name="σ_min" value={number(g.sigma_min)} />
+        <Fact name="σ_min" value={clean(g.sigma_min)} />
         <Fact name="σ_max" value={number(g.sigma_max)} />
-        <Fact name="det G" value={number(g.det)} />
+        <Fact name="det G" value={clean(g.det)} />
       </dl>
     </Figure>
   );

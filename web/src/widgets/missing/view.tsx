@@ -3,7 +3,7 @@ import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { place } from "../../charts/scales.ts";
 import { Slider } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
-import { degrees, number } from "../../controls/format.ts";
+import { clean, degrees, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
 import { snap } from "../../state/fields.ts";
 import { useComputed, useWidget } from "../../state/widget.ts";
@@ -23,7 +23,7 @@ export function Missing() {
     [s.bm, s.beta, s.k],
   );
   const turnTo = (radians: number) => {
-    const wanted = Math.min(3.1408, Math.max(0, Math.abs(radians)));
+    const wanted = Math.min(3.1408, Math.max(0, folded(radians)));
     const bm = compute("plane", "missing", { ...inputs, wanted }).bm_for_wanted;
     if (Number.isFinite(bm)) widget.set({ bm: snap(fields.bm, bm, 0) });
   };
@@ -68,7 +68,7 @@ export function Missing() {
     ],
   };
   const singular = Math.abs(m.h_det) < 5e-3;
-  const sentence = `Cayley at ${degrees(m.theta)}, ${degrees(m.gap)} short of −1, cosine with −x ${number(m.cosine)}; Householder's eigenvalue at ${number(slid)}${singular ? ": singular" : Math.abs(slid + 1) < 5e-3 ? ": a reflection" : ""}.`;
+  const sentence = `Cayley at ${degrees(m.theta)}, ${degrees(m.gap)} short of −1, cosine with −x ${clean(m.cosine)}; Householder's eigenvalue at ${clean(slid)}${singular ? ": singular" : Math.abs(slid + 1) < 5e-3 ? ": a reflection" : ""}.`;
   const arc = (sign: 1 | -1) =>
     `M${place(p.x(1))} ${place(p.y(0))}A${place(p.unit)} ${place(p.unit)} 0 0 ${sign > 0 ? 0 : 1} ${place(p.x(m.re))} ${place(p.y(sign * m.im))}`;
   return (
@@ -124,7 +124,7 @@ export function Missing() {
         </Drawing>
         <dl>
           <Fact name="gap to −1" value={`${degrees(m.gap)}`} />
-          <Fact name="cos(Qx, −x)" value={number(m.cosine, 4)} />
+          <Fact name="cos(Qx, −x)" value={clean(m.cosine, 4)} />
         </dl>
       </div>
       <div class="pair">
@@ -147,10 +147,13 @@ export function Missing() {
           <LetterF plane={f} matrix={m.h} colour="c-reflection" />
         </Drawing>
         <dl>
-          <Fact name="det = 1 − β" value={number(m.h_det)} />
-          <Fact name="smallest singular value" value={number(m.h_sigma_min)} />
+          <Fact name="det = 1 − β" value={clean(m.h_det)} />
+          <Fact name="smallest singular value" value={clean(m.h_sigma_min)} />
         </dl>
       </div>
     </Figure>
   );
 }
+
+// An angle of the lower half plane is that of its mirror image.
+const folded = (radians: number) => (radians > Math.PI ? 2 * Math.PI - radians : Math.abs(radians));

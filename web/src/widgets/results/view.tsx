@@ -93,7 +93,7 @@ export function Results() {
   const ruleWins = table.log && s.table !== "norms" && rule && best && rule.value < mean(best);
   const row = rows.find((item) => item.name === chosen) ?? rows.find((item) => item === best);
   const told = row
-    ? `${row.label}: ${row.values.map((value) => number(value)).join(", ")}; mean ${sampleText(sampleOf(row.values))}${row.published ? `, published ${sampleText(row.published)}` : ""}.`
+    ? `${row.label}: ${row.values.map((value) => number(value, 4)).join(", ")}; mean ${sampleText(sampleOf(row.values))}${row.published ? `, published ${sampleText(row.published)}` : ""}.`
     : "";
   const where = tasks[table.task] ?? table.task;
   const caption = !table.log
@@ -126,9 +126,9 @@ export function Results() {
             item.label,
             item.published ? sampleText(item.published) : "",
             sampleText(sampleOf(item.values)),
-            item.values.map((value) => number(value)).join(", "),
+            item.values.map((value) => number(value, 4)).join(", "),
           ]),
-          ...table.baselines.map((item) => [`no model: ${item.name}`, "", number(item.value), ""]),
+          ...table.baselines.map((item) => [`no model: ${item.name}`, "", number(item.value, 4), ""]),
         ],
       })}
       controls={
@@ -225,7 +225,7 @@ function BaselineStrip({ value, scale }: { value: number; scale: Scale }) {
         y="14"
         text-anchor={right ? "end" : "start"}
       >
-        {inside ? number(value) : value < scale.from ? `◂ ${number(value)}` : `${number(value)} ▸`}
+        {inside ? number(value, 4) : value < scale.from ? `◂ ${number(value, 4)}` : `${number(value, 4)} ▸`}
       </text>
     </svg>
   );

@@ -9,7 +9,7 @@ import { pageResults } from "../../numbers/store.ts";
 import { useWidget } from "../../state/widget.ts";
 import { fields } from "./state.ts";
 
-const r = room(440, 340, { left: 50, top: 24 });
+const r = room(440, 340, { left: 50, top: 32 });
 const y = log(1e-4, 1e-1, ...upward(r));
 const x = linear(-0.5, 3.5, ...across(r));
 const weights = [0, 0.05, 0.1, 0.2];

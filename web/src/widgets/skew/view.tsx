@@ -9,7 +9,7 @@ import { useComputed, useWidget } from "../../state/widget.ts";
 import { fields } from "./state.ts";
 
 const size = 360;
-const p = plane(size, 2.3);
+const p = plane(size, 2.12);
 const near = 2; // points this close to parallel (in px) become parallel
 
 const dyadic = (value: number, parts: number) => Math.round(value * parts) / parts;

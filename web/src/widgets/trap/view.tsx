@@ -10,7 +10,7 @@ import { firstState, snap, type State } from "../../state/fields.ts";
 import { useComputed, useWidget } from "../../state/widget.ts";
 import { fields } from "./state.ts";
 
-const r = room(400, 290, { left: 44, top: 22 });
+const r = room(400, 290, { left: 44, top: 32 });
 const gx = linear(0, 1, ...across(r));
 const gy = linear(0, 1, ...upward(r));
 

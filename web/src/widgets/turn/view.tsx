@@ -11,7 +11,7 @@ import { fields } from "./state.ts";
 
 const size = 320;
 const p = plane(size, 1.55);
-const r = room(400, 260, { left: 52, top: 22 });
+const r = room(400, 260, { left: 52, top: 32 });
 const x = log(1e-2, 1e8, ...across(r));
 const y = log(1e-17, 10, ...upward(r));
 const floor = (value: number) => Math.max(value, 1e-17);
@@ -42,7 +42,7 @@ export function Turn() {
 
   // The arc is dragged to an angle; the C++ says which β that takes.
   const turnTo = (radians: number) => {
-    const wanted = Math.min(3.1415, Math.max(0, Math.abs(radians)));
+    const wanted = Math.min(3.1415, Math.max(0, folded(radians)));
     const answer = compute("plane", "turn", { ...inputs, wanted });
     if (Number.isFinite(answer.beta_for_wanted))
       widget.set({ beta: snap(fields.beta, answer.beta_for_wanted, 0) });
@@ -119,26 +119,17 @@ export function Turn() {
         </>
       }
     >
-      <Drawing width={size} height={size} label={sentence} handles={[arc]} class="narrow">
+      <Drawing width={size} height={size} label={sentence} handles={[arc]} >
         <Cross plane={p} />
         <LetterF plane={p} colour="c-quiet" />
         <LetterF plane={p} matrix={t.q} colour="c-rotation" />
         <path class="line c-rotation" d={arcPath} />
         <path class="line thin c-rotation" d={`M${place(p.x(0))} ${place(p.y(0))}L${place(tip[0])} ${place(tip[1])}`} />
       </Drawing>
-      <div class="side">
-        <Matrix name="QᵀQ" values={t.gram} columns={2} digits={4} />
-        <dl>
-          <Fact name="det Q" value={number(t.det, 6)} />
-          <Fact name="θ" value={`${degrees(Math.abs(t.theta))} = ${number(Math.abs(t.theta), 4)}`} />
-          <Fact name="largest |QᵀQ − I|" value={number(t.defect)} />
-          <Fact name="the same at n = 4" value={number(t.defect4)} />
-        </dl>
-      </div>
       <Drawing
         width={r.width}
         height={r.height}
-        class="wide"
+        class="main"
         label={`Largest deviation of QᵀQ from I against β, four ways of computing. At β = 1e8: ${ways.map((way) => `${way.name} ${number(t[way.key][50]!)}`).join(", ")}.`}
       >
         <Axes room={r} x={x} y={y} xLabel="β" yLabel="largest |QᵀQ − I|, n = 4">
@@ -168,6 +159,18 @@ export function Turn() {
           ) : null}
         </Axes>
       </Drawing>
+      <div class="side facts-row">
+        <Matrix name="QᵀQ" values={t.gram} columns={2} digits={4} />
+        <dl>
+          <Fact name="det Q" value={number(t.det, 6)} />
+          <Fact name="θ" value={`${degrees(Math.abs(t.theta))} = ${number(Math.abs(t.theta), 4)}`} />
+          <Fact name="largest |QᵀQ − I|" value={number(t.defect)} />
+          <Fact name="the same at n = 4" value={number(t.defect4)} />
+        </dl>
+      </div>
     </Figure>
   );
 }
+
+// An angle of the lower half plane is that of its mirror image.
+const folded = (radians: number) => (radians > Math.PI ? 2 * Math.PI - radians : Math.abs(radians));
