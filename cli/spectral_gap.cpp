@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "geores/spectral/spectral_gap.h"
+#include "geores/spectrum/spectral_gap.h"
 
 namespace geores::cli {
 namespace {

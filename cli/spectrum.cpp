@@ -10,10 +10,10 @@
 #include "cli/commands.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/spectral/figure1.h"
-#include "geores/spectral/mixer.h"
-#include "geores/spectral/mixer_file.h"
-#include "geores/spectral/prediction.h"
+#include "geores/spectrum/figure1.h"
+#include "geores/spectrum/mixer_file.h"
+#include "geores/spectrum/mixer_name.h"
+#include "geores/spectrum/prediction.h"
 
 namespace geores::cli {
 namespace {
@@ -239,7 +239,7 @@ void run_spectrum(const SpectrumFlags& flags) {
   if (flags.samples > 0) {
     const auto size = job.chain.front().mixer.rows() * std::max(flags.block, 1);
     require(size <= 4096, "spectrum", "streams times block must be <= 4096, got {}", size);
-    options.monte_carlo = MonteCarlo{flags.samples, flags.block, flags.seed, flags.threads};
+    options.monte_carlo = MonteCarlo{flags.samples, flags.block, flags.seed};
   }
   const auto prediction = predict(job.chain, options);
   svg::Figure figure;
@@ -261,7 +261,7 @@ void run_spectrum(const SpectrumFlags& flags) {
 
 std::string mixer_help() {
   std::string text = "one or more, separated by commas, taken in turn over the layers:\n";
-  for (const auto& kind : mixer_kinds()) text += fmt::format("{:<14}{}\n", kind.name, kind.summary);
+  for (const auto& kind : mixer_names()) text += fmt::format("{:<14}{}\n", kind.name, kind.summary);
   return text +
          "file:PATH     a square matrix, .npy or text\n"
          "run:DIR       measured mixers of a trained run (DIR/mixers.safetensors)";

@@ -37,13 +37,13 @@ function(geores_sources variable)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# geores_library(NAME [SOURCES a.cpp b.cpp] DEPENDS geores_base fmt::fmt-header-only)
+# geores_library(NAME [HEADERS_ONLY] [SOURCES a.cpp b.cpp] DEPENDS geores_base fmt::fmt-header-only)
 # NAME becomes target geores_NAME, exported as geores::NAME. Without SOURCES it takes all sources below
-# its folder; a folder of headers alone becomes an interface library.
+# its folder.
 function(geores_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "HEADERS_ONLY" "" "SOURCES;DEPENDS" ${ARGN})
   set(target geores_${name})
-  if(NOT arg_SOURCES)
+  if(NOT arg_SOURCES AND NOT arg_HEADERS_ONLY)
     geores_sources(arg_SOURCES)
   endif()
   if(arg_SOURCES)
@@ -126,5 +126,23 @@ function(geores_test name)
     add_test(NAME ${entry} COMMAND ${program})
     set_tests_properties(${entry} PROPERTIES TIMEOUT 900 ENVIRONMENT
       "OMP_NUM_THREADS=1;GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard};ASAN_OPTIONS=detect_leaks=0")
+  endforeach()
+endfunction()
+
+# Settings for the targets of a folder that uses Eigen.
+option(GEORES_SANITIZE_SPECTRAL "Sanitize geores/spectral and geores/spectrum too" OFF)
+function(geores_eigen_settings)
+  get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target ${targets})
+    # Eigen without the optimiser is fifty times slower, and nobody debugs a fixed point step by step.
+    # The tests too: one unoptimised copy of a template is enough for the linker to prefer it.
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O2>)
+    if(GEORES_SANITIZE AND NOT GEORES_SANITIZE_SPECTRAL)
+      # Eigen's expressions take minutes to compile with sanitizers: left out unless asked for.
+      # Instrumented code that frees a matrix from here must agree on how it was allocated: Eigen
+      # would pad its blocks by hand in instrumented code only.
+      target_compile_definitions(${target} PUBLIC EIGEN_MALLOC_ALREADY_ALIGNED=1)
+      target_compile_options(${target} PRIVATE -fno-sanitize=all)
+    endif()
   endforeach()
 endfunction()

@@ -10,7 +10,9 @@ set_target_properties(geores_all PROPERTIES EXPORT_NAME geores)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/geores)
 install(TARGETS ${libraries} geores_all EXPORT geores_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS geores RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET geores)
+  install(TARGETS geores RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY geores DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
         PATTERN "testing.h" EXCLUDE PATTERN "gradient_check.h" EXCLUDE
         PATTERN "finite_difference.h" EXCLUDE PATTERN "for_sizes.h" EXCLUDE)

@@ -8,18 +8,12 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
-#include "geores/base/printable.h"
+#include "geores/base/refusal.h"
 
 namespace geores {
-
-class Error : public std::runtime_error {
- public:
-  explicit Error(std::string_view text) : std::runtime_error(printable(text, 8000)) {}
-};
 
 template <class... Args>
 [[noreturn]] void fail(std::string_view where, fmt::format_string<Args...> text, Args&&... args) {

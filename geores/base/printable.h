@@ -4,13 +4,16 @@
 // Backslashes stay as they are, so applying printable() twice changes nothing.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace geores {
+
+inline std::string hexadecimal_escape(unsigned char byte) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  return {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+}
 
 // Bytes of the UTF-8 character at the start of text (1 to 4); 0 where there is none. Overlong
 // forms, surrogates and code points above U+10FFFF are no characters.
@@ -51,7 +54,7 @@ inline std::string printable(std::string_view text, std::size_t limit) {
     const std::string shown = byte == '\n'   ? "\\n"
                               : byte == '\t' ? "\\t"
                               : length == 0 || byte < 0x20 || byte == 0x7F
-                                  ? fmt::format("\\x{:02x}", byte)
+                                  ? hexadecimal_escape(byte)
                                   : std::string(character);
     if (line.size() + shown.size() > limit) return line + "...";
     line += shown;

@@ -6,7 +6,7 @@
 
 #include "geores/base/testing.h"
 #include "geores/diagnostics/measures.h"
-#include "geores/spectral/mixer_file.h"
+#include "geores/spectrum/mixer_file.h"
 
 namespace geores {
 namespace {

@@ -77,7 +77,7 @@ struct Inspection {
 std::string to_page(const Inspection& inspection, const std::string& title);
 
 // Writes folder/mixers.safetensors: mixer/000, mixer/001, … (n, n), branch variances `sigma2` and
-// the singular values `jacobian` of the whole stack, all F64; see geores/spectral/mixer_file.h.
+// the singular values `jacobian` of the whole stack, all F64; see geores/spectrum/mixer_file.h.
 // False, and no file, if the operators are not n × n mixers of streams.
 bool save_mixers(const Inspection& inspection, const std::filesystem::path& folder);
 

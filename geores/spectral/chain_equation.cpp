@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "geores/base/error.h"
+#include "geores/base/refusal.h"
 
 namespace geores::spectral {
 
@@ -123,23 +123,24 @@ ChainEquation::~ChainEquation() = default;
 ChainEquation::ChainEquation(ChainEquation&&) noexcept = default;
 
 Complex ChainEquation::solve(Complex w) {
-  require(std::isfinite(w.real()) && std::isfinite(w.imag()) && w.imag() > 0, "spectral",
-          "the chain equation needs a finite w with Im w > 0, got {} + {}i", w.real(), w.imag());
+  refuse_unless(std::isfinite(w.real()) && std::isfinite(w.imag()) && w.imag() > 0, "spectral",
+                "the chain equation needs a finite w with Im w > 0, got {} + {}i", w.real(),
+                w.imag());
   Complex answer = 0;
   last_ = solve_fixed_point(
       [&](const Eigen::VectorXcd& x, Eigen::VectorXcd& y) { answer = sweep_->evaluate(w, x, y); },
       unknowns_, convergence_);
   if (!last_.converged) {
     unknowns_.setConstant({0, -1});
-    require(
+    refuse_unless(
         std::isfinite(last_.residual), "spectral",
-        "the chain is singular at s = {:.6g}, eta = {:.3g}: a mixer that cannot be inverted needs "
+        "the chain is singular at s = {}, eta = {}: a mixer that cannot be inverted needs "
         "a branch with sigma2 > 0, a deep contracting chain a larger s or eta",
         w.real(), w.imag());
-    fail("spectral",
-         "the fixed point did not converge at s = {:.6g}, eta = {:.3g}: residual {:.2e} after {} "
-         "iterations",
-         w.real(), w.imag(), last_.residual, last_.iterations);
+    refuse("spectral",
+           "the fixed point did not converge at s = {}, eta = {}: residual {} after {} "
+           "iterations",
+           w.real(), w.imag(), last_.residual, last_.iterations);
   }
   return answer;
 }

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "geores/base/error.h"
-#include "geores/spectral/parallel.h"
+#include "geores/base/refusal.h"
 
 namespace geores::spectral {
 namespace {
@@ -16,17 +15,18 @@ constexpr int piece_size = 32;
 }  // namespace
 
 std::vector<double> uniform_grid(double from, double to, int points) {
-  require(points >= 2, "spectral", "a grid needs at least 2 points, got {}", points);
-  require(std::isfinite(from) && std::isfinite(to) && from < to, "spectral",
-          "a grid needs from < to, got {} and {}", from, to);
+  refuse_unless(points >= 2, "spectral", "a grid needs at least 2 points, got {}", points);
+  refuse_unless(std::isfinite(from) && std::isfinite(to) && from < to, "spectral",
+                "a grid needs from < to, got {} and {}", from, to);
   std::vector<double> grid(points);
   for (int i = 0; i < points; ++i) grid[i] = from + (to - from) * i / (points - 1);
   return grid;
 }
 
 std::vector<double> spectrum_grid(double edge, double eta) {
-  require(std::isfinite(edge) && edge > 0, "spectral", "the edge must be > 0, got {}", edge);
-  require(std::isfinite(eta) && eta > 0, "spectral", "eta must be finite and > 0, got {}", eta);
+  refuse_unless(std::isfinite(edge) && edge > 0, "spectral", "the edge must be > 0, got {}", edge);
+  refuse_unless(std::isfinite(eta) && eta > 0, "spectral", "eta must be finite and > 0, got {}",
+                eta);
   const double end = 1.1 * edge + 5 * eta;
   std::vector<double> grid{0};
   while (grid.back() < end) grid.push_back(grid.back() + std::max(eta / 2, grid.back() / 400));
@@ -34,12 +34,14 @@ std::vector<double> spectrum_grid(double edge, double eta) {
 }
 
 Curve invert(const ResolventFactory& make, const std::vector<double>& grid, double eta,
-             int threads) {
-  require(std::isfinite(eta) && eta > 0, "spectral", "eta must be finite and > 0, got {}", eta);
-  require(std::is_sorted(grid.begin(), grid.end()), "spectral", "the grid must be increasing");
+             const RunJobs& run) {
+  refuse_unless(std::isfinite(eta) && eta > 0, "spectral", "eta must be finite and > 0, got {}",
+                eta);
+  refuse_unless(std::is_sorted(grid.begin(), grid.end()), "spectral",
+                "the grid must be increasing");
   Curve curve{grid, std::vector<double>(grid.size())};
   const int pieces = static_cast<int>((grid.size() + piece_size - 1) / piece_size);
-  run_parallel(pieces, threads, [&](int piece) {
+  run(pieces, [&](int piece) {
     const std::size_t begin = static_cast<std::size_t>(piece) * piece_size;
     const std::size_t end = std::min(begin + piece_size, grid.size());
     const Resolvent resolvent = make();
@@ -64,7 +66,8 @@ double mass_below(const Curve& curve, double s) {
 double mass(const Curve& curve) { return mass_below(curve, curve.s.back()); }
 
 double l1_distance(const Curve& first, const Curve& second) {
-  require(first.s == second.s, "spectral", "the L1 distance needs two curves on the same grid");
+  refuse_unless(first.s == second.s, "spectral",
+                "the L1 distance needs two curves on the same grid");
   Curve difference{first.s, first.rho};
   for (std::size_t i = 0; i < first.rho.size(); ++i) {
     difference.rho[i] = std::abs(first.rho[i] - second.rho[i]);
@@ -73,7 +76,8 @@ double l1_distance(const Curve& first, const Curve& second) {
 }
 
 double probability_below(const Resolvent& resolvent, double s) {
-  require(std::isfinite(s) && s > 0, "spectral", "a probability needs a finite s > 0, got {}", s);
+  refuse_unless(std::isfinite(s) && s > 0, "spectral", "a probability needs a finite s > 0, got {}",
+                s);
   // tanh-sinh on the half circle: θ = π / (1 + exp(2u)), u = (π/2) sinh t; t > 0 is the right
   // quarter, the left one mirrors it. It ends at an angle of 1e-6, where the rest weighs nothing.
   const double step = 0.1;
@@ -89,7 +93,7 @@ double probability_below(const Resolvent& resolvent, double s) {
 }
 
 double quantile(const Resolvent& resolvent, double q) {
-  require(q > 0 && q < 1, "spectral", "a quantile needs 0 < q < 1, got {}", q);
+  refuse_unless(q > 0 && q < 1, "spectral", "a quantile needs 0 < q < 1, got {}", q);
   double hi = 1, at_hi = probability_below(resolvent, hi);
   while (at_hi < q) at_hi = probability_below(resolvent, hi *= 2);
   double lo = hi / 2, at_lo = probability_below(resolvent, lo);
@@ -111,8 +115,8 @@ double quantile(const Resolvent& resolvent, double q) {
 }
 
 Moments contour_moments(const Resolvent& resolvent, double radius, int points) {
-  require(std::isfinite(radius) && radius > 0, "spectral",
-          "the contour's radius must be finite and > 0, got {}", radius);
+  refuse_unless(std::isfinite(radius) && radius > 0, "spectral",
+                "the contour's radius must be finite and > 0, got {}", radius);
   // a(−w̄) = −conj a(w): the quarter circle is enough, and the sum is real.
   Moments moments;
   for (int k = 0; k < points; ++k) {

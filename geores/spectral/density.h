@@ -2,13 +2,13 @@
 //   ρ_η(s) = −(2/π) Im a(s + iη)          density of the singular values on s >= 0, blurred by a
 //                                         Cauchy kernel of half-width η (and its mirror at −s)
 //   P(s <= c) = −(1/π) Im ∫ a dw          over the half circle from −c to c: no η, and no trouble
-//   with
-//                                         a density that is singular at zero
+//                                         with a density that is singular at zero
 //   E s^{2k} = (1/2πi) ∮ w^{2k} a(w) dw   over a circle around the support
 #pragma once
 
 #include <vector>
 
+#include "geores/spectral/jobs.h"
 #include "geores/spectral/layer.h"
 #include "geores/spectral/resolvent.h"
 
@@ -25,11 +25,10 @@ std::vector<double> uniform_grid(double from, double to, int points);
 // where that is more.
 std::vector<double> spectrum_grid(double edge, double eta);
 
-// Stieltjes inversion on a grid. Pieces of 32 points run in parallel, each walking from large s to
-// small with the last solution as the start of the next; the result does not depend on `threads`
-// (0: one per core). A resolvent's geores::Error is passed on.
+// Stieltjes inversion on a grid. Each piece of 32 points is a job that walks from large s to small
+// with the last solution as the start of the next. A resolvent's geores::Error is passed on.
 Curve invert(const ResolventFactory& make, const std::vector<double>& grid, double eta,
-             int threads = 1);
+             const RunJobs& run = one_by_one);
 
 // By the trapezoid rule on the curve's own grid.
 double mass(const Curve& curve);

@@ -2,37 +2,39 @@
 
 #include <cmath>
 
-#include "geores/base/error.h"
+#include "geores/base/refusal.h"
 
 namespace geores::spectral {
 
 void check(const Chain& chain) {
-  require(!chain.empty(), "spectral", "depth must be >= 1, got 0");
+  refuse_unless(!chain.empty(), "spectral", "depth must be >= 1, got 0");
   const auto n = chain.front().mixer.rows();
-  require(n >= 1, "spectral", "a mixer has no rows");
+  refuse_unless(n >= 1, "spectral", "a mixer has no rows");
   for (std::size_t l = 0; l < chain.size(); ++l) {
     const auto& [mixer, sigma2, branch] = chain[l];
-    require(mixer.rows() == mixer.cols(), "spectral",
-            "mixer of layer {} must be square, got {} x {}", l + 1, mixer.rows(), mixer.cols());
-    require(mixer.rows() == n, "spectral", "mixer of layer {} has {} streams, layer 1 has {}",
-            l + 1, mixer.rows(), n);
-    require(mixer.allFinite(), "spectral", "mixer of layer {} has a NaN or infinite entry", l + 1);
-    require(std::isfinite(sigma2) && sigma2 >= 0, "spectral",
-            "sigma2 of layer {} must be finite and >= 0, got {}", l + 1, sigma2);
+    refuse_unless(mixer.rows() == mixer.cols(), "spectral",
+                  "mixer of layer {} must be square, got {} x {}", l + 1, mixer.rows(),
+                  mixer.cols());
+    refuse_unless(mixer.rows() == n, "spectral", "mixer of layer {} has {} streams, layer 1 has {}",
+                  l + 1, mixer.rows(), n);
+    refuse_unless(mixer.allFinite(), "spectral", "mixer of layer {} has a NaN or infinite entry",
+                  l + 1);
+    refuse_unless(std::isfinite(sigma2) && sigma2 >= 0, "spectral",
+                  "sigma2 of layer {} must be finite and >= 0, got {}", l + 1, sigma2);
     if (!branch) continue;
-    require(branch->spread.size() == n && branch->gather.size() == n, "spectral",
-            "branch of layer {} needs vectors of length {}, got {} and {}", l + 1, n,
-            branch->spread.size(), branch->gather.size());
-    require(branch->spread.allFinite() && branch->gather.allFinite(), "spectral",
-            "branch of layer {} has a NaN or infinite entry", l + 1);
+    refuse_unless(branch->spread.size() == n && branch->gather.size() == n, "spectral",
+                  "branch of layer {} needs vectors of length {}, got {} and {}", l + 1, n,
+                  branch->spread.size(), branch->gather.size());
+    refuse_unless(branch->spread.allFinite() && branch->gather.allFinite(), "spectral",
+                  "branch of layer {} has a NaN or infinite entry", l + 1);
   }
 }
 
 Chain make_chain(const std::vector<Eigen::MatrixXd>& mixers, int depth, double sigma2_total) {
-  require(depth >= 1, "spectral", "depth must be >= 1, got {}", depth);
-  require(!mixers.empty(), "spectral", "no mixer given");
-  require(std::isfinite(sigma2_total) && sigma2_total >= 0, "spectral",
-          "total sigma2 must be finite and >= 0, got {}", sigma2_total);
+  refuse_unless(depth >= 1, "spectral", "depth must be >= 1, got {}", depth);
+  refuse_unless(!mixers.empty(), "spectral", "no mixer given");
+  refuse_unless(std::isfinite(sigma2_total) && sigma2_total >= 0, "spectral",
+                "total sigma2 must be finite and >= 0, got {}", sigma2_total);
   Chain chain;
   for (int l = 0; l < depth; ++l) {
     chain.push_back({mixers[l % mixers.size()], sigma2_total / depth, std::nullopt});

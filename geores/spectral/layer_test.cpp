@@ -25,7 +25,8 @@ TEST(ExactMoments, OfAScalarSkipAreTheTextbookOnes) {
 }
 
 TEST(ExactMoments, WithoutNoiseAreThoseOfTheProduct) {
-  const auto first = make_mixer("gaussian", 4, 1, 0), second = make_mixer("gaussian", 4, 1, 1);
+  const auto first = draw_mixer(Mixer::gaussian, 4, 1, 0),
+             second = draw_mixer(Mixer::gaussian, 4, 1, 1);
   const Eigen::MatrixXd k = second * first * first.transpose() * second.transpose();
   const auto moments = exact_moments(make_chain({first, second}, 2, 0));
   EXPECT_NEAR(moments.first, k.trace() / 4, 1e-13);
@@ -33,8 +34,8 @@ TEST(ExactMoments, WithoutNoiseAreThoseOfTheProduct) {
 }
 
 TEST(ExactMoments, AgreeWithMonteCarloForPlainAndHyperConnectionBranches) {
-  Chain plain =
-      make_chain({make_mixer("gaussian", 3, 2, 0), make_mixer("bistochastic", 3, 2, 1)}, 3, 1.2);
+  Chain plain = make_chain(
+      {draw_mixer(Mixer::gaussian, 3, 2, 0), draw_mixer(Mixer::bistochastic, 3, 2, 1)}, 3, 1.2);
   Chain hyper = plain;
   for (auto& layer : hyper) {
     layer.branch = Branch{Eigen::Vector3d(0.5, 1, 1.2), Eigen::Vector3d(0.2, 0.7, 0.4)};

@@ -3,24 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <random>
 #include <utility>
 
-#include "geores/base/error.h"
-#include "geores/spectral/parallel.h"
+#include "geores/base/refusal.h"
+#include "geores/spectral/random.h"
 
 namespace geores::spectral {
 namespace {
 
 // A ⊗ I_p + X, stream-major: row i p + α is component α of stream i.
-void draw_layer(const Layer& layer, int block, std::mt19937_64& generator, Eigen::MatrixXd& y) {
+void draw_layer(const Layer& layer, int block, NormalNumbers& random, Eigen::MatrixXd& y) {
   const auto n = layer.mixer.rows();
   const auto size = n * block;
-  std::normal_distribution<double> normal;
   if (layer.branch) {
     Eigen::MatrixXd w(block, block);
     const double scale = std::sqrt(layer.sigma2 / block);
-    for (double& entry : w.reshaped()) entry = scale * normal(generator);
+    for (double& entry : w.reshaped()) entry = scale * random.next();
     for (Eigen::Index i = 0; i < n; ++i) {
       for (Eigen::Index j = 0; j < n; ++j) {
         y.block(i * block, j * block, block, block) =
@@ -29,7 +27,7 @@ void draw_layer(const Layer& layer, int block, std::mt19937_64& generator, Eigen
     }
   } else {
     const double scale = std::sqrt(layer.sigma2 / static_cast<double>(size));
-    for (double& entry : y.reshaped()) entry = scale * normal(generator);
+    for (double& entry : y.reshaped()) entry = scale * random.next();
   }
   for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index j = 0; j < n; ++j) {
@@ -100,22 +98,20 @@ Moments Sample::moments() const {
   return moments;
 }
 
-Sample sample_singular_values(const Chain& chain, const MonteCarlo& how) {
+Sample sample_singular_values(const Chain& chain, const MonteCarlo& how, const RunJobs& run) {
   check(chain);
-  require(how.samples >= 1, "monte_carlo", "samples must be >= 1, got {}", how.samples);
-  require(how.block >= 1, "monte_carlo", "block must be >= 1, got {}", how.block);
-  require(how.threads >= 0, "monte_carlo", "threads must be >= 0, got {}", how.threads);
+  refuse_unless(how.samples >= 1, "monte_carlo", "samples must be >= 1, got {}", how.samples);
+  refuse_unless(how.block >= 1, "monte_carlo", "block must be >= 1, got {}", how.block);
+  refuse_unless(how.first >= 0, "monte_carlo", "the first sample must be >= 0, got {}", how.first);
   const auto size = chain.front().mixer.rows() * how.block;
   Sample sample;
   sample.singular_values.resize(how.samples);
-  run_parallel(how.samples, how.threads, [&](int i) {
-    std::seed_seq seed{static_cast<std::uint32_t>(how.seed),
-                       static_cast<std::uint32_t>(how.seed >> 32), static_cast<std::uint32_t>(i)};
-    std::mt19937_64 generator(seed);
+  run(how.samples, [&](int i) {
+    NormalNumbers random(how.seed, static_cast<std::uint64_t>(how.first) + i);
     Eigen::MatrixXd jacobian(size, size), y(size, size), product(size, size);
-    draw_layer(chain.front(), how.block, generator, jacobian);
+    draw_layer(chain.front(), how.block, random, jacobian);
     for (std::size_t l = 1; l < chain.size(); ++l) {
-      draw_layer(chain[l], how.block, generator, y);
+      draw_layer(chain[l], how.block, random, y);
       product.noalias() = y * jacobian;
       jacobian.swap(product);
     }
@@ -125,10 +121,10 @@ Sample sample_singular_values(const Chain& chain, const MonteCarlo& how) {
 }
 
 Sample sample_from(std::vector<double> singular_values) {
-  require(!singular_values.empty(), "monte_carlo", "no singular values given");
+  refuse_unless(!singular_values.empty(), "monte_carlo", "no singular values given");
   for (const double s : singular_values) {
-    require(std::isfinite(s) && s >= 0, "monte_carlo",
-            "a singular value must be finite and >= 0, got {}", s);
+    refuse_unless(std::isfinite(s) && s >= 0, "monte_carlo",
+                  "a singular value must be finite and >= 0, got {}", s);
   }
   std::sort(singular_values.rbegin(), singular_values.rend());
   return {{std::move(singular_values)}};

@@ -1,12 +1,13 @@
 // Samples the random model of layer.h at a finite block size p and measures what the theory
-// predicts. Sample i draws from its own generator, seeded by (seed, i): the result depends neither
-// on the number of threads nor on the order in which they run. Cost per sample: L products and one
-// singular value decomposition of (np, np) matrices.
+// predicts. Sample i draws its own numbers, seeded by (seed, i): the result does not depend on the
+// order in which samples are drawn. Cost per sample: L products and one singular value
+// decomposition of (np, np) matrices.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "geores/spectral/jobs.h"
 #include "geores/spectral/layer.h"
 #include "geores/spectral/resolvent.h"
 
@@ -16,7 +17,7 @@ struct MonteCarlo {
   int samples = 500;
   int block = 25;  // p: width of one stream
   std::uint64_t seed = 1;
-  int threads = 1;  // 0: one per core
+  int first = 0;  // number of the first sample: a long run can be drawn in pieces
 };
 
 struct Sample {
@@ -29,7 +30,8 @@ struct Sample {
   Moments moments() const;                // means of s² and s⁴
 };
 
-Sample sample_singular_values(const Chain& chain, const MonteCarlo& how);
+Sample sample_singular_values(const Chain& chain, const MonteCarlo& how,
+                              const RunJobs& run = one_by_one);
 
 // Any set of measured singular values: a trained model's Jacobian, for one.
 Sample sample_from(std::vector<double> singular_values);

@@ -19,7 +19,7 @@ namespace {
 // The setting of JPmHC's Figure 1: n = 4, p = 25, σ²L = 0.05, η = 0.02, 500 samples. The distance
 // is ∫ |ρ_theory − ρ_sample| ds on spectrum_grid(), both curves at blur η.
 constexpr double eta = 0.02;
-constexpr MonteCarlo figure1{.samples = 500, .block = 25, .seed = 1, .threads = 1};
+constexpr MonteCarlo figure1{.samples = 500, .block = 25, .seed = 1};
 
 double distance_from_theory(const Chain& chain, const MonteCarlo& how) {
   const auto theory = chain_resolvent(chain);
@@ -28,34 +28,35 @@ double distance_from_theory(const Chain& chain, const MonteCarlo& how) {
   return l1_distance(invert(theory, grid, eta), invert(empirical_resolvent(sample), grid, eta));
 }
 
-class Figure1Distance : public testing::TestWithParam<std::tuple<const char*, int>> {};
+class Figure1Distance : public testing::TestWithParam<std::tuple<Mixer, int>> {};
 
 TEST_P(Figure1Distance, IsBelowTwoPercent) {
-  const auto [name, depth] = GetParam();
+  const auto [kind, depth] = GetParam();
   std::vector<Eigen::MatrixXd> mixers;
-  for (int l = 0; l < depth; ++l) mixers.push_back(make_mixer(name, 4, 1, l));
+  for (int l = 0; l < depth; ++l) mixers.push_back(draw_mixer(kind, 4, 1, l));
   const double distance = distance_from_theory(make_chain(mixers, depth, 0.05), figure1);
-  std::printf("%s, L = %d: L1 distance %.4f\n", name, depth, distance);
+  std::printf("mixer %d, L = %d: L1 distance %.4f\n", static_cast<int>(kind), depth, distance);
   EXPECT_LT(distance, 0.02);
 }
 
 INSTANTIATE_TEST_SUITE_P(MixersAndDepths, Figure1Distance,
-                         testing::Combine(testing::Values("identity", "bistochastic", "orthogonal",
-                                                          "gaussian"),
+                         testing::Combine(testing::Values(Mixer::identity, Mixer::bistochastic,
+                                                          Mixer::orthogonal, Mixer::gaussian),
                                           testing::Values(1, 2, 10)));
 
 TEST(MonteCarlo, AgreesForOneMixerInAllLayers) {
-  for (const char* name : {"bistochastic", "gaussian"}) {
-    const auto chain = make_chain({make_mixer(name, 4, 6)}, 10, 0.05);
-    EXPECT_LT(distance_from_theory(chain, {.samples = 200}), 0.02) << name;
+  for (const auto kind : {Mixer::bistochastic, Mixer::gaussian}) {
+    const auto chain = make_chain({draw_mixer(kind, 4, 6)}, 10, 0.05);
+    EXPECT_LT(distance_from_theory(chain, {.samples = 200}), 0.02) << static_cast<int>(kind);
   }
 }
 
 TEST(MonteCarlo, AgreesForLayersOfDifferentKindsAndVariances) {
   Chain chain;
-  for (const char* name : {"shc", "gaussian", "cayley", "bistochastic", "permutation"}) {
+  for (const auto kind :
+       {Mixer::shc, Mixer::gaussian, Mixer::cayley, Mixer::bistochastic, Mixer::permutation}) {
     const auto l = static_cast<int>(chain.size());
-    chain.push_back({make_mixer(name, 4, 3, l), 0.005 * (l + 1), std::nullopt});
+    chain.push_back({draw_mixer(kind, 4, 3, l), 0.005 * (l + 1), std::nullopt});
   }
   const double distance = distance_from_theory(chain, figure1);
   std::printf("layers of different kinds: L1 distance %.4f\n", distance);
@@ -66,35 +67,39 @@ TEST(MonteCarlo, AgreesForTheHyperConnectionBranch) {
   Chain chain;
   for (int l = 0; l < 3; ++l) {
     const Branch branch{Eigen::Vector4d(0.6, 1.1, 0.9, 1.4), Eigen::Vector4d(0.4, 0.1, 0.3, 0.2)};
-    chain.push_back({make_mixer("bistochastic", 4, 4, l), 0.5, branch});
+    chain.push_back({draw_mixer(Mixer::bistochastic, 4, 4, l), 0.5, branch});
   }
   EXPECT_LT(distance_from_theory(chain, {.samples = 200, .block = 40}), 0.02);
 }
 
 TEST(MonteCarlo, SeesThatTheScalarTheoryIsWrongForBistochasticMixers) {
-  const auto mixer = make_mixer("bistochastic", 4, 1);
+  const auto mixer = draw_mixer(Mixer::bistochastic, 4, 1);
   const auto sample = sample_singular_values(make_chain({mixer}, 2, 0.05), {.samples = 50});
   const auto grid = spectrum_grid(1.5, eta);
   const auto sampled = invert(empirical_resolvent(sample), grid, eta);
   EXPECT_GT(l1_distance(invert(scalar_route_resolvent(mixer, 0.025, 2), grid, eta), sampled), 0.3);
 }
 
-TEST(MonteCarlo, DoesNotDependOnTheThreads) {
-  const auto chain = make_chain({make_mixer("shc", 3, 1)}, 3, 0.2);
-  const auto one = sample_singular_values(chain, {.samples = 9, .block = 5, .threads = 1});
-  EXPECT_EQ(
-      one.singular_values,
-      sample_singular_values(chain, {.samples = 9, .block = 5, .threads = 4}).singular_values);
-  EXPECT_EQ(
-      one.singular_values,
-      sample_singular_values(chain, {.samples = 9, .block = 5, .threads = 0}).singular_values);
-  EXPECT_NE(one.singular_values,
+TEST(MonteCarlo, DoesNotDependOnTheOrderOrThePieces) {
+  const auto chain = make_chain({draw_mixer(Mixer::shc, 3, 1)}, 3, 0.2);
+  const auto all = sample_singular_values(chain, {.samples = 9, .block = 5}).singular_values;
+  const RunJobs backwards = [](int count, const Job& job) {
+    for (int i = count; i-- > 0;) job(i);
+  };
+  EXPECT_EQ(all,
+            sample_singular_values(chain, {.samples = 9, .block = 5}, backwards).singular_values);
+  auto pieces = sample_singular_values(chain, {.samples = 4, .block = 5}).singular_values;
+  for (auto& values :
+       sample_singular_values(chain, {.samples = 5, .block = 5, .first = 4}).singular_values)
+    pieces.push_back(std::move(values));
+  EXPECT_EQ(all, pieces);
+  EXPECT_NE(all,
             sample_singular_values(chain, {.samples = 9, .block = 5, .seed = 2}).singular_values);
-  EXPECT_NE(one.singular_values[0], one.singular_values[1]);
+  EXPECT_NE(all[0], all[1]);
 }
 
 TEST(MonteCarlo, WithoutNoiseRepeatsTheSingularValuesOfTheMixer) {
-  const auto mixer = make_mixer("gaussian", 3, 1);
+  const auto mixer = draw_mixer(Mixer::gaussian, 3, 1);
   const auto values = sample_singular_values(make_chain({mixer}, 1, 0), {.samples = 1, .block = 4})
                           .singular_values[0];
   const Eigen::VectorXd expected = (mixer.transpose() * mixer)
@@ -108,7 +113,7 @@ TEST(MonteCarlo, WithoutNoiseRepeatsTheSingularValuesOfTheMixer) {
 }
 
 TEST(MonteCarlo, SingularValuesAreNeverBelowZero) {
-  const Eigen::MatrixXd column = make_mixer("gaussian", 6, 3).leftCols(1);
+  const Eigen::MatrixXd column = draw_mixer(Mixer::gaussian, 6, 3).leftCols(1);
   const auto values = sample_singular_values(make_chain({column * column.transpose()}, 1, 0),
                                              {.samples = 1, .block = 3})
                           .singular_values[0];
@@ -121,8 +126,8 @@ TEST(MonteCarlo, SingularValuesAreNeverBelowZero) {
 
 TEST(MonteCarlo, KeepsSmallSingularValues) {
   // 1 and 10⁻⁹ in turned bases: through JᵀJ the small one would be lost.
-  const Eigen::MatrixXd left = make_mixer("orthogonal", 2, 1),
-                        right = make_mixer("orthogonal", 2, 2);
+  const Eigen::MatrixXd left = draw_mixer(Mixer::orthogonal, 2, 1),
+                        right = draw_mixer(Mixer::orthogonal, 2, 2);
   const Eigen::MatrixXd mixer = left * Eigen::Vector2d(1, 1e-9).asDiagonal() * right;
   const auto values = sample_singular_values(make_chain({mixer}, 1, 0), {.samples = 1, .block = 1});
   EXPECT_NEAR(values.singular_values[0][1], 1e-9, 1e-14);
@@ -146,11 +151,13 @@ TEST(EmpiricalResolvent, IsTheSumOverTheValues) {
 }
 
 TEST(MonteCarlo, BadInputIsRefusedInOneLine) {
-  const auto chain = make_chain({make_mixer("identity", 2, 1)}, 1, 0.1);
+  const auto chain = make_chain({draw_mixer(Mixer::identity, 2, 1)}, 1, 0.1);
   EXPECT_EQ(refusal([&] { sample_singular_values(chain, {.samples = 0}); }),
             "[monte_carlo] samples must be >= 1, got 0");
   EXPECT_EQ(refusal([&] { sample_singular_values(chain, {.samples = 1, .block = 0}); }),
             "[monte_carlo] block must be >= 1, got 0");
+  EXPECT_EQ(refusal([&] { sample_singular_values(chain, {.first = -1}); }),
+            "[monte_carlo] the first sample must be >= 0, got -1");
   EXPECT_NE(refusal([&] { sample_singular_values({}, {}); }), "");
   EXPECT_EQ(refusal([] { sample_from({}); }), "[monte_carlo] no singular values given");
   EXPECT_NE(refusal([] { sample_from({1, std::nan("")}); }), "");

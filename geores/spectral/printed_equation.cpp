@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "geores/base/error.h"
+#include "geores/base/refusal.h"
 
 namespace geores::spectral {
 namespace {
@@ -30,9 +30,9 @@ class PrintedEquation {
     const auto done = solve_fixed_point(
         closure, t_, {.tolerance = 1e-9, .rounding = 1e-7, .max_iterations = 5000, .memory = 0},
         Keep::Anywhere);
-    require(done.converged, "spectral",
-            "the equation as printed has no reachable fixed point at s = {:.6g}, eta = {:.3g}",
-            w.real(), w.imag());
+    refuse_unless(done.converged, "spectral",
+                  "the equation as printed has no reachable fixed point at s = {}, eta = {}",
+                  w.real(), w.imag());
     return answer;
   }
 
@@ -70,7 +70,7 @@ class PrintedEquation {
 ResolventFactory printed_resolvent(const Chain& chain) {
   check(chain);
   for (const auto& layer : chain) {
-    require(!layer.branch, "spectral", "the equation as printed knows plain branches only");
+    refuse_unless(!layer.branch, "spectral", "the equation as printed knows plain branches only");
   }
   return [chain]() -> Resolvent {
     auto equation = std::make_shared<PrintedEquation>(chain);

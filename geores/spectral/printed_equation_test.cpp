@@ -26,18 +26,18 @@ TEST(PrintedEquation, LosesTheNoiseFromTheFirstMoment) {
 
 TEST(PrintedEquation, IsNinePercentOffForTheIdentityAtEveryDepth) {
   for (const int depth : {1, 2, 10}) {
-    EXPECT_NEAR(distance_from_truth(make_chain({make_mixer("identity", 4, 1)}, depth, 0.05)), 0.095,
-                0.003);
+    EXPECT_NEAR(distance_from_truth(make_chain({draw_mixer(Mixer::identity, 4, 1)}, depth, 0.05)),
+                0.095, 0.003);
   }
 }
 
 TEST(PrintedEquation, ChangesUnderAnOrthogonalMixerThoughTheLawDoesNot) {
-  EXPECT_GT(distance_from_truth(make_chain({make_mixer("orthogonal", 4, 1)}, 1, 0.05)), 0.4);
+  EXPECT_GT(distance_from_truth(make_chain({draw_mixer(Mixer::orthogonal, 4, 1)}, 1, 0.05)), 0.4);
 }
 
 TEST(PrintedEquation, WithoutNoiseIsTheSpectrumOfTheProduct) {
-  const auto chain =
-      make_chain({make_mixer("gaussian", 3, 1, 0), make_mixer("gaussian", 3, 1, 1)}, 2, 0);
+  const auto chain = make_chain(
+      {draw_mixer(Mixer::gaussian, 3, 1, 0), draw_mixer(Mixer::gaussian, 3, 1, 1)}, 2, 0);
   const Eigen::MatrixXd product = chain[1].mixer * chain[0].mixer;
   const Eigen::MatrixXcd gram = (product.transpose() * product).cast<Complex>();
   const Complex w(0.9, 0.2);
@@ -47,7 +47,7 @@ TEST(PrintedEquation, WithoutNoiseIsTheSpectrumOfTheProduct) {
 }
 
 TEST(PrintedEquation, RefusesHyperConnectionBranches) {
-  auto chain = make_chain({make_mixer("identity", 2, 1)}, 1, 0.1);
+  auto chain = make_chain({draw_mixer(Mixer::identity, 2, 1)}, 1, 0.1);
   chain[0].branch = Branch{Eigen::Vector2d::Ones(), Eigen::Vector2d::Ones()};
   EXPECT_EQ(refusal([&] { printed_resolvent(chain); }),
             "[spectral] the equation as printed knows plain branches only");

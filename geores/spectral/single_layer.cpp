@@ -5,7 +5,7 @@
 #include <memory>
 #include <numbers>
 
-#include "geores/base/error.h"
+#include "geores/base/refusal.h"
 #include "geores/spectral/layer.h"
 
 namespace geores::spectral {
@@ -33,12 +33,13 @@ class ScalarRoute {
       : s2_(squared_singular_values(mixer)), sigma2_(sigma2), depth_(depth) {
     // Far away ψ = m₁/z₁ for one layer, so that z_L = z₁ m₁^{L−1}.
     const double m1 = s2_.mean() + sigma2;
-    require(m1 > 0, "spectral", "the scalar route needs a mixer or a branch that is not zero");
+    refuse_unless(m1 > 0, "spectral",
+                  "the scalar route needs a mixer or a branch that is not zero");
     const double shrink = std::pow(m1, (depth - 1) / 2.0);
     const double far = 20 * std::sqrt(s2_.maxCoeff() + 4 * sigma2) * std::sqrt(depth);
     const Complex w1(0, far);
     at_ = {w1 * shrink, w1, skip_resolvent(s2_, w1 - sigma2 / w1)};
-    require(refine(at_), "spectral", "the scalar route found no start");
+    refuse_unless(refine(at_), "spectral", "the scalar route found no start");
   }
 
   Complex solve(Complex w) {
@@ -52,8 +53,8 @@ class ScalarRoute {
         next.w1 *= target / at_.w;
         next.g1 *= at_.w / target;
         if (refine(next) && close(next)) break;
-        require(halvings < 40, "spectral",
-                "the scalar route did not converge at w = {:.6g} + {:.3g}i", w.real(), w.imag());
+        refuse_unless(halvings < 40, "spectral",
+                      "the scalar route did not converge at w = {} + {}i", w.real(), w.imag());
         target = at_.w + (target - at_.w) * 0.5;
       }
       at_ = next;
@@ -110,9 +111,9 @@ Complex cubic(Complex z, Complex g, double a, double sigma2) {
 }
 
 Complex cubic_cauchy_transform(Complex z, double a, double sigma2) {
-  require(z.imag() > 0, "spectral", "the cubic needs Im z > 0, got {}", z.imag());
-  require(std::isfinite(a) && std::isfinite(sigma2) && sigma2 >= 0, "spectral",
-          "the cubic needs a finite skip and sigma2 >= 0, got {} and {}", a, sigma2);
+  refuse_unless(z.imag() > 0, "spectral", "the cubic needs Im z > 0, got {}", z.imag());
+  refuse_unless(std::isfinite(a) && std::isfinite(sigma2) && sigma2 >= 0, "spectral",
+                "the cubic needs a finite skip and sigma2 >= 0, got {} and {}", a, sigma2);
   if (sigma2 == 0) return 1.0 / (z - a * a);
   // u = σ²G: u³ − 2u² + (1 − (a² − σ²)/z) u − σ²/z = 0, by the companion matrix.
   const std::array<Complex, 3> c{-sigma2 / z, 1.0 - (a * a - sigma2) / z, -2.0};
@@ -132,8 +133,9 @@ Complex cubic_cauchy_transform(Complex z, double a, double sigma2) {
       best = u;
     }
   }
-  require(lowest < 0, "spectral",
-          "the cubic has no Cauchy transform among its roots at z = {} + {}i", z.real(), z.imag());
+  refuse_unless(lowest < 0, "spectral",
+                "the cubic has no Cauchy transform among its roots at z = {} + {}i", z.real(),
+                z.imag());
   return best / sigma2;
 }
 
@@ -148,9 +150,9 @@ ResolventFactory single_layer_resolvent(const Eigen::MatrixXd& mixer, double sig
         y = Eigen::VectorXcd::Constant(1, skip_resolvent(s2, w - sigma2 * x[0]));
       };
       const auto done = solve_fixed_point(closure, *g, convergence);
-      require(done.converged, "spectral",
-              "the single-layer equation did not converge at s = {:.6g}, eta = {:.3g}", w.real(),
-              w.imag());
+      refuse_unless(done.converged, "spectral",
+                    "the single-layer equation did not converge at s = {}, eta = {}", w.real(),
+                    w.imag());
       return (*g)[0];
     };
   };
@@ -158,7 +160,7 @@ ResolventFactory single_layer_resolvent(const Eigen::MatrixXd& mixer, double sig
 
 ResolventFactory scalar_route_resolvent(const Eigen::MatrixXd& mixer, double sigma2, int depth) {
   check({{mixer, sigma2, std::nullopt}});
-  require(depth >= 1, "spectral", "depth must be >= 1, got {}", depth);
+  refuse_unless(depth >= 1, "spectral", "depth must be >= 1, got {}", depth);
   return [=]() -> Resolvent {
     auto route = std::make_shared<ScalarRoute>(mixer, sigma2, depth);
     return [route](Complex w) { return route->solve(w); };

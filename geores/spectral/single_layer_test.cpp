@@ -53,7 +53,7 @@ TEST(Cubic, RefusesTheLowerHalfPlaneAndNegativeVariance) {
 }
 
 TEST(ScalarRoute, IsWrongInTheFirstMomentForMixersThatAreNotOrthogonal) {
-  const auto mixer = make_mixer("bistochastic", 4, 1);
+  const auto mixer = draw_mixer(Mixer::bistochastic, 4, 1);
   const auto chain = make_chain({mixer}, 2, 0.05);
   const auto route = scalar_route_resolvent(mixer, 0.025, 2)();
   const double exact = exact_moments(chain).first;

@@ -1,0 +1,171 @@
+// Builds the explorer: one HTML file with style, script, data and WebAssembly modules in it.
+//   node build.mjs [--wasm DIR] [--out FILE]
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { budgets, checkSizes } from "./sizes.mjs";
+
+const web = dirname(fileURLToPath(import.meta.url));
+const root = resolve(web, "..");
+const { values: options } = parseArgs({
+  options: {
+    wasm: { type: "string", default: join(root, "build/web/wasm") },
+    out: { type: "string", default: join(root, "build/web/explorer.html") },
+  },
+});
+const output = resolve(options.out);
+mkdirSync(dirname(output), { recursive: true });
+
+const read = (path) => readFileSync(join(root, path));
+const json = (path) => JSON.parse(read(path).toString());
+const moduleNames = ["plane", "gate", "streams", "predictor", "spectrum"];
+const wasm = Object.fromEntries(
+  moduleNames
+    .map((name) => [name, join(options.wasm, `${name}.wasm`)])
+    .filter(([, path]) => existsSync(path))
+    .map(([name, path]) => [name, readFileSync(path)]),
+);
+
+async function bundle(entry, settings) {
+  const result = await build({
+    entryPoints: [join(web, "src", entry)],
+    bundle: true,
+    write: false,
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    target: "es2022",
+    logLevel: "warning",
+    ...settings,
+  });
+  return result.outputFiles[0].text;
+}
+
+const page = { minify: true, format: "iife", platform: "browser", charset: "utf8" };
+const script = await bundle("client.tsx", page);
+// The dark colours stand once in the sources and twice in the page: for a dark system that was not
+// overruled, and for the switch.
+const dark = (await bundle("style/dark.css", { minify: true })).trim().replace(/^:root/, "");
+const style =
+  (await bundle("style.css", { minify: true, charset: "utf8" })) +
+  `@media (prefers-color-scheme:dark){:root:not([data-theme=light])${dark}}:root[data-theme=dark]${dark}`;
+
+// Names of all C++ tests, for the claim lines.
+function testNames() {
+  const names = new Set();
+  const walk = (folder) => {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) walk(path);
+      else if (entry.name.endsWith(".cpp"))
+        for (const [, suite, test] of readFileSync(path, "utf8").matchAll(
+          /\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)/g,
+        ))
+          names.add(`${suite}.${test}`);
+    }
+  };
+  for (const folder of ["geores", "tests"]) walk(join(root, folder));
+  return names;
+}
+
+function commitOf(path) {
+  try {
+    const line = execFileSync("git", ["log", "-1", "--format=%h", "--", path], { cwd: root });
+    return line.toString().trim() || "unknown";
+  } catch {
+    return "unknown";
+  }
+}
+
+const bundled = ["preact"];
+const licences = bundled
+  .map((name) => `${name}\n\n${readFileSync(join(web, "node_modules", name, "LICENSE"), "utf8")}`)
+  .concat(`geores\n\n${read("LICENSE")}`)
+  .join("\n\n");
+
+// The first states: rendered by the same components with the same modules, here in Node.js.
+const renderer = join(dirname(output), "prerender.mjs");
+writeFileSync(
+  renderer,
+  await bundle("prerender.tsx", { format: "esm", platform: "node", target: "node18" }),
+);
+const { prerender } = await import(pathToFileURL(renderer));
+const names = testNames();
+const files = ["results", "twelve_seeds", "gates"].map((name) => `docs/results/${name}.json`);
+const { body, data } = prerender({
+  modules: Object.fromEntries(
+    Object.entries(wasm).map(([name, bytes]) => [name, new WebAssembly.Module(bytes)]),
+  ),
+  results: json(files[0]),
+  twelve: json(files[1]),
+  gates: json(files[2]),
+  commits: Object.fromEntries(files.map((file) => [file, commitOf(file)])),
+  licences,
+  hasTest: (name) => names.has(name),
+});
+
+const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+const policy = [
+  "default-src 'none'",
+  `script-src ${hash(script)} 'wasm-unsafe-eval'`,
+  `style-src ${hash(style)}`,
+  "img-src data: blob:",
+  "worker-src blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+const packed = (id, bytes) =>
+  `<script type="application/octet-stream" id="${id}">${gzipSync(bytes, { level: 9 }).toString("base64")}</script>\n`;
+const models = existsSync(join(web, "models"))
+  ? readdirSync(join(web, "models")).filter((name) => name.endsWith(".safetensors"))
+  : [];
+const model = Object.fromEntries(
+  models.map((name) => [name.replace(".safetensors", ""), readFileSync(join(web, "models", name))]),
+);
+
+if (script.includes("</script") || style.includes("</style"))
+  throw new Error("the script or the style would end its own element");
+const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<meta name="description" content="Geometric residual connections: every operator to move by hand, every claim beside its test.">
+<title>What replaces the plus sign? · geores explorer</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+${body}
+${Object.entries(wasm)
+  .map(([name, bytes]) => packed(`wasm-${name}`, bytes))
+  .join("")}${Object.entries(model)
+  .map(([name, bytes]) => packed(`model-${name}`, bytes))
+  .join("")}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
+<script>${script}</script>
+</body>
+</html>
+`;
+writeFileSync(output, html);
+
+const table = checkSizes(budgets, {
+  file: Buffer.from(html),
+  script: Buffer.from(script),
+  early: ["plane", "gate", "streams"].map((name) => wasm[name]).filter(Boolean),
+  spectrum: [wasm.spectrum].filter(Boolean),
+  predictor: [wasm.predictor].filter(Boolean),
+  models: Object.values(model),
+});
+console.log(table.text);
+console.log(`${output}: ${statSync(output).size} bytes`);
+if (table.over.length) {
+  console.error(`over budget: ${table.over.join(", ")}`);
+  process.exit(1);
+}

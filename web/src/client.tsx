@@ -1,0 +1,112 @@
+// Brings the page to life: unpacks modules, then hydrates each widget where it stands. The prose is
+// never touched.
+import { h, hydrate } from "preact";
+import { install, isLoaded } from "./engine/engine.ts";
+import type { ModuleName } from "./engine/layout.ts";
+import { Module } from "./engine/modules.ts";
+import { unpack } from "./engine/unpack.ts";
+import { serve } from "./engine/worker.ts";
+import { setPageData } from "./numbers/store.ts";
+import { addEmbedded } from "./runs/store.ts";
+import { follow, link, setLink, startLinks } from "./state/link.ts";
+import { registry } from "./widgets/registry.ts";
+
+const started = new Map<string, Promise<void>>();
+
+function need(name: ModuleName | "data"): Promise<void> {
+  let promise = started.get(name);
+  if (!promise) {
+    promise = name === "data" ? needData() : needModule(name);
+    started.set(name, promise);
+  }
+  return promise;
+}
+
+async function needData() {
+  setPageData(JSON.parse(new TextDecoder().decode(await unpack("data"))));
+}
+
+async function needModule(name: ModuleName) {
+  if (isLoaded(name)) return;
+  const code = await WebAssembly.compile(await unpack(`wasm-${name}`));
+  install(await new Module(name, code).start());
+}
+
+async function bring(island: HTMLElement) {
+  const entry = registry[island.dataset["widget"]!];
+  if (!entry || island.dataset["alive"]) return;
+  island.dataset["alive"] = "starting";
+  await Promise.all(entry.needs.map(need));
+  hydrate(h(entry.view, {}), island);
+  island.dataset["alive"] = "yes";
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+async function bringAll() {
+  const islands = [...document.querySelectorAll<HTMLElement>("[data-widget]")];
+  const lazy = islands.filter((island) => "late" in island.dataset);
+  const watch = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries)
+        if (entry.isIntersecting) {
+          watch.unobserve(entry.target);
+          void bring(entry.target as HTMLElement).catch(report);
+        }
+    },
+    { rootMargin: "1200px" },
+  );
+  for (const island of lazy) watch.observe(island);
+  follow((now) => {
+    const linked = lazy.find((island) => island.dataset["widget"] === now.id);
+    if (linked) void bring(linked).catch(report);
+  });
+  const visible = (island: HTMLElement) => island.getBoundingClientRect().top < innerHeight;
+  const eager = islands.filter((island) => !lazy.includes(island));
+  eager.sort((a, b) => Number(visible(b)) - Number(visible(a)));
+  for (const island of eager) {
+    await bring(island);
+    await pause(); // one widget a task: the page stays responsive
+  }
+  document.documentElement.dataset["alive"] = "yes";
+}
+
+function report(error: unknown) {
+  const line = document.getElementById("trouble");
+  if (!line) return;
+  line.hidden = false;
+  line.textContent = `The figures stay as they are: ${error instanceof Error ? error.message : String(error)}.`;
+}
+
+function themes() {
+  const button = document.getElementById("theme");
+  const dark = () =>
+    link().theme === "dark" ||
+    (link().theme === "" && matchMedia("(prefers-color-scheme: dark)").matches);
+  follow(({ theme }) => {
+    if (theme) document.documentElement.dataset["theme"] = theme;
+    else delete document.documentElement.dataset["theme"];
+  });
+  button?.addEventListener("click", () => {
+    const theme = dark() ? "light" : "dark";
+    setLink({ theme });
+    document.documentElement.dataset["theme"] = theme;
+  });
+}
+
+function start() {
+  document.documentElement.dataset["script"] = "yes";
+  startLinks();
+  themes();
+  if (typeof WebAssembly !== "object") report("this browser has no WebAssembly");
+  else if (typeof DecompressionStream !== "function")
+    report("this browser has no DecompressionStream");
+  else
+    bringAll()
+      .then(() => addEmbedded(document.getElementById("runs")?.textContent ?? "[]"))
+      .catch(report);
+}
+
+// The same script is the page's and, without a document, its worker's.
+if (typeof document === "undefined") serve();
+else start();

@@ -1,0 +1,115 @@
+// What every widget has around its drawing: caption, spoken sentence, controls, tools.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Fields } from "../state/fields.ts";
+import { linkTo } from "../state/link.ts";
+import { useRested, type Widget } from "../state/widget.ts";
+import { Button } from "./controls.tsx";
+
+export interface TableData {
+  caption: string;
+  head: readonly string[];
+  rows: readonly (readonly (string | number)[])[];
+}
+
+export function Table({ table }: { table: TableData }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={table.caption}>
+      <table>
+        <caption>{table.caption}</caption>
+        <thead>
+          <tr>
+            {table.head.map((cell) => (
+              <th scope="col">{cell}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row) => (
+            <tr>
+              {row.map((cell, column) =>
+                column === 0 ? <th scope="row">{cell}</th> : <td>{cell}</td>,
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function Figure<F extends Fields>(props: {
+  widget: Widget<F>;
+  caption: ComponentChildren;
+  sentence: string; // what the <output> says
+  children: ComponentChildren; // the drawings
+  controls?: ComponentChildren;
+  more?: ComponentChildren;
+  buttons?: ComponentChildren;
+  refusal?: string;
+  table: () => TableData | readonly TableData[];
+}) {
+  const { widget } = props;
+  const [open, setOpen] = useState(false);
+  const [link, setLink] = useState("");
+  const spoken = useRested(props.sentence, 500);
+  const copyLink = async () => {
+    const text = linkTo(widget.id, widget.query);
+    setLink((await copy(text)) ? "copied" : text);
+  };
+  const tables = open ? [props.table()].flat() : [];
+  return (
+    <figure class="widget" role="group" aria-labelledby={`${widget.id}-caption`}>
+      <figcaption id={`${widget.id}-caption`}>{props.caption}</figcaption>
+      <div class={props.refusal ? "drawings stale" : "drawings"}>{props.children}</div>
+      <output class="sentence" aria-live="polite">
+        {spoken}
+      </output>
+      {props.refusal ? <p class="refusal">{props.refusal}</p> : null}
+      {widget.notes.length ? (
+        <p class="refusal" role="status">
+          In the link: {widget.notes.join("; ")}.
+        </p>
+      ) : null}
+      {props.controls ? <div class="controls">{props.controls}</div> : null}
+      {props.more ? (
+        <details class="more">
+          <summary>More</summary>
+          <div class="controls">{props.more}</div>
+        </details>
+      ) : null}
+      <div class="tools">
+        {props.buttons}
+        <Button
+          onClick={() => {
+            widget.reset();
+            setLink("");
+          }}
+        >
+          Reset
+        </Button>
+        <Button onClick={() => void copyLink()}>Copy link</Button>
+        <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? "Hide table" : "Show as table"}
+        </button>
+        {link === "copied" ? (
+          <span role="status">Copied.</span>
+        ) : link ? (
+          <input class="link" readonly value={link} aria-label="Link to this state" />
+        ) : null}
+      </div>
+      {tables.map((table) => (
+        <Table table={table} />
+      ))}
+    </figure>
+  );
+}

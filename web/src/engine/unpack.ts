@@ -1,0 +1,16 @@
+// What the page carries in <script type="application/octet-stream">: gzipped, base64.
+
+export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+export async function unpack(id: string): Promise<Uint8Array<ArrayBuffer>> {
+  const block = document.getElementById(id);
+  if (!block) throw new Error(`the page lacks ${id}`);
+  const packed = bytesOf((block.textContent ?? "").trim());
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}

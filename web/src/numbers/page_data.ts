@@ -1,0 +1,57 @@
+// What the page itself carries of the results files: all that the sections `results` and `seeds`
+// draw, without the training histories.
+import type { Spectrum } from "../widgets/spectrum/solve.ts";
+import type { GateRun, Results } from "./figures.ts";
+
+export interface PageData {
+  results: Results;
+  gates: GateRun[];
+  spectrum?: Spectrum; // its first state, which takes too long to compute while hydrating
+}
+
+const six = (_: string, value: unknown) =>
+  typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
+
+export function pageData(results: Results, gates: readonly GateRun[]): PageData {
+  const data: PageData = {
+    results: {
+      experiments: results.experiments.map((experiment) => ({
+        name: experiment.name,
+        title: experiment.title,
+        columns: experiment.columns.map((column) => ({
+          name: column.name,
+          trivial_baselines: column.trivial_baselines,
+          arms: column.arms.map((arm) => ({
+            name: arm.name,
+            label: arm.label,
+            best: arm.best,
+            exact: arm.exact,
+            best_values: arm.best_values,
+            exact_values: arm.exact_values,
+            published: arm.published,
+            parameters: arm.parameters,
+            config: arm.config,
+            diverged: arm.diverged,
+          })),
+        })),
+      })),
+      claims: results.claims,
+      norms: map(results.norms, (task) =>
+        map(task, (runs) => runs.map(({ random, validation }) => ({ random, validation }))),
+      ),
+      reflection: map(results.reflection, (operator) =>
+        map(operator, (runs) =>
+          runs.map(({ gamma, beta, cosine }) => ({ gamma, beta, cosine })),
+        ),
+      ),
+      norms_published: results.norms_published,
+      norms_baselines: results.norms_baselines,
+      reflection_published: results.reflection_published,
+    },
+    gates: gates.map((run) => ({ ...run, run: run.run.replace(/^.*-seed/, "seed ") })),
+  };
+  return JSON.parse(JSON.stringify(data, six)) as PageData;
+}
+
+const map = <A, B>(from: Record<string, A>, to: (value: A) => B): Record<string, B> =>
+  Object.fromEntries(Object.entries(from ?? {}).map(([key, value]) => [key, to(value)]));

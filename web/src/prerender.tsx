@@ -1,0 +1,135 @@
+// Runs while the page is built: every section with its first state, as HTML.
+import type { FunctionComponent } from "preact";
+import { renderToString } from "preact-render-to-string";
+import { install } from "./engine/engine.ts";
+import type { ModuleName } from "./engine/layout.ts";
+import { Module } from "./engine/modules.ts";
+import { Figures, type GateRun, type Results } from "./numbers/figures.ts";
+import { type PageData, pageData } from "./numbers/page_data.ts";
+import { setPageData } from "./numbers/store.ts";
+import { Closing, Opening } from "./story/frame.tsx";
+import { stories } from "./story/index.tsx";
+import { type Claim, type Story, useFigures } from "./story/parts.tsx";
+import { registry } from "./widgets/registry.ts";
+
+export interface Sources {
+  modules: Record<string, WebAssembly.Module>;
+  results: Results;
+  twelve: Results;
+  gates: GateRun[];
+  commits: Record<string, string>; // of each data file
+  licences: string;
+  // Whether a C++ test of this name exists.
+  hasTest(name: string): boolean;
+}
+
+const ClaimLine = ({ claim }: { claim: Claim }) => (
+  <li class={`claim ${claim.verdict}`}>
+    <span class="claim-text">{claim.claim}</span>
+    <span class="verdict">{claim.verdict}</span>
+    <code>{claim.by}</code>
+  </li>
+);
+
+function Section(props: {
+  id: string;
+  number: number;
+  story: Story;
+  view: FunctionComponent;
+  late: boolean;
+  commits: Record<string, string>;
+}) {
+  const { id, story, view: View } = props;
+  return (
+    <section id={id} aria-labelledby={`${id}-title`}>
+      <h2 id={`${id}-title`}>
+        <span class="section-number">{props.number}</span>
+        {story.title}
+      </h2>
+      <div class="prose">{story.before}</div>
+      <div data-widget={id} {...(props.late ? { "data-late": "" } : {})}>
+        <View />
+      </div>
+      <div class="prose">{story.after}</div>
+      {story.claims.length ? (
+        <ul class="claims" aria-label="Claims of this section">
+          {story.claims.map((claim) => (
+            <ClaimLine claim={claim} />
+          ))}
+        </ul>
+      ) : null}
+      {story.data.length ? (
+        <p class="foot">
+          Data: {story.data.map((file) => `${file} (commit ${props.commits[file]})`).join(", ")}
+        </p>
+      ) : null}
+    </section>
+  );
+}
+
+function checkClaims(sources: Sources, figures: Figures) {
+  for (const [id, story] of Object.entries(stories))
+    for (const { by } of story.claims)
+      if (by.startsWith("results: ")) figures.text(by.slice("results: ".length));
+      else if (!sources.hasTest(by)) throw new Error(`section ${id}: no test is called ${by}`);
+}
+
+export function prerender(sources: Sources): { body: string; data: PageData } {
+  for (const [name, code] of Object.entries(sources.modules))
+    install(new Module(name as ModuleName, code).startNow());
+  const figures = new Figures(sources.results, sources.twelve, sources.gates);
+  const data = pageData(sources.results, sources.gates);
+  useFigures(figures);
+  setPageData(data);
+  checkClaims(sources, figures);
+  const body = renderToString(
+    <>
+      <a class="skip" href="#main">
+        Skip to the story
+      </a>
+      <div class="bar">
+        <nav aria-label="Sections">
+          <details>
+            <summary>Sections</summary>
+            <ol>
+              {Object.entries(stories).map(([id, story]) => (
+                <li>
+                  <a href={`#${id}`}>{story.title}</a>
+                </li>
+              ))}
+            </ol>
+          </details>
+        </nav>
+        <button type="button" id="theme">
+          Light / dark
+        </button>
+      </div>
+      <main id="main">
+        <Opening />
+        <noscript>
+          <p class="note">
+            Scripts are off: you see the first state of every figure, computed when the page was
+            built.
+          </p>
+        </noscript>
+        <p id="trouble" class="note" hidden />
+        {Object.entries(stories).map(([id, story], index) => {
+          const entry = registry[id];
+          if (!entry) throw new Error(`section ${id} has no widget`);
+          return (
+            <Section
+              id={id}
+              number={index + 1}
+              story={story}
+              view={entry.view}
+              late={entry.late ?? false}
+              commits={sources.commits}
+            />
+          );
+        })}
+        <Closing licences={sources.licences} />
+      </main>
+    </>,
+  );
+  return { body, data };
+}

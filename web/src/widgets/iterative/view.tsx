@@ -1,0 +1,161 @@
+import { across, Axes, Cross, Fact, plane, room, upward } from "../../charts/axes.tsx";
+import { Drawing } from "../../charts/drawing.tsx";
+import { linear, log, path, place } from "../../charts/scales.ts";
+import { Choose, Scrub, Slider } from "../../controls/controls.tsx";
+import { Figure } from "../../controls/figure.tsx";
+import { number } from "../../controls/format.ts";
+import { compute } from "../../engine/engine.ts";
+import { snap } from "../../state/fields.ts";
+import { useComputed, useWidget } from "../../state/widget.ts";
+import { fields } from "./state.ts";
+
+const r = room(420, 330, { left: 50, top: 30 });
+const x = linear(0, 2.2, ...across(r), 5);
+const y = log(1e-10, 30, ...upward(r));
+const size = 300;
+const p = plane(size, 1.75);
+const formulas = ["m²", "m⁴/4", "m⁴|4 − m²|/16", "m⁶|4 − m²|/64"];
+const floor = (value: number) => Math.max(value, 1e-10);
+
+export function Iterative() {
+  const widget = useWidget("iterative", fields);
+  const s = widget.state;
+  const steps = Number(s.s);
+  const fromIdentity = s.start === "identity" ? 1 : 0;
+  const { value: it, refusal } = useComputed(
+    () => compute("streams", "iterative", { m: s.m, steps, from_identity: fromIdentity, ratio: s.ratio }),
+    [s.m, s.s, s.start, s.ratio],
+  );
+  const effective = steps - fromIdentity; // from I the first step only makes I + αW
+  const curve = (i: number) => it.formulas.slice(i * 111, (i + 1) * 111).map(floor);
+  const minus = it.minus_identity < 1e-9;
+  const formula = formulas[effective];
+  const sentence = `Defect ${number(it.defect)} = ${formula} at m = ${number(s.m)}${minus ? "; Y is −I exactly" : ""}.`;
+  const move = (m: number) => widget.set({ m: snap(fields.m, m) });
+  return (
+    <Figure
+      widget={widget}
+      caption={
+        minus ? (
+          <>At m = 2 two steps give −I exactly: the defect is zero again.</>
+        ) : (
+          <>
+            At m = <Scrub widget={widget} name="m" /> {s.s === "1" ? "one step leaves" : `${steps} steps leave`} Y
+            away from orthogonal by {number(it.defect)}, exactly as the polynomial {formula} says.
+          </>
+        )
+      }
+      sentence={sentence}
+      refusal={refusal}
+      table={() => [
+        {
+          caption: "The two planes",
+          head: ["plane", "m", "measured defect", "formula"],
+          rows: [0, 1].map((i) => [
+            i + 1,
+            number(it.plane_m[i]!),
+            number(it.plane_defect[i]!),
+            number(it.plane_formula[i]!),
+          ]),
+        },
+        {
+          caption: "Defect against m, from Y₀ = I + αW",
+          head: ["m", "1 step", "2 steps", "3 steps"],
+          rows: Array.from(it.grid, (m, i) => [
+            number(m),
+            ...[1, 2, 3].map((k) => number(it.formulas[k * 111 + i]!)),
+          ]),
+        },
+      ]}
+      controls={
+        <>
+          <Slider widget={widget} name="m" />
+          <Choose widget={widget} name="s" />
+          <Choose widget={widget} name="start" />
+          <Slider widget={widget} name="ratio" />
+        </>
+      }
+    >
+      <Drawing
+        width={r.width}
+        height={r.height}
+        class="main"
+        label={`Orthogonality defect against m for one, two and three steps. ${sentence}`}
+        handles={[
+          {
+            id: "m",
+            at: [x(s.m), y(floor(it.plane_defect[0]!))],
+            colour: "c-jpmhc",
+            drag: (px) => move(x.back(px)),
+            inputs: [
+              {
+                label: "m on its curve",
+                value: s.m,
+                from: 0,
+                to: 2.2,
+                step: 0.022,
+                text: sentence,
+                set: move,
+              },
+            ],
+          },
+        ]}
+      >
+        <Axes room={r} x={x} y={y} xLabel="m = ‖αW‖₂" yLabel="defect ‖YᵀY − I‖₂">
+          {[0, 1, 2, 3]
+            .filter((k) => k > 0 || effective === 0)
+            .map((k) => (
+              <>
+                <path
+                  class={`line c-jpmhc ${k === effective ? "strong" : "faint"} ${["dotted", "long", "", "dashed"][k]}`}
+                  data-formula={k}
+                  d={path(it.grid, curve(k), x, y)}
+                />
+                <text
+                  class="label c-jpmhc"
+                  x={place(x([0.5, 0.42, 0.75, 0.5][k]!))}
+                  y={place(y(floor(it.formulas[k * 111 + [25, 21, 38, 25][k]!]!)) + [-8, -8, 18, 18][k]!)}
+                  text-anchor={k < 2 ? "end" : "start"}
+                >
+                  {formulas[k]}
+                </text>
+              </>
+            ))}
+          <path class="line thin dashed c-quiet" d={`M${place(x(it.limit))} ${r.top}V${r.height - r.bottom}`} />
+          <text class="label c-quiet" x={place(x(it.limit) + 4)} y={r.height - r.bottom - 8}>
+            1e-3 up to m = {number(it.limit, 4)}
+          </text>
+          <circle
+            class="hollow c-jpmhc"
+            cx={place(x(it.plane_m[1]!))}
+            cy={place(y(floor(it.plane_defect[1]!)))}
+            r="5"
+          />
+        </Axes>
+      </Drawing>
+      <div class="side">
+        <Drawing
+          width={size}
+          height={size}
+          label={`Eigenvalues of Y ${Array.from(it.re, (re, i) => `${number(re)} and ${number(it.im[i]!)}i`).join("; ")}, beside those of the exact map on the circle.`}
+        >
+          <Cross plane={p} />
+          {Array.from(it.exact_re, (re, i) => (
+            <circle class="hollow c-rotation" cx={place(p.x(re))} cy={place(p.y(it.exact_im[i]!))} r="6" />
+          ))}
+          {Array.from(it.re, (re, i) => (
+            <circle class="dot c-jpmhc" data-eigenvalue={i} cx={place(p.x(re))} cy={place(p.y(it.im[i]!))} r="5" />
+          ))}
+        </Drawing>
+        <p class="legend">
+          <span class="c-jpmhc">● eigenvalues of Y</span> <span class="c-rotation">○ exact Cayley</span>
+        </p>
+        <dl>
+          <Fact name="defect ‖YᵀY − I‖₂" value={number(it.defect)} />
+          <Fact name={formula} value={number(it.plane_formula[0]!)} />
+          <Fact name="distance to −I" value={number(it.minus_identity)} />
+        </dl>
+      </div>
+    </Figure>
+  );
+}

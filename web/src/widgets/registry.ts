@@ -1,0 +1,36 @@
+// Every widget: which modules and data it needs before it can be drawn.
+import type { FunctionComponent } from "preact";
+import type { ModuleName } from "../engine/layout.ts";
+import { Drift } from "./drift/view.tsx";
+import { Gate } from "./gate/view.tsx";
+import { Iterative } from "./iterative/view.tsx";
+import { Missing } from "./missing/view.tsx";
+import { Results } from "./results/view.tsx";
+import { Seeds } from "./seeds/view.tsx";
+import { Skew } from "./skew/view.tsx";
+import { Spectrum } from "./spectrum/view.tsx";
+import { Streams } from "./streams/view.tsx";
+import { Trap } from "./trap/view.tsx";
+import { Turn } from "./turn/view.tsx";
+import { Yours } from "./yours/view.tsx";
+
+export interface Entry {
+  view: FunctionComponent;
+  needs: readonly (ModuleName | "data")[];
+  late?: boolean; // started when its section comes near
+}
+
+export const registry: Record<string, Entry> = {
+  drift: { view: Drift, needs: ["streams"] },
+  skew: { view: Skew, needs: ["plane"] },
+  turn: { view: Turn, needs: ["plane"] },
+  missing: { view: Missing, needs: ["plane"] },
+  gate: { view: Gate, needs: ["plane"] },
+  trap: { view: Trap, needs: ["gate"] },
+  streams: { view: Streams, needs: ["streams"] },
+  iterative: { view: Iterative, needs: ["streams"] },
+  spectrum: { view: Spectrum, needs: ["data"], late: true },
+  results: { view: Results, needs: ["data"] },
+  seeds: { view: Seeds, needs: ["data"] },
+  yours: { view: Yours, needs: ["plane"] },
+};

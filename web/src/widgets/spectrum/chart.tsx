@@ -1,0 +1,51 @@
+import { across, Axes, room, upward } from "../../charts/axes.tsx";
+import { linear, path, place, type Scale } from "../../charts/scales.ts";
+import type { Spectrum } from "./solve.ts";
+
+export const r = room(440, 320, { left: 44, top: 34 });
+
+// The vertical axis ends above the bulk: a spike (at 0, or at 1 for rotations) may be cut.
+export function scales(value: Spectrum): { x: Scale; y: Scale } {
+  const reach = value.bins * value.values.length;
+  const sorted = [...value.rho].sort((a, b) => a - b);
+  const high = sorted[Math.floor(sorted.length * 0.97)] ?? 1;
+  const top = Math.min(Math.max(...value.rho), Math.max(1, 1.6 * high));
+  return { x: linear(0, reach, ...across(r)), y: linear(0, top * 1.08, ...upward(r)) };
+}
+
+const cut = (values: readonly number[], y: Scale) => values.map((value) => Math.min(value, y.to));
+
+export function Density(props: {
+  value: Spectrum;
+  history: readonly Spectrum[];
+  reader: number | null;
+}) {
+  const { value } = props;
+  const { x, y } = scales(value);
+  const total = value.values.reduce((sum, count) => sum + count, 0);
+  return (
+    <Axes room={r} x={x} y={y} xLabel="singular value s" yLabel="density">
+      {total > 0 ? (
+        <path
+          class="histogram"
+          d={value.values
+            .map((count, i) => {
+              const height = Math.min(count / (total * value.bins), y.to);
+              return `M${place(x(i * value.bins))} ${place(y(0))}V${place(y(height))}H${place(x((i + 1) * value.bins))}V${place(y(0))}Z`;
+            })
+            .join("")}
+        />
+      ) : null}
+      {props.history.map((old) => (
+        <path class="line thin c-quiet faint" d={path(old.s, cut(old.rho, y), x, y)} />
+      ))}
+      {value.printed ? (
+        <path class="line dashed c-reflection" d={path(value.s, cut(value.printed, y), x, y)} />
+      ) : null}
+      <path class="line c-rotation" d={path(value.s, cut(value.rho, y), x, y)} />
+      {props.reader !== null ? (
+        <path class="reader" d={`M${place(x(props.reader))} ${r.top}V${r.height - r.bottom}`} />
+      ) : null}
+    </Axes>
+  );
+}

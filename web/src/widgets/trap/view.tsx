@@ -1,0 +1,227 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { across, Axes, Fact, room, upward } from "../../charts/axes.tsx";
+import { Drawing, type Handle } from "../../charts/drawing.tsx";
+import { linear, path, place } from "../../charts/scales.ts";
+import { Button, Choose, Slider } from "../../controls/controls.tsx";
+import { Figure } from "../../controls/figure.tsx";
+import { number } from "../../controls/format.ts";
+import { compute } from "../../engine/engine.ts";
+import { firstState, snap, type State } from "../../state/fields.ts";
+import { useComputed, useWidget } from "../../state/widget.ts";
+import { fields } from "./state.ts";
+
+const r = room(400, 290, { left: 44, top: 32 });
+const gx = linear(0, 1, ...across(r));
+const gy = linear(0, 1, ...upward(r));
+
+type Start = Partial<State<typeof fields>>;
+const presets: [string, Start][] = [
+  ["exactly ½", {}],
+  ["a nudge of 1e-6, AdamW", { nudge: "1e-6", opt: "adamw", rate: 1e-3 }],
+  ["the probe without a task", { lambda: 0.5, b: -1.5, opt: "adamw", rate: 1e-3 }],
+  ["the task disagrees", { t: 0.1, b: 0.4 }],
+];
+
+export function Trap() {
+  const widget = useWidget("trap", fields);
+  const s = widget.state;
+  const { value: t, refusal } = useComputed(
+    () =>
+      compute("gate", "trap", {
+        lambda: s.lambda,
+        t: s.t,
+        b: s.b,
+        nudge: Number(s.nudge),
+        adamw: s.opt === "adamw" ? 1 : 0,
+        decay: s.opt === "adamw" ? 0.01 : 0,
+        steps: s.steps,
+        rate: s.rate,
+        noise: s.noise,
+        seed: s.seed,
+      }),
+    [s.lambda, s.t, s.b, s.nudge, s.opt, s.steps, s.rate, s.noise, s.seed],
+  );
+  const [shown, play, playing] = usePlay(200, [t]);
+  const at = t.path[shown]!;
+  const height = (gamma: number) => t.landscape[Math.round(gamma * 100)]!;
+  const low = Math.min(0, ...t.landscape);
+  const high = Math.max(0.05, ...t.landscape);
+  const ly = linear(low, high * 1.12, ...upward(r));
+  const sx = linear(0, s.steps, ...across(r), 4);
+  const ball: Handle = {
+    id: "ball",
+    at: [gx(at), ly(height(at)) - 8],
+    colour: "c-blend",
+    drag: (px) => widget.set({ b: nearestStart(gx.back(px)) }),
+    inputs: [
+      {
+        label: "start b₀ of the ball",
+        value: s.b,
+        from: -3,
+        to: 3,
+        step: 0.1,
+        text: `b₀ = ${number(s.b)}, γ = ${number(t.gamma_start)}`,
+        set: (value) => widget.set({ b: snap(fields.b, value) }),
+      },
+    ],
+  };
+  // The start whose γ lies nearest: looked up from the C++'s own curve, not inverted here.
+  const nearestStart = (gamma: number) => {
+    let best = s.b;
+    let least = Infinity;
+    for (let b = -30; b <= 30; ++b) {
+      const start = startOf(b / 10);
+      if (Math.abs(start - gamma) < least) [best, least] = [b / 10, Math.abs(start - gamma)];
+    }
+    return best;
+  };
+  const end = number(t.gamma_end);
+  const sentence = `Ends at γ = ${end} after ${s.steps} steps${t.watershed_exists ? `; the watershed lies at ${number(t.watershed)}` : "; there is no watershed"}.`;
+  const stays = s.lambda > 0 && Math.abs(t.gamma_end - t.gamma_start) < 1e-9;
+  return (
+    <Figure
+      widget={widget}
+      caption={
+        stays
+          ? "The middle is a ridge: exactly on top nothing pushes, and everything beside it rolls away."
+          : `From γ = ${number(t.gamma_start)} the gate rolls to γ = ${end}.`
+      }
+      sentence={sentence}
+      refusal={refusal}
+      table={() => ({
+        caption: "γ by step",
+        head: ["step", "γ"],
+        rows: Array.from(t.path_step, (step, i) => [number(step, 6), number(t.path[i]!, 4)]),
+      })}
+      buttons={
+        <>
+          <Button onClick={play} pressed={playing}>
+            {playing ? "Pause" : "Play"}
+          </Button>
+          {presets.map(([name, start]) => (
+            <Button onClick={() => widget.set({ ...firstState(fields), ...start })}>{name}</Button>
+          ))}
+        </>
+      }
+      controls={
+        <>
+          <Slider widget={widget} name="lambda" />
+          <Slider widget={widget} name="t" />
+          <Slider widget={widget} name="b" />
+          <Choose widget={widget} name="opt" />
+        </>
+      }
+      more={
+        <>
+          <Choose widget={widget} name="nudge" />
+          <Slider widget={widget} name="steps" />
+          <Slider widget={widget} name="rate" />
+          <Slider widget={widget} name="noise" />
+          <Slider widget={widget} name="seed" />
+        </>
+      }
+    >
+      <Drawing
+        width={r.width}
+        height={r.height}
+        label={`The loss over γ is highest in the middle; arrows point downhill, away from it. ${sentence}`}
+        handles={[ball]}
+      >
+        <Axes room={r} x={gx} y={ly} xLabel="γ" yLabel="loss λ4γ(1 − γ) + tγ">
+          <path class="line c-blend" d={path(t.grid, t.landscape, gx, ly)} />
+          {Array.from(t.arrows, (arrow, i) =>
+            i % 2 === 1 && Math.abs(arrow) > 1e-12 ? (
+              <path
+                class="downhill"
+                data-way={arrow > 0 ? "right" : "left"}
+                d={downhill(gx(i / 20), ly(t.landscape[i * 5]!) + 18, arrow)}
+              />
+            ) : null,
+          )}
+          {t.watershed_exists ? (
+            <>
+              <path class="line dashed c-quiet" d={`M${place(gx(t.watershed))} ${r.top}V${r.height - r.bottom}`} />
+              <text class="label c-quiet" x={place(gx(t.watershed) + 5)} y={r.height - r.bottom - 8}>
+                watershed {number(t.watershed)}
+              </text>
+            </>
+          ) : null}
+        </Axes>
+      </Drawing>
+      <Drawing width={r.width} height={r.height} label={`γ over the steps for this start and twenty around it. ${sentence}`}>
+        <Axes room={r} x={sx} y={gy} xLabel="step" yLabel="γ" xText={(value) => number(value, 4)}>
+          {Array.from({ length: 20 }, (_, i) => (
+            <path
+              class="line thin c-quiet faint"
+              d={path(every(t.path_step), every(t.others.subarray(i * 201, (i + 1) * 201)), sx, gy)}
+            />
+          ))}
+          <path class="line c-blend strong" d={path(t.path_step, t.path, sx, gy)} />
+          <circle class="dot c-blend" cx={place(sx(t.path_step[shown]!))} cy={place(gy(at))} r="5" />
+        </Axes>
+      </Drawing>
+      <dl class="facts-row">
+        <Fact name="starts at γ" value={number(t.gamma_start)} />
+        <Fact name="ends at γ" value={end} colour="c-blend" />
+        <Fact name="of 20 starts around it, above ½ at the end" value={String(t.other_ends.filter((value) => value > 0.5).length)} />
+      </dl>
+    </Figure>
+  );
+}
+
+const every = (values: Float64Array) => values.filter((_, i) => i % 4 === 0);
+
+const startOf = (b: number) =>
+  compute("gate", "trap", {
+    lambda: 0,
+    t: 0,
+    b,
+    nudge: 0,
+    adamw: 0,
+    decay: 0,
+    steps: 1,
+    rate: 0,
+    noise: 0,
+    seed: 1,
+  }).gamma_start;
+
+function downhill(x: number, y: number, arrow: number): string {
+  const length = Math.sign(arrow) * Math.min(22, 10 + 40 * Math.abs(arrow));
+  const back = Math.sign(arrow) * 5;
+  return `M${place(x - length / 2)} ${place(y)}h${place(length)}m${-back} -4l${back} 4l${-back} 4`;
+}
+
+// Shows the end; Play runs through the path once, in two seconds.
+function usePlay(last: number, inputs: readonly unknown[]): [number, () => void, boolean] {
+  const [shown, setShown] = useState(last);
+  const [playing, setPlaying] = useState(false);
+  const frame = useRef(0);
+  const stop = () => {
+    cancelAnimationFrame(frame.current);
+    setPlaying(false);
+  };
+  useEffect(() => {
+    stop();
+    setShown(last);
+  }, inputs as unknown[]);
+  const play = () => {
+    if (playing) {
+      stop();
+      return;
+    }
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      setShown(last);
+      return;
+    }
+    setPlaying(true);
+    const start = performance.now() - (shown < last ? (shown / last) * 2000 : 0);
+    const tick = (now: number) => {
+      const at = Math.min(last, Math.round(((now - start) / 2000) * last));
+      setShown(at);
+      if (at < last) frame.current = requestAnimationFrame(tick);
+      else setPlaying(false);
+    };
+    frame.current = requestAnimationFrame(tick);
+  };
+  return [shown, play, playing];
+}

@@ -1,0 +1,35 @@
+// Pictures of every section for a person to look at:
+//   node test/browser/shots.mjs OUT [ID…]
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { launch, open } from "./browser.mjs";
+
+const [out = "../build/web/shots", ...only] = process.argv.slice(2);
+mkdirSync(out, { recursive: true });
+const browser = await launch();
+for (const width of [390, 1280])
+  for (const theme of ["light", "dark"]) {
+    const { page, said } = await open(browser, {
+      viewport: { width, height: 900 },
+      colorScheme: theme,
+      deviceScaleFactor: width < 600 ? 2 : 1,
+    });
+    await page.evaluate(() => document.querySelectorAll("[data-late]").forEach((e) => e.scrollIntoView()));
+    await page.waitForTimeout(300);
+    const ids = await page.$$eval("main > section", (items) => items.map((item) => item.id));
+    for (const id of ids) {
+      if (only.length && !only.includes(id)) continue;
+      const box = await page.$eval(`#${id}`, (item) => {
+        const { y, height } = item.getBoundingClientRect();
+        return { y: y + scrollY, height };
+      });
+      await page.screenshot({
+        path: join(out, `${id}-${width}-${theme}.png`),
+        fullPage: true,
+        clip: { x: width > 600 ? 230 : 0, y: box.y, width: width > 600 ? 820 : width, height: box.height },
+      });
+    }
+    if (!only.length) await page.screenshot({ path: join(out, `top-${width}-${theme}.png`) });
+    if (said.length) console.log(width, theme, said);
+  }
+await browser.close();

@@ -1,0 +1,155 @@
+// What the WebAssembly modules must answer: the same sources, built for this machine, print their
+// inputs and outputs as JSON.
+//   fixtures --layout     {"plane": {"skew": [["ux", 1, "in"], ...]}}
+//   fixtures NAME [COUNT] [{"in": [...], "out": [...]}, ...] for COUNT (1000) seeded draws of the
+//                         computation NAME, extremes included
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "geores/base/error.h"
+#include "geores/base/printable.h"
+#include "geores/manifold/random.h"
+#include "web/wasm/exports.h"
+
+namespace geores::web {
+namespace {
+
+using Random = manifold::SplitMix64;
+
+// Uniform, but in one draw of five one of the given extremes.
+double draw(Random& random, double low, double high, std::initializer_list<double> extremes = {}) {
+  if (extremes.size() > 0 && random.below(5) == 0)
+    return extremes.begin()[random.below(static_cast<int>(extremes.size()))];
+  return random.uniform(low, high);
+}
+
+double whole(Random& random, int low, int high) { return low + random.below(high - low + 1); }
+
+// Of any size between the two, evenly on a log scale.
+double sized(Random& random, double low, double high) {
+  return low * std::pow(high / low, random.uniform());
+}
+
+// How to draw the inputs of each computation, by the position of its fields.
+using Draw = std::function<void(Random&, double*)>;
+
+const std::map<std::string, Draw>& draws() {
+  static const std::map<std::string, Draw> all = {
+      {"polar",
+       [](Random& r, double* x) {
+         x[0] = draw(r, -2, 2, {0, 1e-9});
+         x[1] = draw(r, -2, 2, {0, -1e-9});
+       }},
+      {"skew",
+       [](Random& r, double* x) {
+         for (int i = 0; i < 6; ++i) x[i] = draw(r, -2, 2, {0, 2});
+         if (r.below(5) == 0)
+           for (int i = 0; i < 3; ++i) x[3 + i] = -0.5 * x[i];  // parallel
+       }},
+      {"turn",
+       [](Random& r, double* x) {
+         x[0] = r.below(4) == 0 ? draw(r, 0, 4, {0, 1e8}) : sized(r, 1e-2, 1e8);
+         x[1] = draw(r, 0, 180, {0, 90, 180});
+         x[2] = draw(r, 0, 2, {0});
+         x[3] = whole(r, 0, 1);
+         x[4] = whole(r, 0, 1);
+         x[5] = whole(r, 0, 1000);
+         x[6] = draw(r, 0, 3.1, {0});
+       }},
+      {"missing",
+       [](Random& r, double* x) {
+         x[0] = r.below(4) == 0 ? draw(r, 0, 4, {0, 2}) : sized(r, 1e-2, 2600);
+         x[1] = draw(r, 0, 2.5, {0, 1, 2});
+         x[2] = draw(r, 0, 360, {0, 90, 180, 270});
+         x[3] = draw(r, 0, 3.1, {0});
+       }},
+      {"gate",
+       [](Random& r, double* x) {
+         x[0] = draw(r, 0, 1, {0, 0.5, 1});
+         x[1] = draw(r, 0, 20, {0});
+         x[2] = draw(r, 0, 360, {0, 90});
+         x[3] = draw(r, -1, 1);
+         x[4] = draw(r, -1, 1);
+         x[5] = std::initializer_list<double>{2, 3, 4, 8}.begin()[r.below(4)];
+         x[6] = whole(r, 0, 1000);
+       }},
+      {"trap",
+       [](Random& r, double* x) {
+         x[0] = draw(r, 0, 1, {0, 0.1, 0.5});
+         x[1] = draw(r, -0.5, 0.5, {0});
+         x[2] = draw(r, -3, 3, {0, -1.5});
+         x[3] = draw(r, -1e-2, 1e-2, {0, 1e-6, -1e-6});
+         x[4] = whole(r, 0, 1);
+         x[5] = draw(r, 0, 0.1, {0, 0.01});
+         x[6] = whole(r, 100, 300);
+         x[7] = sized(r, 1e-4, 1);
+         x[8] = draw(r, 0, 0.5, {0, 0, 0});
+         x[9] = whole(r, 0, 1000);
+       }},
+  };
+  return all;
+}
+
+nlohmann::json layout() {
+  nlohmann::ordered_json modules;
+  for (const auto* c = Computation::first; c != nullptr; c = c->next)
+    for (int i = 0; i < c->field_count; ++i)
+      modules[c->module][c->name].push_back(
+          {c->fields[i].name, c->fields[i].count, c->fields[i].input ? "in" : "out"});
+  return modules;
+}
+
+// NaN has no place in JSON; the page reads null as NaN.
+nlohmann::json number(double x) {
+  return std::isnan(x) ? nlohmann::json(nullptr) : nlohmann::json(x);
+}
+
+void print(const Computation& computation, int count) {
+  const auto found = draws().find(computation.name);
+  require(found != draws().end(), "fixtures", "nobody has said how to draw inputs of {}",
+          computation.name);
+  Random random(1);
+  int inputs = 0, all = 0;
+  for (int i = 0; i < computation.field_count; ++i) {
+    all += computation.fields[i].count;
+    if (computation.fields[i].input) inputs = all;
+  }
+  std::cout << "[";
+  for (int n = 0; n < count; ++n) {
+    found->second(random, computation.data);
+    nlohmann::json in, out;
+    for (int i = 0; i < inputs; ++i) in.push_back(number(computation.data[i]));
+    computation.compute();
+    for (int i = inputs; i < all; ++i) out.push_back(number(computation.data[i]));
+    std::cout << (n > 0 ? ",\n" : "\n") << nlohmann::json{{"in", in}, {"out", out}};
+  }
+  std::cout << "\n]\n";
+}
+
+}  // namespace
+}  // namespace geores::web
+
+int main(int argc, char** argv) try {
+  using namespace geores;
+  require(argc == 2 || argc == 3, "fixtures", "one name and maybe a count, got {} words", argc - 1);
+  const std::string what = argv[1];
+  const int count = argc == 3 ? std::atoi(argv[2]) : 1000;
+  if (what == "--layout") {
+    std::cout << web::layout() << "\n";
+    return 0;
+  }
+  for (const auto* c = web::Computation::first; c != nullptr; c = c->next)
+    if (what == c->name) {
+      web::print(*c, count);
+      return 0;
+    }
+  fail("fixtures", "unknown computation {}", quote(what));
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
+}

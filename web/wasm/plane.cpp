@@ -1,0 +1,242 @@
+// The widgets of one plane: skew, turn, missing, gate.
+#include "geores/manifold/cayley.h"
+#include "geores/manifold/cayley_general.h"
+#include "geores/manifold/hybrid.h"
+#include "web/wasm/padded.h"
+
+namespace {
+
+using namespace geores::manifold;
+using namespace geores::web;
+
+template <class T, int N>
+Matrix<T, N> generator(const Vector<T, N>& u, const Vector<T, N>& v) {
+  return outer(u, v) - outer(v, u);
+}
+
+using Vector4 = Vector<double, 4>;
+using Matrix4 = Matrix<double, 4>;
+
+// Q by the closed form or by a solve, computed in T.
+template <class T>
+Matrix4 rotation_in(const Vector4& u, const Vector4& v, double beta, bool by_solve) {
+  const auto u_in = converted<T>(u), v_in = converted<T>(v);
+  const auto beta_in = static_cast<T>(beta);
+  return converted<double>(by_solve ? cayley_transform((beta_in / T(2)) * generator(u_in, v_in))
+                                    : cayley_rotation(u_in, v_in, beta_in));
+}
+
+Matrix4 rotation(const Vector4& u, const Vector4& v, double beta, bool single, bool by_solve) {
+  return single ? rotation_in<float>(u, v, beta, by_solve)
+                : rotation_in<double>(u, v, beta, by_solve);
+}
+
+// βμ that turns by `angle`; 0 where none is asked for.
+double product_for(double angle) {
+  return angle == 0 ? 0 : 2 * sine(angle / 2) / cosine(angle / 2);
+}
+
+}  // namespace
+
+#define POLAR_FIELDS(IN, OUT) IN(x, 1) IN(y, 1) OUT(length, 1) OUT(radians, 1) OUT(degrees, 1)
+
+GEORES_EXPORT(polar, POLAR_FIELDS) {
+  const auto [along, length] = normalise(Vector<double, 2>{{polar.x, polar.y}});
+  polar.length = length;
+  double angle = 0;
+  if (length > 0) {
+    // Half-angle form: no quadrant is special but the one the other branch takes.
+    angle = along[0] > 0 ? 2 * arctangent(along[1] / (1 + along[0]))
+                         : 2 * arctangent((1 - along[0]) / along[1]);
+    if (along[1] == 0) angle = along[0] < 0 ? pi : 0;
+    if (angle < 0) angle += 2 * pi;
+  }
+  polar.radians = angle;
+  polar.degrees = angle * (180 / pi);
+}
+
+#define SKEW_FIELDS(IN, OUT)                                                                    \
+  IN(ux, 1)                                                                                     \
+  IN(uy, 1)                                                                                     \
+  IN(uz, 1)                                                                                     \
+  IN(vx, 1) IN(vy, 1) IN(vz, 1) OUT(a, 9) OUT(skewness, 1) OUT(area, 1) OUT(mu, 1) OUT(axis, 3) \
+      OUT(exists, 1)
+
+GEORES_EXPORT(skew, SKEW_FIELDS) {
+  const Vector4 u{{skew.ux, skew.uy, skew.uz, 0}}, v{{skew.vx, skew.vy, skew.vz, 0}};
+  const auto a = generator(u, v);
+  const auto plane = rotation_plane(u, v, 1.0);
+  pack_block(padded(a), 3, skew.a.at);
+  skew.skewness = largest_entry(a + transpose(a));
+  skew.area = a(0, 1);
+  skew.mu = plane.mu;
+  skew.axis[0] = a(1, 2);
+  skew.axis[1] = a(2, 0);
+  skew.axis[2] = a(0, 1);
+  skew.exists = plane.mu > 0 ? 1 : 0;
+}
+
+#define TURN_FIELDS(IN, OUT)                                                              \
+  IN(beta, 1)                                                                             \
+  IN(angle, 1)                                                                            \
+  IN(length, 1)                                                                           \
+  IN(single, 1) IN(solve, 1) IN(seed, 1) IN(wanted, 1) OUT(q, 4) OUT(gram, 4) OUT(det, 1) \
+      OUT(defect, 1) OUT(theta, 1) OUT(mu, 1) OUT(beta_for_wanted, 1) OUT(defect4, 1)     \
+          OUT(grid, 51) OUT(closed64, 51) OUT(solve64, 51) OUT(closed32, 51) OUT(solve32, 51)
+
+GEORES_EXPORT(turn, TURN_FIELDS) {
+  const auto along = turn.length.value * direction(turn.angle);
+  const Vector4 u{{1, 0, 0, 0}}, v{{along[0], along[1], 0, 0}};
+  const bool single = turn.single != 0, by_solve = turn.solve != 0;
+  const auto q =
+      padded(rotation(u, v, turn.beta, single, by_solve));  // the plane is its 2 × 2 block
+  const auto plane = rotation_plane(u, v, turn.beta.value);
+  pack_block(q, 2, turn.q.at);
+  pack_block(transpose(q) * q, 2, turn.gram.at);
+  turn.det = determinant_of(q, 2);
+  turn.defect = largest_entry(gram_defect(q, 2));
+  turn.theta = 2 * arctangent(plane.omega);
+  turn.mu = plane.mu;
+  turn.beta_for_wanted = plane.mu > 0 ? product_for(turn.wanted) / plane.mu : 0;
+
+  // All of it float32 numbers, so that both precisions start from the same.
+  auto random = seeded(turn.seed);
+  const auto u4 = converted<double>(normal_vector<float, 4>(random));
+  const auto v4 = converted<double>(normal_vector<float, 4>(random));
+  turn.defect4 = orthogonality_defect(rotation(u4, v4, turn.beta, single, by_solve));
+  for (int i = 0; i < 51; ++i) {
+    const double beta = static_cast<float>(exponential(logarithm(10.0) * (i - 10) / 5));
+    turn.grid[i] = beta;
+    turn.closed64[i] = orthogonality_defect(rotation(u4, v4, beta, false, false));
+    turn.solve64[i] = orthogonality_defect(rotation(u4, v4, beta, false, true));
+    turn.closed32[i] = orthogonality_defect(rotation(u4, v4, beta, true, false));
+    turn.solve32[i] = orthogonality_defect(rotation(u4, v4, beta, true, true));
+  }
+}
+
+#define MISSING_FIELDS(IN, OUT)                                                            \
+  IN(bm, 1)                                                                                \
+  IN(beta, 1)                                                                              \
+  IN(k, 1)                                                                                 \
+  IN(wanted, 1) OUT(q, 4) OUT(theta, 1) OUT(re, 1) OUT(im, 1) OUT(gap, 1) OUT(distance, 1) \
+      OUT(cosine, 1) OUT(bm_for_wanted, 1) OUT(h, 4) OUT(h_eigenvalues, 2) OUT(h_det, 1)   \
+          OUT(h_sigma_min, 1)
+
+GEORES_EXPORT(missing, MISSING_FIELDS) {
+  const Vector4 u{{1, 0, 0, 0}}, v{{0, 1, 0, 0}};
+  const auto plane = rotation_plane(u, v, missing.bm.value);
+  const auto q = cayley_rotation(plane);
+  const auto pair = eigenvalues(block(padded(q), 2, 0));
+  pack_block(padded(q), 2, missing.q.at);
+  missing.theta = 2 * arctangent(plane.omega);
+  missing.re = pair.real[0];
+  missing.im = absolute(pair.imaginary[0]);
+  // π − θ without its cancellation, and |λ + 1| = 2 cos(θ/2).
+  missing.gap = plane.omega > 0 ? 2 * arctangent(1 / plane.omega) : pi;
+  missing.distance = 2 * square_root(plane.cos_squared);
+  missing.cosine = -dot(u, q * u);
+  missing.bm_for_wanted = product_for(missing.wanted);
+
+  const auto along = direction(missing.k);
+  const auto h = delta_operator(Row{{along[0], along[1]}}, missing.beta.value);
+  const auto values = eigenvalues(block(h, 2, 0));
+  pack_block(h, 2, missing.h.at);
+  missing.h_eigenvalues[0] = smaller(values.real[0], values.real[1]);
+  missing.h_eigenvalues[1] = larger(values.real[0], values.real[1]);
+  missing.h_det = determinant_of(h, 2);
+  missing.h_sigma_min = singular_values_of(h, 2)[1];
+}
+
+#define GATE_FIELDS(IN, OUT)                                                                   \
+  IN(gamma, 1)                                                                                 \
+  IN(beta, 1)                                                                                  \
+  IN(k, 1)                                                                                     \
+  IN(x0, 1) IN(x1, 1) IN(n, 1) IN(seed, 1) OUT(q, 4) OUT(h, 4) OUT(g, 4) OUT(qx, 2) OUT(hx, 2) \
+      OUT(gx, 2) OUT(sigma, 2) OUT(directions, 4) OUT(defect, 1) OUT(sigma_min, 1)             \
+          OUT(sigma_max, 1) OUT(det, 1) OUT(penalty, 1) OUT(smallest, 1) OUT(grid, 51)         \
+              OUT(penalty_curve, 51) OUT(defect_curve, 51) OUT(smallest_curve, 51)             \
+                  OUT(sigma_min_curve, 51) OUT(det_curve, 51)
+
+namespace {
+
+using Generators = HybridGenerators<double, kMostStreams>;
+
+// The operator that is drawn: n = 2, u and v the axes.
+Generators drawn(double gamma, double beta, double k) {
+  const auto along = direction(k);
+  return {{{1}}, {{0, 1}}, {{along[0], along[1]}}, beta, gamma};
+}
+
+// A seeded one of n streams; numbers of the drawn one for n = 2.
+Generators generators(int n, double gamma, double beta, double k, double seed) {
+  if (n == 2) return drawn(gamma, beta, k);
+  auto random = seeded(seed);
+  Generators p{};
+  p.u = seeded_row(random, n);
+  p.v = seeded_row(random, n);
+  p.k = normalise(seeded_row(random, n)).direction;
+  p.beta = beta;
+  p.gamma = gamma;
+  return p;
+}
+
+void pack_two(const Row& x, double* to) {
+  to[0] = x[0];
+  to[1] = x[1];
+}
+
+struct Blend {
+  double defect, sigma_min, sigma_max, det;
+};
+
+Blend measured(const Generators& p, int n) {
+  const auto g = hybrid_operator(p);
+  const auto sigma = singular_values_of(g, n);
+  // The eigenvalues of GᵀG − I are σ² − 1.
+  const double above = sigma[0] * sigma[0] - 1, below = 1 - sigma[n - 1] * sigma[n - 1];
+  return {larger(absolute(above), absolute(below)), sigma[n - 1], sigma[0], determinant_of(g, n)};
+}
+
+}  // namespace
+
+GEORES_EXPORT(gate, GATE_FIELDS) {
+  const auto p = drawn(gate.gamma, gate.beta, gate.k);
+  const auto q = cayley_rotation(p.u, p.v, p.beta), h = householder(p.k), g = hybrid_operator(p);
+  const Row x{{gate.x0, gate.x1}};
+  pack_block(q, 2, gate.q.at);
+  pack_block(h, 2, gate.h.at);
+  pack_block(g, 2, gate.g.at);
+  pack_two(q * x, gate.qx.at);
+  pack_two(h * x, gate.hx.at);
+  pack_two(g * x, gate.gx.at);
+  const auto axes = singular_value_decomposition(block(g, 2, 0));
+  pack_two(axes.sigma, gate.sigma.at);
+  // A circle has no axes of its own; of two axes, the second stands across the first.
+  const bool circle = axes.sigma[0] - axes.sigma[1] < 1e-9;
+  const double x_part = circle ? 1 : axes.u(0, 0), y_part = circle ? 0 : axes.u(1, 0);
+  gate.directions[0] = gate.directions[3] = x_part;
+  gate.directions[2] = y_part;
+  gate.directions[1] = -y_part;
+
+  const int n = static_cast<int>(gate.n);
+  const auto at = [&](double gamma) {
+    return measured(generators(n, gamma, gate.beta, gate.k, gate.seed), n);
+  };
+  const auto now = at(gate.gamma);
+  gate.defect = now.defect;
+  gate.sigma_min = now.sigma_min;
+  gate.sigma_max = now.sigma_max;
+  gate.det = now.det;
+  gate.penalty = gate_penalty(gate.gamma.value);
+  gate.smallest = absolute(2 * gate.gamma - 1);
+  for (int i = 0; i < 51; ++i) {
+    const double gamma = i / 50.0;
+    const auto there = at(gamma);
+    gate.grid[i] = gamma;
+    gate.penalty_curve[i] = gate_penalty(gamma);
+    gate.defect_curve[i] = there.defect;
+    gate.smallest_curve[i] = absolute(2 * gamma - 1);
+    gate.sigma_min_curve[i] = there.sigma_min;
+    gate.det_curve[i] = there.det;
+  }
+}

@@ -1,0 +1,29 @@
+// What a thrown geores::Error becomes in the browser. WebAssembly as Debian's clang builds it has
+// no unwinder, so nothing can be caught there: the text of the exception goes to the page, which
+// throws it as an error of its own. This instance of the module is then in the middle of something;
+// the page drops it and makes another.
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+extern "C" {
+
+__attribute__((import_module("page"), import_name("refuse"), noreturn)) void page_refuse(
+    const char* text, std::size_t length);
+
+void* __cxa_allocate_exception(std::size_t size) noexcept { return std::malloc(size); }
+
+[[noreturn]] void __cxa_throw(void* thrown, void*, void (*)(void*)) {
+  const char* text = static_cast<std::exception*>(thrown)->what();
+  page_refuse(text, std::strlen(text));
+}
+}
+
+// Failed allocations and broken invariants of the standard library end here too.
+namespace std {
+[[noreturn]] void terminate() noexcept {
+  const char text[] = "[explorer] out of memory or a broken computation";
+  page_refuse(text, sizeof text - 1);
+}
+}  // namespace std
