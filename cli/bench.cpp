@@ -297,9 +297,8 @@ void explain(const BenchFlags& flags) {
   require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
           "device cuda was asked for, but there is none");
   for (const auto& size : wanted_sizes(flags)) {
-    const auto explanation =
-        explain_step(model_of(size, flags), flags.batch, flags.length, flags.precision,
-                     flags.device);
+    const auto explanation = explain_step(model_of(size, flags), flags.batch, flags.length,
+                                          flags.precision, flags.device);
     if (flags.json) {
       auto lines = nlohmann::json::array();
       for (const auto& line : explanation.lines())
@@ -417,9 +416,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 256));
   command->add_flag("--scaling", flags->scaling,
                     "also time each connection alone over length, streams and threads");
-  command->add_flag("--explain", flags->explain,
-                    "time nothing; say which kernel every operation of a step takes, and what keeps "
-                    "others from running");
+  command->add_flag(
+      "--explain", flags->explain,
+      "time nothing; say which kernel every operation of a step takes, and what keeps "
+      "others from running");
   command->add_flag("--json", flags->json, "machine-readable result");
   command->callback([flags, &exit_code] {
     bench(*flags);

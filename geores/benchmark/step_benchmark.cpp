@@ -201,8 +201,7 @@ class DeviceRun {
 }  // namespace
 
 DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
-                                  const std::string& precision, Form form,
-                                  int64_t replays) {
+                                  const std::string& precision, Form form, int64_t replays) {
   constexpr int64_t group = 20;
   const ExecutionScope scope(form);
   set_float32_products(precision_from(precision));

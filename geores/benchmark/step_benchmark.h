@@ -49,8 +49,7 @@ struct DeviceStepTimes {
   int64_t parameters = 0;
 };
 DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
-                                  const std::string& precision, Form form,
-                                  int64_t replays);
+                                  const std::string& precision, Form form, int64_t replays);
 
 // Several runs of the same model in one process, each with a thread and a stream of its own.
 struct SideBySide {

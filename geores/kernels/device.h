@@ -20,7 +20,7 @@ inline constexpr bool kHasCuda = false;
 #endif
 
 using CudaStream = CUstream_st*;  // cudaStream_t
-using Event = CUevent_st*;    // cudaEvent_t
+using Event = CUevent_st*;        // cudaEvent_t
 
 struct BFloat16 {
   uint16_t bits;

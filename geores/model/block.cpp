@@ -30,8 +30,7 @@ State Block::advance(const State& state, Trace& trace, AttentionCache* cache,
                            });
   const Sublayer mlp([&](const Tensor& h) { return mlp_->forward(h); },
                      [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
-                       return folded ? mlp_->between(folded->mlp, h)
-                                     : mlp_->between(pre, h, post);
+                       return folded ? mlp_->between(folded->mlp, h) : mlp_->between(pre, h, post);
                      });
   return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
 }

@@ -55,9 +55,9 @@ class Trace {
  public:
   explicit Trace(bool probing = false) : probing_(probing) {}
 
-  // A pass that continues a stream: connections pool through the memory.
-  explicit Trace(StreamMemory& memory) : probing_(false), memory_(&memory) {}
-  StreamMemory* memory() const { return memory_; }
+  // A pass that continues the sequences of earlier passes: connections pool through the memory.
+  explicit Trace(PoolMemory& memory) : probing_(false), memory_(&memory) {}
+  PoolMemory* memory() const { return memory_; }
 
   // All entries of `loss` count.
   void add_loss(const Tensor& loss) { losses_.push_back(loss); }
@@ -76,7 +76,7 @@ class Trace {
 
  private:
   bool probing_;
-  StreamMemory* memory_ = nullptr;
+  PoolMemory* memory_ = nullptr;
   std::vector<Tensor> losses_;  // added up at the end: a sum by sum would be a kernel for each
   std::vector<std::pair<std::string, Tensor>> probes_;
 };

@@ -279,9 +279,10 @@ TEST(StepGradients, ARecordedStepRefusesAHook) {
     DeviceLoop loop(*model, step, config, data, loop_batches(config), 0);
     for (int i = 0; i < 6; ++i) loop.step();
     model->final_norm().weight().register_hook([](const Tensor& gradient) { return gradient; });
-    EXPECT_EQ(error_of([&] { loop.step(); }),
-              "[train] parameter 'final_norm.weight' has a hook, which a recorded step cannot call; "
-              "train without recording");
+    EXPECT_EQ(
+        error_of([&] { loop.step(); }),
+        "[train] parameter 'final_norm.weight' has a hook, which a recorded step cannot call; "
+        "train without recording");
   }
 }
 

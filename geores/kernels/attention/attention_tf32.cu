@@ -162,7 +162,8 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
 
 }  // namespace
 
-void causal_attention_tf32(CudaStream stream, const float* qkv, float* out, const AttentionShape& s) {
+void causal_attention_tf32(CudaStream stream, const float* qkv, float* out,
+                           const AttentionShape& s) {
   const auto run = [&](auto width) {
     constexpr int D = width.value;
     const auto rows = static_cast<size_t>(2 * padded_attention_length(s.length));

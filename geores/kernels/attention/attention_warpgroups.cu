@@ -450,8 +450,8 @@ bool has_attention_warpgroups(const AttentionShape& s) {
   return has_warpgroups() && s.head_width == kWidth && s.length <= kMostTiles * kTile;
 }
 
-void attention_warpgroups_forward(CudaStream stream, const BFloat16* qkv, BFloat16* out, float* log_sum,
-                                  const AttentionShape& s) {
+void attention_warpgroups_forward(CudaStream stream, const BFloat16* qkv, BFloat16* out,
+                                  float* log_sum, const AttentionShape& s) {
   launch(stream, {s.batch * s.heads, kBlockThreads, kForwardBytes}, forward, qkv, out, log_sum,
          static_cast<int>(s.length), static_cast<int>(s.heads),
          kLog2e / std::sqrt(static_cast<float>(kWidth)));

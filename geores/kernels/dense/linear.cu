@@ -102,7 +102,7 @@ void add_branch(CudaStream stream, const T* x, const A* branch, T* out, int64_t 
   check_launch("add_branch");
 }
 
-#define GEORES_INSTANTIATE(A)                                \
+#define GEORES_INSTANTIATE(A)                                    \
   template void gelu_forward(CudaStream, const A*, A*, int64_t); \
   template void gelu_backward(CudaStream, const A*, const A*, A*, int64_t);
 GEORES_INSTANTIATE(float)

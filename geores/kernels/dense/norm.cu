@@ -118,10 +118,10 @@ void norm_backward(CudaStream stream, const T* x, const RowStatistics<T>* statis
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                                   \
-  template void norm_forward(CudaStream, const T*, const Norm<T>&, A*, RowStatistics<T>*, int64_t,     \
+  template void norm_forward(CudaStream, const T*, const Norm<T>&, A*, RowStatistics<T>*, int64_t, \
                              int64_t, const A*, T*);                                               \
-  template void norm_backward(CudaStream, const T*, const RowStatistics<T>*, const Norm<T>&, const A*, \
-                              const T*, T*, T*, T*, int64_t, int64_t, A*);
+  template void norm_backward(CudaStream, const T*, const RowStatistics<T>*, const Norm<T>&,       \
+                              const A*, const T*, T*, T*, T*, int64_t, int64_t, A*);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

@@ -344,19 +344,21 @@ void unpack_projection_gradients(CudaStream stream, const Projections<const T>& 
 template void pack_projections(CudaStream, const Projections<const float>&, float*, float*);
 template void pack_projections(CudaStream, const Projections<const float>&, BFloat16*, float*);
 template void pack_projections(CudaStream, const Projections<const double>&, double*, double*);
-template void add_rows(CudaStream, const float*, const float*, const float*, float*, int64_t, int64_t,
-                       int64_t);
+template void add_rows(CudaStream, const float*, const float*, const float*, float*, int64_t,
+                       int64_t, int64_t);
 template void add_rows(CudaStream, const double*, const double*, const double*, double*, int64_t,
                        int64_t, int64_t);
 template void sum_rows(CudaStream, const float*, float*, float*, float*, int64_t, int64_t, int64_t);
-template void sum_rows(CudaStream, const float*, BFloat16*, float*, float*, int64_t, int64_t, int64_t);
-template void sum_rows(CudaStream, const double*, double*, double*, double*, int64_t, int64_t, int64_t);
+template void sum_rows(CudaStream, const float*, BFloat16*, float*, float*, int64_t, int64_t,
+                       int64_t);
+template void sum_rows(CudaStream, const double*, double*, double*, double*, int64_t, int64_t,
+                       int64_t);
 template void convert_and_sum(CudaStream, const float*, float*, float*, int64_t, int64_t);
 template void convert_and_sum(CudaStream, const float*, BFloat16*, float*, int64_t, int64_t);
 template void convert_and_sum(CudaStream, const double*, double*, double*, int64_t, int64_t);
 template void unpack_projection_gradients(CudaStream, const Projections<const float>&, const float*,
                                           const Projections<float>&);
-template void unpack_projection_gradients(CudaStream, const Projections<const double>&, const double*,
-                                          const Projections<double>&);
+template void unpack_projection_gradients(CudaStream, const Projections<const double>&,
+                                          const double*, const Projections<double>&);
 
 }  // namespace geores::kernels

@@ -28,7 +28,8 @@ struct Projections {
 
 // packed (rows, in), bias (rows).
 template <class T, class A>
-void pack_projections(CudaStream stream, const Projections<const T>& projections, A* packed, T* bias);
+void pack_projections(CudaStream stream, const Projections<const T>& projections, A* packed,
+                      T* bias);
 
 // From dpacked to the gradients of weights and scales, which are overwritten; the biases' are left
 // alone.

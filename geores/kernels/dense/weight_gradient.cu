@@ -179,7 +179,8 @@ void split_rows(Plan& plan) {
 
 }  // namespace
 
-void add_weight_gradients(CudaStream stream, const WeightGradient* products, int count, int64_t rows) {
+void add_weight_gradients(CudaStream stream, const WeightGradient* products, int count,
+                          int64_t rows) {
   if (count > kMostWeightGradients)
     throw std::invalid_argument("add_weight_gradients: more products than fit into a launch");
   Plan plan;

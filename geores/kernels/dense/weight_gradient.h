@@ -21,6 +21,7 @@ inline constexpr int kMostWeightGradients = 8;
 
 // The products' dw do not overlap, unless their sum is wanted. Additions come in any order: results
 // differ in the last places from run to run.
-void add_weight_gradients(CudaStream stream, const WeightGradient* products, int count, int64_t rows);
+void add_weight_gradients(CudaStream stream, const WeightGradient* products, int count,
+                          int64_t rows);
 
 }  // namespace geores::kernels

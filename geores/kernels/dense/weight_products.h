@@ -34,6 +34,7 @@ struct WeightProductGradient {
 
 // All that is added to may be the same or overlap. Additions come in any order: results differ in
 // the last places from run to run.
-void add_weight_product_gradients(CudaStream stream, const WeightProductGradient* gradients, int count);
+void add_weight_product_gradients(CudaStream stream, const WeightProductGradient* gradients,
+                                  int count);
 
 }  // namespace geores::kernels

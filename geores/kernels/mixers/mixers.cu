@@ -337,7 +337,8 @@ void with_mixers(const MixerShape& s, F&& f) {
 }  // namespace
 
 template <class T>
-void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T* p, const MixerShape& s) {
+void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T* p,
+                      const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
     launch(stream, {blocks, kTokensPerBlock}, sinkhorn<n.value, T>, logits, iterations, p,
            s.tokens);
@@ -412,20 +413,21 @@ void routes_backward(CudaStream stream, const T* raw, const T* bias, const Guard
   check_launch("guarded routes_backward");
 }
 
-#define GEORES_INSTANTIATE(T)                                                                   \
-  template void sinkhorn_forward(CudaStream, const T*, int, T*, const MixerShape&);                 \
-  template void sinkhorn_backward(CudaStream, const T*, const T*, const T*, T*, const MixerShape&); \
-  template void routes_forward(CudaStream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, T*,  \
-                               const MixerShape&);                                              \
-  template void routes_forward(CudaStream, const T*, const T*, const GuardedRoutes<T>&, T*, T*, T*, \
-                               const MixerShape&);
+#define GEORES_INSTANTIATE(T)                                                                      \
+  template void sinkhorn_forward(CudaStream, const T*, int, T*, const MixerShape&);                \
+  template void sinkhorn_backward(CudaStream, const T*, const T*, const T*, T*,                    \
+                                  const MixerShape&);                                              \
+  template void routes_forward(CudaStream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, T*, \
+                               const MixerShape&);                                                 \
+  template void routes_forward(CudaStream, const T*, const T*, const GuardedRoutes<T>&, T*, T*,    \
+                               T*, const MixerShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE
 
-#define GEORES_INSTANTIATE(T, A)                                                               \
+#define GEORES_INSTANTIATE(T, A)                                                                   \
   template void routes_backward(CudaStream, const T*, const T*, const CayleyRoutes<T>&, const T*,  \
-                                const T*, const T*, A*, T*, const MixerShape&);                \
+                                const T*, const T*, A*, T*, const MixerShape&);                    \
   template void routes_backward(CudaStream, const T*, const T*, const GuardedRoutes<T>&, const T*, \
                                 const T*, const T*, A*, T*, const MixerShape&);
 GEORES_INSTANTIATE(float, float)

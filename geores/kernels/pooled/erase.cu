@@ -262,17 +262,18 @@ void token_erase_norm_backward(CudaStream stream, const RawEraseArrays<const T>&
   check_launch("token_erase_norm_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                                   \
-  template void erase_norm_forward(CudaStream, const EraseArrays<const T>&, const T*, const Norm<T>&,  \
-                                   T*, A*, RowStatistics<T>*, int64_t, int64_t, int64_t);          \
-  template void erase_norm_backward(CudaStream, const EraseArrays<const T>&, const T*, const Norm<T>&, \
-                                    const RowStatistics<T>*, const T*, const A*, T*,               \
-                                    const EraseArrays<T>&, T*, int64_t, int64_t, int64_t);         \
-  template void token_erase_norm_forward(CudaStream, const RawEraseArrays<const T>&, const T*,         \
-                                         const Norm<T>&, T*, A*, RowStatistics<T>*, int64_t,       \
-                                         int64_t);                                                 \
-  template void token_erase_norm_backward(CudaStream, const RawEraseArrays<const T>&, const T*,        \
-                                          const Norm<T>&, const RowStatistics<T>*, const T*,       \
+#define GEORES_INSTANTIATE(T, A)                                                                 \
+  template void erase_norm_forward(CudaStream, const EraseArrays<const T>&, const T*,            \
+                                   const Norm<T>&, T*, A*, RowStatistics<T>*, int64_t, int64_t,  \
+                                   int64_t);                                                     \
+  template void erase_norm_backward(CudaStream, const EraseArrays<const T>&, const T*,           \
+                                    const Norm<T>&, const RowStatistics<T>*, const T*, const A*, \
+                                    T*, const EraseArrays<T>&, T*, int64_t, int64_t, int64_t);   \
+  template void token_erase_norm_forward(CudaStream, const RawEraseArrays<const T>&, const T*,   \
+                                         const Norm<T>&, T*, A*, RowStatistics<T>*, int64_t,     \
+                                         int64_t);                                               \
+  template void token_erase_norm_backward(CudaStream, const RawEraseArrays<const T>&, const T*,  \
+                                          const Norm<T>&, const RowStatistics<T>*, const T*,     \
                                           const A*, T*, A*, T*, T*, T*, int64_t, int64_t);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

@@ -212,9 +212,10 @@ void launch_by_sequence(CudaStream stream, Kernel* kernel, const GeneratorShape&
 }  // namespace
 
 template <class T>
-void hybrid_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
-                               const T* entropies, const GeneratorState<T>& state, T* g, T* gamma,
-                               T* penalty, T penalty_weight, int n, const GeneratorShape& s) {
+void hybrid_generators_forward(CudaStream stream, const Generators<const T>& parameters,
+                               const T* sums, const T* entropies, const GeneratorState<T>& state,
+                               T* g, T* gamma, T* penalty, T penalty_weight, int n,
+                               const GeneratorShape& s) {
   with_operator_size(n, [&](auto size) {
     launch_by_sequence<T>(stream, hybrid_forward<size.value, T>, s, parameters, sums, entropies,
                           state, g, gamma, penalty, penalty_weight);
@@ -237,9 +238,9 @@ void hybrid_generators_backward(CudaStream stream, const Generators<const T>& pa
 }
 
 template <class T>
-void erase_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
-                              const GeneratorState<T>& state, const EraseArrays<T>& erase,
-                              const GeneratorShape& s) {
+void erase_generators_forward(CudaStream stream, const Generators<const T>& parameters,
+                              const T* sums, const GeneratorState<T>& state,
+                              const EraseArrays<T>& erase, const GeneratorShape& s) {
   launch_by_sequence<T>(stream, erase_forward<T>, s, parameters, sums, state, erase);
   check_launch("erase_generators_forward");
 }
@@ -257,14 +258,14 @@ void erase_generators_backward(CudaStream stream, const Generators<const T>& par
 }
 
 #define GEORES_INSTANTIATE(T)                                                                     \
-  template void hybrid_generators_forward(CudaStream, const Generators<const T>&, const T*, const T*, \
-                                          const GeneratorState<T>&, T*, T*, T*, T, int,           \
+  template void hybrid_generators_forward(CudaStream, const Generators<const T>&, const T*,       \
+                                          const T*, const GeneratorState<T>&, T*, T*, T*, T, int, \
                                           const GeneratorShape&);                                 \
-  template void hybrid_generators_backward(CudaStream, const Generators<const T>&,                    \
+  template void hybrid_generators_backward(CudaStream, const Generators<const T>&,                \
                                            const GeneratorState<const T>&, const T*, const T*,    \
                                            const T*, int64_t, T, const GeneratorRoom<T>&, T*, T*, \
                                            const Generators<T>&, int, const GeneratorShape&);     \
-  template void erase_generators_forward(CudaStream, const Generators<const T>&, const T*,            \
+  template void erase_generators_forward(CudaStream, const Generators<const T>&, const T*,        \
                                          const GeneratorState<T>&, const EraseArrays<T>&,         \
                                          const GeneratorShape&);                                  \
   template void erase_generators_backward(                                                        \

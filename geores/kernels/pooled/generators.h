@@ -51,9 +51,10 @@ struct GeneratorState {
 
 // g (sequences, n, n), gamma (sequences), penalty (sequences) = penalty_weight · 4γ(1 − γ).
 template <class T>
-void hybrid_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
-                               const T* entropies, const GeneratorState<T>& state, T* g, T* gamma,
-                               T* penalty, T penalty_weight, int n, const GeneratorShape& shape);
+void hybrid_generators_forward(CudaStream stream, const Generators<const T>& parameters,
+                               const T* sums, const T* entropies, const GeneratorState<T>& state,
+                               T* g, T* gamma, T* penalty, T penalty_weight, int n,
+                               const GeneratorShape& shape);
 
 // Room for one sequence's gradients of hidden units, outputs and gate logit.
 template <class T>
@@ -72,9 +73,9 @@ void hybrid_generators_backward(CudaStream stream, const Generators<const T>& pa
 
 // k (sequences, in) and beta (sequences).
 template <class T>
-void erase_generators_forward(CudaStream stream, const Generators<const T>& parameters, const T* sums,
-                              const GeneratorState<T>& state, const EraseArrays<T>& erase,
-                              const GeneratorShape& shape);
+void erase_generators_forward(CudaStream stream, const Generators<const T>& parameters,
+                              const T* sums, const GeneratorState<T>& state,
+                              const EraseArrays<T>& erase, const GeneratorShape& shape);
 template <class T>
 void erase_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                const GeneratorState<const T>& state,

@@ -80,8 +80,9 @@ void hybrid_operators_forward(CudaStream stream, const HybridArrays<const T>& ge
 }
 
 template <class T>
-void hybrid_operators_backward(CudaStream stream, const HybridArrays<const T>& generators, const T* dg,
-                               const HybridArrays<T>& gradients, int64_t operators, int64_t n) {
+void hybrid_operators_backward(CudaStream stream, const HybridArrays<const T>& generators,
+                               const T* dg, const HybridArrays<T>& gradients, int64_t operators,
+                               int64_t n) {
   with_operators(operators, n, [&](auto size, unsigned blocks) {
     launch(stream, {blocks, kOperatorsPerBlock}, backward<size.value, T>, generators, dg, gradients,
            operators);
@@ -89,9 +90,9 @@ void hybrid_operators_backward(CudaStream stream, const HybridArrays<const T>& g
   check_launch("hybrid_operators_backward");
 }
 
-#define GEORES_INSTANTIATE(T)                                                               \
+#define GEORES_INSTANTIATE(T)                                                                   \
   template void hybrid_operators_forward(CudaStream, const HybridArrays<const T>&, T*, int64_t, \
-                                         int64_t);                                          \
+                                         int64_t);                                              \
   template void hybrid_operators_backward(CudaStream, const HybridArrays<const T>&, const T*,   \
                                           const HybridArrays<T>&, int64_t, int64_t);
 GEORES_INSTANTIATE(float)

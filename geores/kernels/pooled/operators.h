@@ -34,7 +34,8 @@ template <class T>
 void hybrid_operators_forward(CudaStream stream, const HybridArrays<const T>& generators, T* g,
                               int64_t operators, int64_t n);
 template <class T>
-void hybrid_operators_backward(CudaStream stream, const HybridArrays<const T>& generators, const T* dg,
-                               const HybridArrays<T>& gradients, int64_t operators, int64_t n);
+void hybrid_operators_backward(CudaStream stream, const HybridArrays<const T>& generators,
+                               const T* dg, const HybridArrays<T>& gradients, int64_t operators,
+                               int64_t n);
 
 }  // namespace geores::kernels

@@ -84,8 +84,8 @@ __global__ void backward(const T* x, const T* dmean, const T* dentropy, const T*
 }  // namespace
 
 template <class T, class A>
-void summary_forward(CudaStream stream, const T* x, const A* branch, T* total, T* sums, T* entropies,
-                     int64_t sequences, const StreamShape& s) {
+void summary_forward(CudaStream stream, const T* x, const A* branch, T* total, T* sums,
+                     T* entropies, int64_t sequences, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream,
            {static_cast<unsigned>(sequences * kSummaryParts), kThreads,
@@ -97,8 +97,8 @@ void summary_forward(CudaStream stream, const T* x, const A* branch, T* total, T
 }
 
 template <class T, class A>
-void summary_backward(CudaStream stream, const T* x, const T* dmean, const T* dentropy, const T* skip,
-                      T* dx, A* dbranch, int64_t sequences, const StreamShape& s) {
+void summary_backward(CudaStream stream, const T* x, const T* dmean, const T* dentropy,
+                      const T* skip, T* dx, A* dbranch, int64_t sequences, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, backward<n.value, L, T, A>, x,
            dmean, dentropy, skip, dx, dbranch, s.tokens, s.tokens / sequences,
@@ -107,11 +107,11 @@ void summary_backward(CudaStream stream, const T* x, const T* dmean, const T* de
   check_launch("summary_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                                  \
-  template void summary_forward(CudaStream, const T*, const A*, T*, T*, T*, int64_t,                  \
-                                const StreamShape&);                                              \
-  template void summary_backward(CudaStream, const T*, const T*, const T*, const T*, T*, A*, int64_t, \
-                                 const StreamShape&);
+#define GEORES_INSTANTIATE(T, A)                                                             \
+  template void summary_forward(CudaStream, const T*, const A*, T*, T*, T*, int64_t,         \
+                                const StreamShape&);                                         \
+  template void summary_backward(CudaStream, const T*, const T*, const T*, const T*, T*, A*, \
+                                 int64_t, const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

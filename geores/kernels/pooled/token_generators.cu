@@ -326,8 +326,8 @@ void unpack_outputs(CudaStream stream, const T* dpacked, const Generators<T>& gr
 }
 
 template <class T, class A>
-void hidden_gelu_forward(CudaStream stream, const Generators<const T>& p, const T* hidden, A* active,
-                         const GeneratorShape& s) {
+void hidden_gelu_forward(CudaStream stream, const Generators<const T>& p, const T* hidden,
+                         A* active, const GeneratorShape& s) {
   const int columns = hidden_columns(s, p.gate);
   launch(stream, {blocks_of_tokens(s), column_threads(columns)}, gelu_forward_columns<T, A>, p,
          hidden, active, s, tokens_of(s), columns);
@@ -371,24 +371,24 @@ void token_hybrid_backward(CudaStream stream, const Generators<const T>& p, cons
   check_launch("token_hybrid_backward");
 }
 
-#define GEORES_INSTANTIATE(T)                                                                    \
-  template void unpack_hidden(CudaStream, const T*, const Generators<T>&, const GeneratorShape&);    \
-  template void unpack_outputs(CudaStream, const T*, const Generators<T>&, const GeneratorShape&);   \
-  template void token_hybrid_forward(CudaStream, const Generators<const T>&, const T*, const T*, T*, \
-                                     T*, T*, T, int, const GeneratorShape&);
+#define GEORES_INSTANTIATE(T)                                                                      \
+  template void unpack_hidden(CudaStream, const T*, const Generators<T>&, const GeneratorShape&);  \
+  template void unpack_outputs(CudaStream, const T*, const Generators<T>&, const GeneratorShape&); \
+  template void token_hybrid_forward(CudaStream, const Generators<const T>&, const T*, const T*,   \
+                                     T*, T*, T*, T, int, const GeneratorShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
 #undef GEORES_INSTANTIATE
 
-#define GEORES_INSTANTIATE(T, A)                                                                 \
-  template void pack_perceptrons(CudaStream, const Generators<const T>&, A*, A*,                     \
-                                 const GeneratorShape&);                                         \
-  template void hidden_gelu_forward(CudaStream, const Generators<const T>&, const T*, A*,            \
-                                    const GeneratorShape&);                                      \
-  template void hidden_gelu_backward(CudaStream, const Generators<const T>&, const T*, const T*, A*, \
-                                     const Generators<T>&, const GeneratorShape&);               \
-  template void token_hybrid_backward(CudaStream, const Generators<const T>&, const T*, const T*,    \
-                                      const T*, const T*, const T*, int64_t, T, A*, T*,          \
+#define GEORES_INSTANTIATE(T, A)                                                                  \
+  template void pack_perceptrons(CudaStream, const Generators<const T>&, A*, A*,                  \
+                                 const GeneratorShape&);                                          \
+  template void hidden_gelu_forward(CudaStream, const Generators<const T>&, const T*, A*,         \
+                                    const GeneratorShape&);                                       \
+  template void hidden_gelu_backward(CudaStream, const Generators<const T>&, const T*, const T*,  \
+                                     A*, const Generators<T>&, const GeneratorShape&);            \
+  template void token_hybrid_backward(CudaStream, const Generators<const T>&, const T*, const T*, \
+                                      const T*, const T*, const T*, int64_t, T, A*, T*,           \
                                       const Generators<T>&, int, const GeneratorShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

@@ -59,9 +59,10 @@ void token_hybrid_forward(CudaStream stream, const Generators<const T>& paramete
 // (tokens; or null) are overwritten. The gradients of biases and of output layers are added to; the
 // rest are unpack_hidden's.
 template <class T, class A>
-void token_hybrid_backward(CudaStream stream, const Generators<const T>& parameters, const T* hidden,
-                           const T* entropies, const T* raw, const T* dg, const T* dpenalty,
-                           int64_t dpenalty_stride, T penalty_weight, A* dhidden, T* dentropies,
-                           const Generators<T>& gradients, int n, const GeneratorShape& shape);
+void token_hybrid_backward(CudaStream stream, const Generators<const T>& parameters,
+                           const T* hidden, const T* entropies, const T* raw, const T* dg,
+                           const T* dpenalty, int64_t dpenalty_stride, T penalty_weight, A* dhidden,
+                           T* dentropies, const Generators<T>& gradients, int n,
+                           const GeneratorShape& shape);
 
 }  // namespace geores::kernels

@@ -202,9 +202,9 @@ void token_summary_backward(CudaStream stream, const T* x, const T* dmeans, cons
   check_launch("token_summary_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                               \
+#define GEORES_INSTANTIATE(T, A)                                                                   \
   template void token_summary_forward(CudaStream, const T*, const A*, T*, A*, T*, int64_t,         \
-                                      const StreamShape&);                                     \
+                                      const StreamShape&);                                         \
   template void token_summary_backward(CudaStream, const T*, const T*, const T*, const T*, T*, A*, \
                                        int64_t, const StreamShape&);
 GEORES_INSTANTIATE(float, float)

@@ -150,11 +150,12 @@ void routed_state_backward(CudaStream stream, const RoutedStateBackward<T, A>& p
   check_launch("routed_state_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                               \
+#define GEORES_INSTANTIATE(T, A)                                                                   \
   template void write_backward(CudaStream, const T*, const A*, Branch, const T*, T*, A*,           \
-                               const StreamShape&);                                            \
+                               const StreamShape&);                                                \
   template void read_backward(CudaStream, const ReadBackward<T, A>&, int64_t, const StreamShape&); \
-  template void routed_state_backward(CudaStream, const RoutedStateBackward<T, A>&, const StreamShape&);
+  template void routed_state_backward(CudaStream, const RoutedStateBackward<T, A>&,                \
+                                      const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

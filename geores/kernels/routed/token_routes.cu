@@ -438,11 +438,11 @@ void token_route_backward(CudaStream stream, const TokenRouteBackward& p, const 
   check_launch("token_route_backward");
 }
 
-#define GEORES_INSTANTIATE(Routes)                                                              \
-  template void token_route_forward(CudaStream, const TokenRouteForward&, const Routes&, int64_t,   \
-                                    int64_t);                                                   \
-  template void token_route_backward(CudaStream, const TokenRouteBackward&, const Routes&, int64_t, \
-                                     int64_t);
+#define GEORES_INSTANTIATE(Routes)                                                                \
+  template void token_route_forward(CudaStream, const TokenRouteForward&, const Routes&, int64_t, \
+                                    int64_t);                                                     \
+  template void token_route_backward(CudaStream, const TokenRouteBackward&, const Routes&,        \
+                                     int64_t, int64_t);
 GEORES_INSTANTIATE(CayleyRoutes<float>)
 GEORES_INSTANTIATE(GuardedRoutes<float>)
 #undef GEORES_INSTANTIATE

@@ -61,7 +61,7 @@ void running_mean_backward(CudaStream stream, const T* dy, T* dx, const PoolShap
   check_launch("running_mean_backward");
 }
 
-#define GEORES_INSTANTIATE(T)                                                 \
+#define GEORES_INSTANTIATE(T)                                                     \
   template void running_mean_forward(CudaStream, const T*, T*, const PoolShape&); \
   template void running_mean_backward(CudaStream, const T*, T*, const PoolShape&);
 GEORES_INSTANTIATE(float)

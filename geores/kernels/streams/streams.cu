@@ -388,9 +388,9 @@ void mix_write_forward(CudaStream stream, const T* res, const T* x, const T* wri
 }
 
 template <class T, class A>
-void mix_write_backward(CudaStream stream, const T* res, const T* x, const T* write, const A* branch,
-                        Branch kind, const T* dout, T* dres, T* dx, T* dwrite, A* dbranch,
-                        const StreamShape& s) {
+void mix_write_backward(CudaStream stream, const T* res, const T* x, const T* write,
+                        const A* branch, Branch kind, const T* dout, T* dres, T* dx, T* dwrite,
+                        A* dbranch, const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto start = [&](auto shared) {
       launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
@@ -424,27 +424,27 @@ void stream_entropy_backward(CudaStream stream, const T* x, const T* dentropy, T
   check_launch("stream_entropy_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                               \
-  template void mix_norm_forward(CudaStream, const T*, const T*, const Norm<T>&, T*, A*,           \
-                                 RowStatistics<T>*, int64_t, const StreamShape&);              \
-  template void mix_norm_backward(CudaStream, const T*, const T*, const Norm<T>&,                  \
-                                  const RowStatistics<T>*, const T*, const A*, T*, T*, T*, T*, \
-                                  int64_t, const StreamShape&);                                \
-  template void collect_norm_forward(CudaStream, const T*, const T*, const Norm<T>&, int64_t, A*,  \
-                                     RowStatistics<T>*, const StreamShape&);                   \
-  template void collect_norm_backward(CudaStream, const T*, const T*, const Norm<T>&, int64_t,     \
-                                      const RowStatistics<T>*, const A*, const T*, T*, T*, T*, \
-                                      const StreamShape&);                                     \
-  template void mix_write_forward(CudaStream, const T*, const T*, const T*, const A*, Branch, T*,  \
-                                  const StreamShape&);                                         \
-  template void mix_write_backward(CudaStream, const T*, const T*, const T*, const A*, Branch,     \
+#define GEORES_INSTANTIATE(T, A)                                                                  \
+  template void mix_norm_forward(CudaStream, const T*, const T*, const Norm<T>&, T*, A*,          \
+                                 RowStatistics<T>*, int64_t, const StreamShape&);                 \
+  template void mix_norm_backward(CudaStream, const T*, const T*, const Norm<T>&,                 \
+                                  const RowStatistics<T>*, const T*, const A*, T*, T*, T*, T*,    \
+                                  int64_t, const StreamShape&);                                   \
+  template void collect_norm_forward(CudaStream, const T*, const T*, const Norm<T>&, int64_t, A*, \
+                                     RowStatistics<T>*, const StreamShape&);                      \
+  template void collect_norm_backward(CudaStream, const T*, const T*, const Norm<T>&, int64_t,    \
+                                      const RowStatistics<T>*, const A*, const T*, T*, T*, T*,    \
+                                      const StreamShape&);                                        \
+  template void mix_write_forward(CudaStream, const T*, const T*, const T*, const A*, Branch, T*, \
+                                  const StreamShape&);                                            \
+  template void mix_write_backward(CudaStream, const T*, const T*, const T*, const A*, Branch,    \
                                    const T*, T*, T*, T*, A*, const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)
 #undef GEORES_INSTANTIATE
 
-#define GEORES_INSTANTIATE(T)                                                     \
+#define GEORES_INSTANTIATE(T)                                                         \
   template void stream_entropy_forward(CudaStream, const T*, T*, const StreamShape&); \
   template void stream_entropy_backward(CudaStream, const T*, const T*, T*, const StreamShape&);
 GEORES_INSTANTIATE(float)

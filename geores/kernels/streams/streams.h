@@ -84,9 +84,9 @@ template <class T, class A>
 void mix_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* branch,
                        Branch kind, T* out, const StreamShape& shape);
 template <class T, class A>
-void mix_write_backward(CudaStream stream, const T* res, const T* x, const T* write, const A* branch,
-                        Branch kind, const T* dout, T* dres, T* dx, T* dwrite, A* dbranch,
-                        const StreamShape& shape);
+void mix_write_backward(CudaStream stream, const T* res, const T* x, const T* write,
+                        const A* branch, Branch kind, const T* dout, T* dres, T* dx, T* dwrite,
+                        A* dbranch, const StreamShape& shape);
 template <class T>
 void stream_entropy_forward(CudaStream stream, const T* x, T* entropy, const StreamShape& shape);
 template <class T>

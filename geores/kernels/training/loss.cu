@@ -121,11 +121,11 @@ template void squared_error_forward(CudaStream, const Prediction<float>&, const 
                                     float*);
 template void squared_error_forward(CudaStream, const Prediction<double>&, const double*, double*,
                                     double*);
-template void squared_error_backward(CudaStream, const Prediction<float>&, const float*, const float*,
-                                     float*);
+template void squared_error_backward(CudaStream, const Prediction<float>&, const float*,
+                                     const float*, float*);
 template void squared_error_backward(CudaStream, const Prediction<double>&, const double*,
                                      const double*, double*);
-template void squared_error_backward(CudaStream, const Prediction<float>&, const float*, const float*,
-                                     BFloat16*, float*);
+template void squared_error_backward(CudaStream, const Prediction<float>&, const float*,
+                                     const float*, BFloat16*, float*);
 
 }  // namespace geores::kernels

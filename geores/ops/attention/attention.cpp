@@ -99,10 +99,10 @@ class HalfAttention : public torch::autograd::Function<HalfAttention> {
     const auto dout = gradients[0].contiguous();
     auto dqkv = torch::empty_like(s.qkv);
     if constexpr (kernels::kHasCuda)
-      kernels::causal_attention_backward(
-          current_cuda_stream(), values<BFloat16>(s.qkv), values<BFloat16>(s.out),
-          values<float>(s.log_sum), values<BFloat16>(dout), values<BFloat16>(dqkv),
-          attention_shape(s.qkv, s.heads));
+      kernels::causal_attention_backward(current_cuda_stream(), values<BFloat16>(s.qkv),
+                                         values<BFloat16>(s.out), values<float>(s.log_sum),
+                                         values<BFloat16>(dout), values<BFloat16>(dqkv),
+                                         attention_shape(s.qkv, s.heads));
     return {dqkv, Tensor()};
   }
 };
@@ -142,7 +142,9 @@ Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
 Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   require(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0, "causal_attention",
           "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
-  if (Choice("causal_attention", qkv, "tiles of queries").need(qkv.device().is_cpu(), "a CPU").runs())
+  if (Choice("causal_attention", qkv, "tiles of queries")
+          .need(qkv.device().is_cpu(), "a CPU")
+          .runs())
     return FusedAttention::apply(qkv, heads, needs_gradient(qkv));
   if (Choice::any_type("causal_attention", qkv, "bfloat16 kernel")
           .need(qkv.is_cuda(), "a GPU")
@@ -154,8 +156,8 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
     const auto input = qkv.contiguous();
     const auto out = torch::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options());
     if constexpr (kernels::kHasCuda)
-      kernels::causal_attention_tf32(current_cuda_stream(), values<float>(input), values<float>(out),
-                                     attention_shape(input, heads));
+      kernels::causal_attention_tf32(current_cuda_stream(), values<float>(input),
+                                     values<float>(out), attention_shape(input, heads));
     return out;
   }
   const auto by_head = for_product(qkv)

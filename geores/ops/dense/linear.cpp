@@ -345,11 +345,14 @@ Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& 
 }
 
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
-  if (runs_half_product(x)
-          ? Choice::half("perceptron", x).runs()
-          : Choice("perceptron", x, "library's products, own GELU").need(x.is_cuda(), "a GPU").runs())
+  if (runs_half_product(x) ? Choice::half("perceptron", x).runs()
+                           : Choice("perceptron", x, "library's products, own GELU")
+                                 .need(x.is_cuda(), "a GPU")
+                                 .runs())
     return DevicePerceptron::apply(x, up, down);
-  if (!Choice("perceptron", x, "blocks of rows in cache").need(x.device().is_cpu(), "a CPU").runs()) {
+  if (!Choice("perceptron", x, "blocks of rows in cache")
+           .need(x.device().is_cpu(), "a CPU")
+           .runs()) {
     const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));
     return torch::linear(hidden, for_product(down)).to(x.scalar_type());
   }

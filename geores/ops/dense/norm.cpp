@@ -53,13 +53,13 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                             values<A>(branch), values<T>(sum));
     });
     save(context, Kept{.x = sum,
-                        .weight = weight,
-                        .statistics = statistics,
-                        .weight_place = gradient_place(weight),
-                        .layer = layer,
-                        .has_bias = bias.defined(),
-                        .has_branch = branch.defined(),
-                        .eps = eps});
+                       .weight = weight,
+                       .statistics = statistics,
+                       .weight_place = gradient_place(weight),
+                       .layer = layer,
+                       .has_bias = bias.defined(),
+                       .has_branch = branch.defined(),
+                       .eps = eps});
     context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
     if (!with_skip) return {y};
     return {y, branch.defined() ? sum : input};

@@ -142,15 +142,15 @@ std::function<void(kernels::CudaStream)> PackedProjections::unpacking_behind(
     const std::vector<Tensor>& gradients, const Tensor& dnorm_weight,
     const Tensor& dnorm_bias) const {
   const auto in = dweight.size(1);
-  return
-      [=, from = arrays_of<const float>(parameters_, has_scale_, in),
-       to = arrays_of<float>(gradients, has_scale_, in)]([[maybe_unused]] kernels::CudaStream stream) {
-        if constexpr (kernels::kHasCuda)
-          kernels::unpack_route_gradients(stream, from,
-                                          {values<float>(norm_weight), values<float>(norm_bias)},
-                                          values<float>(dweight), values<float>(dbias), to,
-                                          values<float>(dnorm_weight), values<float>(dnorm_bias));
-      };
+  return [=, from = arrays_of<const float>(parameters_, has_scale_, in),
+          to = arrays_of<float>(gradients, has_scale_, in)](
+             [[maybe_unused]] kernels::CudaStream stream) {
+    if constexpr (kernels::kHasCuda)
+      kernels::unpack_route_gradients(stream, from,
+                                      {values<float>(norm_weight), values<float>(norm_bias)},
+                                      values<float>(dweight), values<float>(dbias), to,
+                                      values<float>(dnorm_weight), values<float>(dnorm_bias));
+  };
 }
 
 namespace {
@@ -173,10 +173,8 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
                         const std::vector<int64_t>& has_scale) {
     const auto in = h.reshape({-1, h.size(-1)}).contiguous();
     const auto [weight, bias] = PackedProjections(parameters, has_scale).packed();
-    save(context, Kept{.in = in,
-                       .weight = weight,
-                       .parameters = parameters.vec(),
-                       .has_scale = has_scale});
+    save(context,
+         Kept{.in = in, .weight = weight, .parameters = parameters.vec(), .has_scale = has_scale});
     auto shape = h.sizes().vec();
     shape.back() = weight.size(0);
     return multiply(in, weight.t(), bias.scalar_type()).add_(bias).view(shape);

@@ -43,12 +43,10 @@ class PackedProjections {
   PackedBehindNorm packed_behind(const Tensor& norm_weight, const Tensor& norm_bias) const;
   // The gradients of the parameters and of the norm's (undefined where it has none) are added to;
   // f(stream) does it, later.
-  std::function<void(kernels::CudaStream)> unpacking_behind(const Tensor& norm_weight,
-                                                        const Tensor& norm_bias,
-                                                        const Tensor& dweight, const Tensor& dbias,
-                                                        const std::vector<Tensor>& gradients,
-                                                        const Tensor& dnorm_weight,
-                                                        const Tensor& dnorm_bias) const;
+  std::function<void(kernels::CudaStream)> unpacking_behind(
+      const Tensor& norm_weight, const Tensor& norm_bias, const Tensor& dweight,
+      const Tensor& dbias, const std::vector<Tensor>& gradients, const Tensor& dnorm_weight,
+      const Tensor& dnorm_bias) const;
 
  private:
   int64_t rows() const;

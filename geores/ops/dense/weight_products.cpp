@@ -48,7 +48,8 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
                                 static_cast<int>(together.size()));
     if (with_gradients) make_places(factors, halves, products);
     save(context, Kept{.halves = halves});
-    context->set_materialize_grads(false);  // a gradient that is added to a place is not defined here
+    context->set_materialize_grads(
+        false);  // a gradient that is added to a place is not defined here
     return products;
   }
 

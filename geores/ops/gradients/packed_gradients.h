@@ -65,9 +65,8 @@ struct PackedGradient {
   void add(const Tensor& dy, const Tensor& x, torch::ScalarType type, bool all_placed,
            const Unpack& unpack) const {
     if (taker && all_placed && WeightGradients::fit(dy, x)) {
-      const auto sum = zeros.defined()
-                           ? zeros
-                           : torch::zeros({dy.size(1), x.size(1)}, dy.options().dtype(type));
+      const auto sum =
+          zeros.defined() ? zeros : torch::zeros({dy.size(1), x.size(1)}, dy.options().dtype(type));
       taker->add(dy, x, sum);
       taker->then([unpack, sum](kernels::CudaStream cuda_stream) { unpack(cuda_stream, sum); }, {});
       return;

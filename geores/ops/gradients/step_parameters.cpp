@@ -88,8 +88,7 @@ Tensor StepParameters::gradient_place(const Tensor& x) const {
 Tensor StepParameters::make_gradient_place(const Tensor& x) {
   if (!in_pass() || x.device() != gradients_.device() || !x.is_contiguous()) return {};
   const auto place = take_zeros(x.sizes());
-  if (place.defined())
-    made_.push_back({WeakTensor(x.getIntrusivePtr()), place});
+  if (place.defined()) made_.push_back({WeakTensor(x.getIntrusivePtr()), place});
   return place;
 }
 

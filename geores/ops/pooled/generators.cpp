@@ -24,8 +24,8 @@ bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams,
                     count = "1 to " + std::to_string(kernels::kMostPerceptrons) + " perceptrons",
                     sequence_units = "at most " + std::to_string(kernels::kMostGeneratorUnits) +
                                      " inputs, hidden units and outputs",
-                    token_units = "at most " + std::to_string(kernels::kMostTokenUnits) +
-                                  " hidden units";
+                    token_units =
+                        "at most " + std::to_string(kernels::kMostTokenUnits) + " hidden units";
   const bool fits = x.dim() == 3 && x.numel() > 0;
   const auto width = fits ? x.size(2) : 0;
   bool same_hidden = true;
@@ -137,10 +137,10 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     const auto penalty = torch::empty({batch}, x.options());
     const auto share = penalty_weight / static_cast<double>(batch);
     on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      kernels::hybrid_generators_forward(
-          cuda_stream, generators_in<const T>(parameters), values<T>(sums), values<T>(entropies),
-          state.in_kernels<T>(), values<T>(g), values<T>(gamma), values<T>(penalty), T(share),
-          static_cast<int>(n), shape);
+      kernels::hybrid_generators_forward(cuda_stream, generators_in<const T>(parameters),
+                                         values<T>(sums), values<T>(entropies),
+                                         state.in_kernels<T>(), values<T>(g), values<T>(gamma),
+                                         values<T>(penalty), T(share), static_cast<int>(n), shape);
     });
     save(context, Kept{.x = x,
                        .gamma = gamma,

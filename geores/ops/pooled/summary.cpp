@@ -14,8 +14,7 @@ int64_t running_length(const Tensor& x, Pool pool) { return pool == Pool::causal
 // Rooms for means and entropies.
 Summary rooms(const Tensor& input, const Tensor& branch, Pool pool, bool entropy) {
   const auto batch = input.size(0), parts = int64_t{kernels::kSummaryParts};
-  Summary s{
-      .x = branch.defined() ? torch::empty_like(input) : input, .means = {}, .entropies = {}};
+  Summary s{.x = branch.defined() ? torch::empty_like(input) : input, .means = {}, .entropies = {}};
   if (pool == Pool::sequence) {
     s.means = torch::empty({batch, parts, input.size(2)}, input.options());
     if (entropy) s.entropies = torch::empty({batch, parts}, input.options());

@@ -43,7 +43,8 @@ PackedPerceptrons pack_perceptrons(const Tensor& x, at::TensorList parameters,
 enum class PerceptronLayer { hidden, output };
 
 // How PackedGradient takes the gradient of a packed matrix to the weights of this layer.
-auto unpacking(PerceptronLayer layer, const std::vector<Tensor>& sums, const kernels::GeneratorShape& shape) {
+auto unpacking(PerceptronLayer layer, const std::vector<Tensor>& sums,
+               const kernels::GeneratorShape& shape) {
   return [layer, sums, shape]([[maybe_unused]] kernels::CudaStream cuda_stream,
                               const Tensor& dpacked) {
     for_type_of(dpacked, [&]<class T>(T) {
@@ -90,10 +91,9 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
     const auto g = torch::empty({x.size(0), x.size(1), n, n}, x.options());
     const auto penalty = torch::empty({(tokens + at_once - 1) / at_once}, x.options());
     on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      kernels::token_hybrid_forward(cuda_stream, generators_in<const T>(parameters),
-                                    values<T>(hidden), values<T>(entropies), values<T>(raw),
-                                    values<T>(g), values<T>(penalty), T(share),
-                                    static_cast<int>(n), shape);
+      kernels::token_hybrid_forward(
+          cuda_stream, generators_in<const T>(parameters), values<T>(hidden), values<T>(entropies),
+          values<T>(raw), values<T>(g), values<T>(penalty), T(share), static_cast<int>(n), shape);
     });
     save(context,
          Kept{.x = x,
@@ -116,8 +116,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
     const auto s = saved<Kept>(context);
     const ParameterSums parameters(s.parameters);
     const auto shape = generator_shape(s.x, s.parameters.values);
-    const auto dg =
-                   gradient_or_zeros(gradients[0], {s.x.size(0), s.x.size(1), s.n, s.n}, s.x),
+    const auto dg = gradient_or_zeros(gradients[0], {s.x.size(0), s.x.size(1), s.n, s.n}, s.x),
                skip = contiguous(gradients[2]);
     const auto& dpenalty = gradients[1];  // often one value, expanded
     const auto dhidden = torch::empty(s.hidden.sizes(), s.packed.options());

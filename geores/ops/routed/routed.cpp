@@ -159,8 +159,8 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
           return static_cast<const T*>(values<T>(tensor));
         };
         kernels::routes_backward(cuda_stream, constant(s.raw), constant(s.bias), routes,
-                                 constant(dres), constant(dread), constant(dwrite),
-                                 values<A>(draw), values<T>(dbias), shape.mixers);
+                                 constant(dres), constant(dread), constant(dwrite), values<A>(draw),
+                                 values<T>(dbias), shape.mixers);
       });
     });
     const auto dnormal = multiply(draw, s.weight, s.normal.scalar_type());

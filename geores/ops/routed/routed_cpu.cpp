@@ -94,9 +94,8 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
                dbias = gradient_if(s.bias.defined(), s.bias),
                dread_weight = torch::zeros_like(s.read_weight);
     for_product_types(s.x, s.half, [&]<class T, class P>(T, P) {
-      kernels::routed_streams_backward<T, P>(values<T>(s.x), s.projection<T>(),
-                                             s.routed<T>({}, {}), values<T>(dh), values<T>(dwrite),
-                                             values<T>(dout),
+      kernels::routed_streams_backward<T, P>(values<T>(s.x), s.projection<T>(), s.routed<T>({}, {}),
+                                             values<T>(dh), values<T>(dwrite), values<T>(dout),
                                              {.x = values<T>(dx),
                                               .w = values<T>(dweight),
                                               .bias = values<T>(dbias),
@@ -125,12 +124,12 @@ Tensor differences(const Tensor& rows, int64_t n) {
 std::optional<Routed> Routed::on_cpu(const Tensor& x, const RoutedSpec& spec) {
   const auto n = spec.streams;
   const auto* routing = std::get_if<CayleyRouting>(&spec.routing);
-  if (!need_mixer(Choice("routes", x, "blocks of tokens")
-                      .need(routing != nullptr, "Cayley routes")
-                      .need(x.device().is_cpu(), "a CPU")
-                      .need(x.dim() == 3 && x.numel() > 0,
-                            "a state (B, T, n·d) with at least one value"),
-                  n)
+  if (!need_mixer(
+           Choice("routes", x, "blocks of tokens")
+               .need(routing != nullptr, "Cayley routes")
+               .need(x.device().is_cpu(), "a CPU")
+               .need(x.dim() == 3 && x.numel() > 0, "a state (B, T, n·d) with at least one value"),
+           n)
            .need(x.dim() == 3 && x.size(2) == n * spec.read_weight.numel(),
                  "a sublayer that reads one stream")
            .need(spec.norm.layer, "LayerNorm of the state")

@@ -46,8 +46,8 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
         kernels::cayley_routes_forward(values<T>(raw), routes, values<T>(res), values<T>(read),
                                        values<T>(write), shape);
     });
-    save(context, Kept{
-                      .raw = raw, .n = n, .temperature = temperature, .alpha = alpha, .steps = steps});
+    save(context,
+         Kept{.raw = raw, .n = n, .temperature = temperature, .alpha = alpha, .steps = steps});
     return {res, read, write};
   }
 
@@ -60,9 +60,9 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
     on(raw, [&]<class T>(T, auto... cuda_stream) {
       const kernels::CayleyRoutes<T> routes{T(temperature), T(alpha), static_cast<int>(steps)};
       if constexpr (sizeof...(cuda_stream) > 0)
-        kernels::routes_backward<T, T>(cuda_stream..., values<T>(raw), nullptr, routes, values<T>(dres),
-                                       values<T>(dread), values<T>(dwrite), values<T>(draw),
-                                       nullptr, shape);
+        kernels::routes_backward<T, T>(cuda_stream..., values<T>(raw), nullptr, routes,
+                                       values<T>(dres), values<T>(dread), values<T>(dwrite),
+                                       values<T>(draw), nullptr, shape);
       else
         kernels::cayley_routes_backward(values<T>(raw), routes, values<T>(dres), values<T>(dread),
                                         values<T>(dwrite), values<T>(draw), shape);

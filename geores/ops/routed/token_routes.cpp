@@ -104,8 +104,8 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto s = saved<Kept>(context);
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
                dwrite = gradients[4].contiguous();
-    const auto dbias = s.bias_zeros.defined() ? s.bias_zeros
-                                              : torch::zeros({s.raw.size(1)}, s.x.options());
+    const auto dbias =
+        s.bias_zeros.defined() ? s.bias_zeros : torch::zeros({s.raw.size(1)}, s.x.options());
     const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_place);
     const auto dnorm_bias = parameter_sum(s.norm_bias, s.norm_bias_place);
     const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_place);
@@ -156,8 +156,8 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
 
 std::optional<Routed> Routed::by_token(const Tensor& x, const RoutedSpec& spec) {
   static const auto count = std::to_string(kernels::kRoutedStreams) + " streams",
-                    width = "streams of " + numbers_that(kernels::is_routed_stream_width) +
-                            " values";
+                    width =
+                        "streams of " + numbers_that(kernels::is_routed_stream_width) + " values";
   const auto n = spec.streams, d = x.dim() == 3 ? x.size(2) / n : 0;
   int64_t raw = 0;
   for (const auto& projection : spec.projections) raw += projection.weight.size(0);

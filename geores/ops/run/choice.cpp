@@ -20,8 +20,8 @@ const char* missing_for(const Tensor& x, bool fits_type) {
 Choice::Choice(const char* operation, const Tensor& x, const char* kernel)
     : operation_(operation),
       kernel_(kernel),
-      missing_(missing_for(
-          x, x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64)),
+      missing_(
+          missing_for(x, x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64)),
       on_gpu_(x.is_cuda()) {}
 
 Choice Choice::any_type(const char* operation, const Tensor& x, const char* kernel) {
@@ -54,8 +54,7 @@ bool Choice::runs() const {
   return missing_ == nullptr;
 }
 
-void Explanation::add(const char* operation, const char* kernel, bool on_gpu,
-                      const char* missing) {
+void Explanation::add(const char* operation, const char* kernel, bool on_gpu, const char* missing) {
   const std::string reason = missing != nullptr ? missing : "";
   const auto found = std::find_if(lines_.begin(), lines_.end(), [&](const Line& line) {
     return line.operation == operation && line.kernel == kernel && line.on_gpu == on_gpu &&

@@ -47,9 +47,8 @@ bool runs_cuda_kernel(const Tensor& x) {
 }
 
 bool runs_half_product(const Tensor& x) {
-  return kernels::kHasCuda && current.form == Form::fused &&
-         current.precision == Precision::bf16 && x.is_cuda() &&
-         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
+  return kernels::kHasCuda && current.form == Form::fused && current.precision == Precision::bf16 &&
+         x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
 SerialProducts::SerialProducts()

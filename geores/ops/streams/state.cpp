@@ -47,10 +47,11 @@ Tensor State::total() const {
 
 State with_branch(const Tensor& x, const Tensor& branch) {
   const State state(x, branch);
-  const bool later = Choice("add_branch", x, "part of the next kernel")
-                         .need(x.is_cuda(), "a GPU")
-                         .need(fits(x, branch), "a branch of the state's shape, as products give it")
-                         .runs();
+  const bool later =
+      Choice("add_branch", x, "part of the next kernel")
+          .need(x.is_cuda(), "a GPU")
+          .need(fits(x, branch), "a branch of the state's shape, as products give it")
+          .runs();
   return later ? state : state.total();
 }
 

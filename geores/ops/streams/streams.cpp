@@ -57,11 +57,11 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
     const auto dweight = parameter_sum(s.weight, s.weight_place);
     const auto dbias = s.has_bias ? torch::zeros_like(s.weight) : Tensor();
     on(s.x, dh.defined() ? dh : s.x, [&]<class T, class A>(T, A, auto... cuda_stream) {
-      kernels::mix_norm_backward<T>(
-          cuda_stream..., values<T>(s.m), values<T>(s.x), {.weight = values<T>(s.weight)},
-          statistics_in<T>(s.statistics), values<T>(dg), values<A>(dh), values<T>(dx),
-          values<T>(dm), values<T>(dweight.sum), values<T>(dbias), s.m.size(0) * s.m.size(1),
-          split_shape(s.x, s.m.size(-1)));
+      kernels::mix_norm_backward<T>(cuda_stream..., values<T>(s.m), values<T>(s.x),
+                                    {.weight = values<T>(s.weight)}, statistics_in<T>(s.statistics),
+                                    values<T>(dg), values<A>(dh), values<T>(dx), values<T>(dm),
+                                    values<T>(dweight.sum), values<T>(dbias),
+                                    s.m.size(0) * s.m.size(1), split_shape(s.x, s.m.size(-1)));
     });
     return {dm, dx, dweight.gradient, dbias};
   }

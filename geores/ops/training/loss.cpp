@@ -131,14 +131,13 @@ class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
     const auto dbias = parameter_sum(s.bias, s.bias_place);
     const auto half = torch::empty(s.product.sizes(), s.w.options());
     if constexpr (kernels::kHasCuda)
-      kernels::squared_error_backward(current_cuda_stream(),
-                                      prediction_of<float>(s.product, s.bias), values<float>(s.y),
-                                      values<float>(gradients[0]), values<kernels::BFloat16>(half),
-                                      values<float>(dbias.sum));
+      kernels::squared_error_backward(
+          current_cuda_stream(), prediction_of<float>(s.product, s.bias), values<float>(s.y),
+          values<float>(gradients[0]), values<kernels::BFloat16>(half), values<float>(dbias.sum));
     auto shape = s.y.sizes().vec();
     shape.back() = s.w.size(1);
-    return {multiply(half, s.w, s.x_type).view(shape),
-            s.weight.from(half, s.in, torch::kFloat32), dbias.gradient, Tensor()};
+    return {multiply(half, s.w, s.x_type).view(shape), s.weight.from(half, s.in, torch::kFloat32),
+            dbias.gradient, Tensor()};
   }
 };
 
@@ -174,10 +173,10 @@ class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
     const auto s = saved<Kept>(context);
     auto dlogits = torch::empty_like(s.logits);
     for_type_of(s.logits, [&]<class T>(T) {
-      kernels::cross_entropy_backward<T>(
-          values<T>(s.logits), s.ids.data_ptr<int64_t>(), values<T>(s.log_sum),
-          T(gradients[0].item<double>() / s.count), values<T>(dlogits), s.ids.numel(),
-          s.logits.size(-1));
+      kernels::cross_entropy_backward<T>(values<T>(s.logits), s.ids.data_ptr<int64_t>(),
+                                         values<T>(s.log_sum),
+                                         T(gradients[0].item<double>() / s.count),
+                                         values<T>(dlogits), s.ids.numel(), s.logits.size(-1));
     });
     return {dlogits, Tensor()};
   }

@@ -44,7 +44,8 @@ StepInput step_input(const StepTables& tables, const Tensor& x, const Tensor& y)
 void end_step(const StepTables& tables, const Tensor& loss, const Tensor& norm) {
   const torch::NoGradGuard no_grad;
   const auto type = tables.losses.scalar_type();
-  if (!runs_cuda_kernel(tables.losses) || loss.scalar_type() != type || norm.scalar_type() != type) {
+  if (!runs_cuda_kernel(tables.losses) || loss.scalar_type() != type ||
+      norm.scalar_type() != type) {
     tables.losses.index_copy_(0, tables.step, loss.to(type).view({1}));
     tables.norms.index_copy_(0, tables.step, norm.to(type).view({1}));
     tables.step.add_(1);

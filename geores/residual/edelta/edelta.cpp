@@ -113,18 +113,16 @@ State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
 }
 
 std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& trace) {
-  if (const auto nets = Perceptron::weights_of(perceptrons());
-      gated() && !trace.probing() && trace.memory() == nullptr &&
-      generators_run_fused(state.x, pool_, traits_.streams, nets)) {
+  if (gated() && !trace.probing() && trace.memory() == nullptr) {
     const HybridGate gate{.weight = gate_->weight,
                           .bias = gate_->bias,
                           .entropy = options_.gate == "entropy",
                           .penalty_weight = options_.gate_weight};
-    const auto hybrid = pool_ == Pool::sequence
-                            ? sequence_hybrid(state, traits_.streams, nets, gate)
-                            : token_hybrid(state, pool_, traits_.streams, nets, gate);
-    if (hybrid.penalty.defined()) trace.add_loss(hybrid.penalty);
-    return {hybrid.g, hybrid.skip};
+    if (const auto hybrid = fused_hybrid(state, pool_, traits_.streams,
+                                         Perceptron::weights_of(perceptrons()), gate)) {
+      if (hybrid->penalty.defined()) trace.add_loss(hybrid->penalty);
+      return {hybrid->g, hybrid->skip};
+    }
   }
   const auto x = state.total();
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)

@@ -56,8 +56,8 @@ Tensor Shc::mixing(const std::vector<Tensor>& projected) {
   if (skew_basis_.defined()) {  // n = 2 has no skew entries
     const auto left_entries = left_amplitude_ * torch::tanh(projected[0]);
     const auto right_entries = right_amplitude_ * torch::tanh(projected[1]);
-    if (spectral_sphere_runs_fused(singular))
-      return fused_spectral_sphere(left_entries, right_entries, singular);
+    if (const auto fused = fused_spectral_sphere(left_entries, right_entries, singular))
+      return *fused;
     left = rotated_basis(left_entries);
     right = rotated_basis(right_entries);
   }
