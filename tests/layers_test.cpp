@@ -124,7 +124,8 @@ bool allows(const Row& row, const std::string& file, const Include& include) {
     if (test && (library == "gtest" || library == "std")) return true;
     return row.allowed.count(library) > 0;
   }
-  if (test && header.starts_with("geores/testing/")) return true;
+  if (test && (header.starts_with("geores/testing/") || header.starts_with("geores/storage/")))
+    return true;
   const auto mine = connection_of(file), theirs = connection_of(header);
   if (!mine.empty() && !theirs.empty() && mine != theirs) return false;
   return header.starts_with(row.folder) || row.files.count(header) > 0 ||

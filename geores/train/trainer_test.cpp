@@ -7,7 +7,6 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/testing.h"
-#include "geores/benchmark/step_benchmark.h"
 #include "geores/modules/seeding.h"
 #include "geores/train/device_loop.h"
 #include "geores/train/evaluation.h"
@@ -416,23 +415,6 @@ TEST(TrainConfig, ReadsFlatKeysOfTheRunAndOfTheConnection) {
             "[run.json] unknown key 'stpes' for model mgt, did you mean 'steps'?");
   EXPECT_EQ(refused(nlohmann::json::array()),
             "[run.json] a configuration is a JSON object, got array");
-}
-
-// The last state and its gradient, or the gradients on both sides of an operation.
-TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
-  constexpr int64_t batch = 32, length = 64;
-  for (const auto& [connection, width] :
-       {std::pair<std::string, int64_t>{"additive", 32}, {"jpmhc", 128}}) {
-    const auto peak = [&](int64_t layers) {
-      StepBenchmark benchmark(
-          {.connection = connection, .layers = layers, .width = width, .context = length}, batch,
-          length);
-      const auto bytes = benchmark.memory(Form::fused).peak;
-      return static_cast<double>(bytes) / static_cast<double>(batch * length * width * 4);
-    };
-    const auto block = (peak(5) - peak(3)) / 2;
-    EXPECT_LT(peak(3) - 3 * block, 2.6) << connection << ", a block keeps " << block;
-  }
 }
 
 }  // namespace

@@ -269,7 +269,7 @@ void erase_generators_backward(CudaStream stream, const Generators<const T>& par
                                          const GeneratorState<T>&, const EraseArrays<T>&,         \
                                          const GeneratorShape&);                                  \
   template void erase_generators_backward(                                                        \
-      Stream, const Generators<const T>&, const GeneratorState<const T>&,                         \
+      CudaStream, const Generators<const T>&, const GeneratorState<const T>&,                     \
       const EraseArrays<const T>&, const EraseArrays<const T>&, const GeneratorRoom<T>&, T*,      \
       const Generators<T>&, const GeneratorShape&);
 GEORES_INSTANTIATE(float)

@@ -7,6 +7,10 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/attention/attention.h"
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/dense/norm.h"
+#include "geores/ops/dense/normalized_linear.h"
+#include "geores/ops/dense/projections.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
@@ -203,16 +207,16 @@ TEST_F(Fused, AttentionInTf32OnAGpuEqualsItsDefinition) {
     for (const int64_t length : {1, 2, 16, 17, 33, 129, 255, 300}) {
       constexpr int64_t batch = 3, heads = 2;
       const auto qkv = 1.5 * torch::randn({batch, length, 3 * heads * width}, torch::kCUDA);
-      const auto error = [&](const std::string& products) {
+      const auto error = [&](Precision products) {
         set_float32_products(products);
         const auto out = causal_attention(qkv, heads).to(torch::kFloat64);
-        set_float32_products("fp32");
+        set_float32_products(Precision::fp32);
         const ExecutionScope form(Form::composed);
         const auto exact = causal_attention(qkv.to(torch::kFloat64), heads);
         return ((out - exact).norm() / exact.norm()).item<double>();
       };
-      EXPECT_LT(error("tf32"), 1e-3) << width << " " << length;
-      EXPECT_GT(error("tf32"), 1e-5) << "not in tf32: " << width << " " << length;
+      EXPECT_LT(error(Precision::tf32), 1e-3) << width << " " << length;
+      EXPECT_GT(error(Precision::tf32), 1e-5) << "not in tf32: " << width << " " << length;
       EXPECT_LT(error("fp32"), 2e-6) << width << " " << length;
     }
 }
@@ -434,16 +438,16 @@ TEST_F(Fused, RoutedStreamsEqualComposed) {
                                     .read_weight = t[5]};
               const auto unused = t[2] * 1;
               // Every way a gradient can come back: by h, by write and by what is carried.
-              if (const auto routed = route_fused(t[0], spec))
-                return Tensors{write_routed(*routed, torch::sin(routed->normalized)),
-                               routed->normalized, routed->routes.write, unused};
+              if (const auto routed = Routed::make(t[0], spec))
+                return Tensors{routed->write(torch::sin(routed->normalized())),
+                               routed->normalized(), routed->routes().write, unused};
               EXPECT_FALSE(runs_cpu_kernel(t[0]));
               const auto [raw, x] =
                   normalized_linear(t[0], spec.norm, t[1], spec.projections[0].bias);
               const auto routes = cayley_routes(raw, n, routing);
               const auto [h, streams] = collect_and_norm(routes.read, split_streams(x, n), t[5]);
               return Tensors{mix_and_write(routes.res, streams, routes.write, torch::sin(h)), h,
-                             routes.write, unused};
+                             routes.write.detach(), unused};
             },
             "routed " + std::to_string(n) + " exact " + std::to_string(routing.exact), 1e-4);
 }

@@ -42,8 +42,8 @@ SequenceErase DdlPooled::erasure(const State& state, Trace& trace) {
 
 State DdlPooled::advance(const State& state, const Sublayer& f, Trace& trace) {
   if (pool_ != Pool::sequence && !trace.probing() && trace.memory() == nullptr)
-    if (const auto fused = fused_token_erase(state, pool_, {k_->weights(), beta_->weights()},
-                                             norm_->weight()))
+    if (const auto fused =
+            fused_token_erase(state, pool_, {k_->weights(), beta_->weights()}, norm_->weight()))
       return with_branch(fused->skip, f(fused->normalized));
   const auto [k, beta, x] = erasure(state, trace);
   trace.probe("beta", [&] { return beta; });

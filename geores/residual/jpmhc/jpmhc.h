@@ -1,8 +1,7 @@
 // JPmHC residual (arXiv:2602.18308), split layout, per token, F at width d = D/n:
 //   X' = H_res X + H_post (F(LN(mean_i (H_pre X)_i)) ⊗ 1)
-// Only the row sums of H_post and the column means of H_pre act, so a mixer hands out the n × n
-// matrix `res` and two vectors: `read` (F sees Σ_j read_j X_j) and `write` (stream i gets write_i
-// F).
+// Only the row sums of H_post and the column means of H_pre act. A mixer therefore gives the n × n
+// matrix `res` and two vectors: F sees Σ_j read_j X_j, and stream i gets write_i F.
 //
 //   mixer         H_res                                           routing
 //   cayley        iterative Cayley of W = H̃ − H̃ᵀ (α, s)           softmax, one fused projection
