@@ -4,9 +4,10 @@
 //   [H_pre | H_post] = Linear(LN(g flat))                   n × n each, per token;
 //                      H_pre softmax over columns, H_post softmax over rows
 //   x' = g + H_post (F(LN(mean_i (H_pre g)_i)) ⊗ 1)
-// The reference initialises the last perceptron layer with N(0, 0.02), which erases its gate bias,
-// so γ = ½ at the start; gate_bias = 0 gives that. It has no gate loss either: gate_weight = 0.
-// Probes: operator (B, T', n, n); gamma, beta (B, T', 1); pre, post (B, T, n, n).
+// The reference initialises the last perceptron layer with N(0, 0.02). That erases its gate bias,
+// so γ = ½ at the start; gate_bias = 0 gives the same. The reference has no gate loss either:
+// gate_weight = 0. Probes: operator (B, T', n, n); gamma, beta (B, T', 1); pre, post (B, T, n, n).
+// T' is 1 for pool = sequence and T otherwise.
 #pragma once
 
 #include "geores/modules/layers.h"
