@@ -1,6 +1,6 @@
 // NumPy's .npy format: one array in one file.
-//   "\x93NUMPY", major, minor, header length (2 bytes in version 1.0, 4 in 2.0 and 3.0), header, data
-//   header: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } and spaces, then '\n'
+//   "\x93NUMPY", major, minor, header length (2 bytes in version 1.0, 4 in 2.0 and 3.0), header,
+//   data; the header is {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, spaces, '\n'
 //
 //   const NpyArray x = load_npy("x.npy");
 //   save_npy("y.npy", {Dtype::f32, {2, 3}, bytes});

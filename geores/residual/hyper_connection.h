@@ -1,12 +1,14 @@
 // The common part of the hyper-connections HC, mHC, mHC-lite and sHC (arXiv:2603.20896 Eqs. 1-9,
-// App. G). The state X (B, T, n, C) has n residual streams of width C; for each token:
+// App. G). The state X (B, T, n, C) has n residual streams of width C; F is the sublayer. Per
+// token:
 //   x' = RMSNorm(vec X) ∈ R^{nC}
 //   H_pre = σ(α x'W_pre + b_pre), H_post = 2σ(α x'W_post + b_post)              ∈ R^n
 //   X ← H_res X + H_postᵀ F(LN(H_pre X))
-// H_pre reads the input of the sublayer F from the streams, H_post writes its output to them, and
-// H_res (n × n, made from x') mixes them. The connections differ in H_res alone: each derives from
-// this class and defines H_res. Start: all W = 0 and α = 0.01. b_pre and b_post are +1 for stream
-// `index` mod n and −1 for the others. The scales α have no gradient until the W have moved.
+// H_pre reads the sublayer's input from the streams, H_post writes its output to them, and H_res
+// (n × n, made from x') mixes them. The connections differ in H_res alone: each derives from this
+// class and defines H_res.
+// Start: all W = 0 and α = 0.01; b_pre and b_post are +1 for stream `index` mod n and −1 for the
+// others. The scales α have no gradient until the W have moved.
 // Probes: operator = H_res (B, T, n, n); pre, post (B, T, n).
 #pragma once
 

@@ -1,11 +1,12 @@
 // DDL as the EΔ paper's baseline runs it (arXiv:2605.06729, Sec. 5): it only erases, with one
-// direction k for each sequence. F is the sublayer.
-//   x̄ = x pooled over positions,  k = Perceptron(x̄)/‖·‖ ∈ R^D,  β = 2σ(Perceptron(x̄))
+// direction k for each sequence. F is the sublayer, x̄ the input pooled over positions.
+//   k = Perceptron(x̄)/‖·‖ ∈ R^D,  β = 2σ(Perceptron(x̄))
 //   g = x − β k (kᵀx),  x' = g + F(LN(g))
-// pool = sequence (the reference) averages over all T positions, so every position sees the future;
-// pool = causal and pool = token do not. At the start β ≈ 1, so g is a projection of x. Probes:
-// operator = I − βkkᵀ (B, T', D, D) on the width; beta (B, T', 1). T' is 1 for pool = sequence and
-// T otherwise.
+// pool = sequence, as in the reference, averages over all T positions, so every position sees the
+// future. pool = causal and pool = token do not; they have one k and β for each token.
+// Start: β ≈ 1, so g is a projection of x.
+// Probes: operator = I − βkkᵀ (B, T', D, D) on the width; beta (B, T', 1). T' is 1 for
+// pool = sequence and T otherwise.
 #pragma once
 
 #include "geores/modules/layers.h"

@@ -1,12 +1,12 @@
 // MGT: manifold-gated transformer residual ("Geometric and Dynamic Scaling in Deep Transformers").
-// F is the sublayer, ⊙ multiplies entry by entry.
+// F is the sublayer; ⊙ multiplies entry by entry. `rectify` and `delta` are options, on by default.
 //   V  = F(LN(X))
-//   rectify:  V ← V ⊙ σ(LN(X W_gate))                    gated tangent projection
-//   delta:    β = λ tanh(X W_β + b_β) + ε,  X' = X + β ⊙ (V − α X)
-//   without delta: X' = X + V
-// `rectify` and `delta` are options. The paper gives no default numbers. Ours are λ = 1, ε = 0, α =
-// 0 and b_β = 2 (tanh 2 = 0.964), so that MGT starts close to a pre-norm block. Probes, with delta
-// only: operator = diag(1 − αβ) on the width; beta (B, T, D).
+//   rectify:        V ← V ⊙ σ(LN(X W_gate))                    gated tangent projection
+//   delta:          β = λ tanh(X W_β + b_β) + ε,  X' = X + β ⊙ (V − α X)
+//   without delta:  X' = X + V
+// W_gate, W_β, b_β and the number α are learned. The paper gives no defaults. Ours are λ = 1, ε = 0
+// and, at the start, α = 0 and b_β = 2: X' starts as X + β ⊙ V with β around tanh 2 = 0.964.
+// Probes: operator = diag(1 − αβ) on the width (I without delta); beta (B, T, D) with delta.
 #pragma once
 
 #include "geores/modules/layers.h"

@@ -1,8 +1,8 @@
-// mHC-lite: hyper-connections (hyper_connection.h) whose doubly stochastic mixer is a mixture of
-// all n! permutations P_i (arXiv:2603.20896, Eq. 5).
+// mHC-lite: hyper-connections (hyper_connection.h) with a mixture of all n! permutations P_i as the
+// doubly stochastic mixer (arXiv:2603.20896, Eq. 5).
 //   H_res = Σ_i softmax(α x'W + b)_i P_i
-// At the start b is 0 for the identity and −8 for the other permutations. Invariant: rows and
-// columns of H_res sum to 1 exactly. Cost: nC·n! parameters, so n ≤ 6.
+// Start: b is 0 for the identity and −8 for the other permutations.
+// Invariant: the rows and columns of H_res sum to 1 exactly. Cost: nC·n! parameters, so n ≤ 6.
 #pragma once
 
 #include "geores/residual/hyper_connection.h"
