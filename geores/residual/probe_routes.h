@@ -1,5 +1,5 @@
-// The probes of connections that mix, read and write streams: operator = res (B, T, n, n), pre = read
-// and post = write (B, T, n).
+// The probes of connections that read, mix and write streams: operator = res (B, T, n, n), pre =
+// read and post = write (B, T, n).
 #pragma once
 
 #include "geores/ops/routed/routes.h"

@@ -12,16 +12,16 @@
 namespace geores::kernels {
 namespace {
 
-// Queries whose weights the backward pass holds at once, a multiple of a tile's rows.
+// The number of queries whose weights the backward pass holds at once, a multiple of a tile's rows.
 constexpr int64_t kQueries = 40;
 
-// Queries that are multiplied at once.
+// The number of queries that are multiplied at once.
 template <class T, class P>
 int64_t tile_rows() {
   return std::is_same_v<P, T> ? kTileRows : bfloat16_tile().rows;
 }
 
-// Working space of one thread, cut into pieces.
+// The working memory of one thread; take() cuts pieces from it.
 template <class Tag, class T>
 class Space {
  public:
@@ -38,20 +38,20 @@ class Space {
 struct Factors;
 struct Rows;
 
-// The weights of a row before they are divided by their sum.
+// A row of weights before it is divided by its sum.
 template <class T>
 struct RowSum {
-  T largest, sum;  // of the scores times scale; of the exponentials
+  T largest, sum;  // largest: of the scores times scale; sum: of the exponentials
 };
 
-// Turns the first `count` scores of a row into exp(scale · (score − largest)); the rest up to `end`
-// becomes 0.
+// Turns the first `count` scores of a row into exp(scale · (score − largest)) and sets the rest up
+// to `end` to 0.
 template <class T>
 RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
   constexpr int lanes = kLanes<T>;
   const auto size = padded<T>(count);
   std::fill(row + count, row + size, -std::numeric_limits<T>::infinity());
-  // Four at a time, so that no comparison waits for the one before it.
+  // Four maxima, so that no comparison waits for the one before it.
   const auto larger = [](const Vec<T>& v, const Vec<T>& w) -> Vec<T> { return v > w ? v : w; };
   Vec<T> most[4] = {load(row), load(row), load(row), load(row)};
   int64_t i = lanes;
@@ -75,8 +75,9 @@ RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
   return {largest * scale, sum_of_lanes<T>(sums)};
 }
 
-// A row of scores and of dP = dO Vᵀ: they become P, from the saved logarithm, and dS = P ⊙ (dP −
-// along) · scale. A function of its own, so that its constants stay in registers.
+// Takes a row of scores and a row of dP = dO Vᵀ. Turns the scores into P, using the saved
+// logarithm, and dP into dS = P ⊙ (dP − along) · scale. It is a function of its own so that its
+// constants stay in registers.
 template <class T>
 [[gnu::noinline]] void dscores_row(T* p, T* ds, int64_t count, int64_t end, T scale, T log_sum,
                                    T along) {
@@ -90,7 +91,7 @@ template <class T>
   std::fill(ds + count, ds + end, T(0));
 }
 
-// f(sequence, head, first value of its queries in qkv) for every head of the batch.
+// f(sequence, head, index of the head's first query value in qkv) for every head of the batch.
 template <class F>
 void for_each_head(const AttentionShape& s, F&& f) {
   if (s.head_width == 0) return;
@@ -102,7 +103,7 @@ void for_each_head(const AttentionShape& s, F&& f) {
 
 }  // namespace
 
-// A tile of queries at a time: what it sees of the keys ends with its own last position.
+// Goes through the queries tile by tile. A tile reads the keys up to its own last position.
 template <class T, class P>
 void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& s) {
   using Columns = HeadColumns<T, P>;
@@ -118,7 +119,7 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
     Space<Rows, T> space(step * (length + width + 1));
     T* weights = space.take(step * length);
     T* result = space.take(step * width);
-    T* inverse = space.take(step);  // of the sums of weights
+    T* inverse = space.take(step);  // 1 / sum of the weights of a row
 
     for (int64_t begin = 0; begin < s.length; begin += step) {
       const auto rows = std::min(step, s.length - begin), seen = begin + rows;
@@ -139,9 +140,10 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
   });
 }
 
-// With P the weights and dP = dO Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS K/√d, dK = dSᵀQ/√d,
-// dV = PᵀdO. A block of queries at a time: tile by tile its P, dS and dQ, then what all of it adds
-// to dK and dV.
+// With P the weights and dP = dO Vᵀ:
+//   dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS K/√d, dK = dSᵀQ/√d, dV = PᵀdO.
+// For each block of queries it computes P, dS and dQ tile by tile, and then adds the whole block's
+// part to dK and dV.
 template <class T, class P>
 void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
                                const AttentionShape& s) {
@@ -189,7 +191,8 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
         for (int64_t i = 0; i < rows; ++i)
           std::copy_n(dqueries + i * width, s.head_width, dqkv + first + (tile + i) * stride);
       }
-      // The keys of a tile are seen from its first position on, and by whole tiles of queries.
+      // A tile of keys is seen by the queries from the tile's first position on. Its later keys are
+      // seen from later on; their weights before that are 0.
       for (int64_t tile = 0; tile < end; tile += step) {
         const auto rows = std::min(step, end - tile), from = std::max(begin, tile);
         const auto at = (from - begin) * length + tile;

@@ -1,9 +1,10 @@
-// Causal attention in bfloat16 by matrix instructions (m16n8k16). One block does all of a head of a
-// sequence: its keys and values (in the backward pass queries and output gradients too) fit shared
-// memory, so that everything is read once and nothing of size T × T leaves the registers. A warp
-// has 16 rows and goes through the columns 32 at a time: enough independent products to hide their
-// latency. What lies above the diagonal is not computed but for the rest of a step. Short heads of
-// 32 values have a faster way where warpgroups multiply: attention_warpgroups.cu.
+// Causal attention in bfloat16 by matrix instructions (m16n8k16). One block computes one head of
+// one sequence. The head's keys and values fit shared memory, in the backward pass the queries and
+// output gradients too. So everything is read once, and nothing of size T × T leaves the registers.
+// A warp has 16 rows and goes through the columns 32 at a time, which gives enough independent
+// products to hide their latency. Weights above the diagonal are not computed, except to complete a
+// step of 32 columns. Heads of 32 values and at most 256 positions have a faster form on GPUs with
+// warpgroups: attention_warpgroups.cu.
 #include "geores/kernels/attention/attention.h"
 #include "geores/kernels/attention/attention_warpgroups.h"
 #include "geores/kernels/cuda/matrix.cuh"
@@ -16,7 +17,8 @@ using namespace device;
 constexpr int kWarps = 8, kTile = 16;
 constexpr int kStep = static_cast<int>(kAttentionStep), kStepTiles = kStep / 8;
 
-// f(tile) for this warp's tiles, back and forth so that long and short rows even out.
+// f(tile) for the tiles of this warp. The assignment goes back and forth over the warps, so that
+// each gets long and short rows.
 template <class F>
 __device__ inline void for_each_tile(int tiles, F&& f) {
   const int warp = threadIdx.x / 32;
@@ -28,7 +30,7 @@ __device__ inline void for_each_tile(int tiles, F&& f) {
 
 struct Head {
   int64_t sequence, head, in_stride, out_stride;
-  const BFloat16* qkv;  // of position 0; keys and values are heads · D and twice that further
+  const BFloat16* qkv;  // of position 0; keys start heads · D further, values twice that
   int64_t part;
   int length, padded, tiles;
 
@@ -46,7 +48,7 @@ struct Head {
   __device__ int64_t out_offset(int D) const { return sequence * length * out_stride + head * D; }
 };
 
-// f(value i of result n, whether its row is the second, its column) of 16 × kStep results.
+// Calls f(value i of result n, whether it is in the second row, its column) for 16 × kStep results.
 template <class F>
 __device__ inline void for_each_value(int first_column, F&& f) {
   const int t = Place().t;
@@ -62,7 +64,8 @@ __device__ inline void as_lefts(const Result (&c)[kStepTiles], Left (&to)[kStepT
 }
 
 template <int D>
-__global__ void __launch_bounds__(kWarps * 32, 2)  // leave registers to hide latency with
+// Two blocks share a multiprocessor and hide each other's latency.
+__global__ void __launch_bounds__(kWarps * 32, 2)
     forward(const BFloat16* qkv, BFloat16* out, float* log_sum, int T, int heads, float scale) {
   wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];
@@ -144,7 +147,7 @@ __global__ void __launch_bounds__(kWarps * 32, D == 32 ? 2 : 1)
   fill(values, h.qkv + 2 * h.part, h.in_stride, T, h.padded);
   fill(slopes, dout + h.out_offset(D), h.out_stride, T, h.padded);
   for (int row = threadIdx.x; row < h.padded; row += blockDim.x) {
-    // A row beyond the sequence has no weights: exp(… − ∞).
+    // A row beyond the sequence has no weights: exp(… − ∞) = 0.
     logs[row] = row < T ? log_sum[static_cast<int64_t>(blockIdx.x) * T + row] : INFINITY;
     float sum = 0;
     if (row < T) {

@@ -1,5 +1,6 @@
-// One head of one sequence as a factor of attention's products, for the tiles that multiply it: of
-// T itself, or rounded to BFloat16. Positions and widths are padded to whole tiles, with zeros.
+// One head of one sequence as the right factor of attention's products, packed for tiles of T
+// itself or of values rounded to BFloat16. Positions and widths are padded with zeros to whole
+// tiles.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace geores::kernels {
 
-// For scores, products of rows with the transpose of a head.
+// For scores: products of rows with the transpose of a head.
 template <class T, class P = T>
 class HeadColumns {
  public:
@@ -20,7 +21,7 @@ class HeadColumns {
   }
   static int64_t room(const AttentionShape& s) { return s.head_width * padded_length(s); }
 
-  // In tiles of kTileColumns positions, (head_width, kTileColumns) each.
+  // Packed in tiles of kTileColumns positions, (head_width, kTileColumns) each.
   HeadColumns(const T* values, const AttentionShape& s, int64_t stride, Room* buffer)
       : tiles_(buffer), depth_(s.head_width) {
     std::fill_n(buffer, room(s), T(0));
@@ -31,10 +32,10 @@ class HeadColumns {
     }
   }
 
-  // How many columns multiply() computes for the first `seen` positions.
+  // The number of columns that multiply() computes for the first `seen` positions.
   static int64_t columns(int64_t seen) { return padded<T>(seen, kTileColumns<T>); }
 
-  // scores (rows, columns(seen)) = queries · this; no more rows than a tile has.
+  // scores (rows, columns(seen)) = queries · this; at most as many rows as a tile has.
   void multiply(const LeftRows<T>& queries, T* scores, int64_t lds, int64_t rows,
                 int64_t seen) const {
     for (int64_t j = 0; j < seen; j += kTileColumns<T>)
@@ -47,7 +48,7 @@ class HeadColumns {
   int64_t depth_;
 };
 
-// For sums over positions, products of weights with a head.
+// For sums over positions: products of weights with a head.
 template <class T, class P = T>
 class HeadRows {
  public:
@@ -73,7 +74,7 @@ class HeadRows {
     multiply_small<false>(weights, rows_, width_, sums, width_, rows, width_, seen);
   }
 
-  // sums += weightsᵀ · `count` positions from `first`, a multiple of a tile's rows, on.
+  // sums += weightsᵀ · `count` positions starting at `first`, which is a multiple of a tile's rows.
   void add_transposed(const LeftColumns<T>& weights, int64_t first, int64_t count, T* sums,
                       int64_t rows) const {
     multiply_small<true>(weights, rows_ + first * width_, width_, sums, width_, rows, width_,

@@ -1,10 +1,11 @@
 // Causal attention of float values by matrix instructions with tf32 factors (m16n8k8), forward
-// only: what evaluations run, whose losses are too small for bfloat16. As in attention.cu one block
-// does a head of a sequence, with its keys and values in shared memory, and a warp 16 queries.
+// only. Evaluations use it, because their losses are too small for bfloat16. As in attention.cu,
+// one block computes one head of one sequence with its keys and values in shared memory, and a warp
+// has 16 queries.
 //
-// Which values of a row the instruction calls its first, second, … is no matter as long as both
-// factors agree. So a lane takes neighbours: of a position the D / 4 from t · D / 4 on, two for
-// each instruction, and of eight keys the two whose weights it has.
+// The instruction may take the values of a row in any order if both factors use the same order. So
+// each lane takes neighbours: the D / 4 values of a position starting at t · D / 4, two for each
+// instruction, and of eight keys the two whose weights the lane holds.
 #include <type_traits>
 
 #include "geores/kernels/attention/attention.h"
@@ -31,14 +32,15 @@ __device__ inline void multiply_add(Result& c, const uint32_t (&a)[4], uint32_t 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Rows of D values in shared memory, as tf32; padded so that lanes meet different banks.
+// Rows of D values in shared memory, as tf32; padded so that the lanes of a warp read different
+// banks.
 template <int D>
 struct FloatRows {
   static constexpr int kStride = D + 4;
   uint32_t* at;
   __device__ uint32_t* row(int i) const { return at + i * kStride; }
 
-  // `length` rows, `stride` apart, and zeros up to `padded`.
+  // Copies `length` rows, `stride` apart, and writes zeros up to row `padded`.
   __device__ void fill(const float* from, int64_t stride, int length, int padded) const {
     constexpr int pieces = D / 4;
     for (int i = threadIdx.x; i < padded * pieces; i += blockDim.x) {
@@ -71,7 +73,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
   const Place place;
   const int warp = threadIdx.x / 32;
   for (int round = 0; round * kWarps < tiles; ++round) {
-    // Back and forth, so that long and short rows even out.
+    // Back and forth over the warps, so that each gets long and short rows.
     const int tile = round * kWarps + (round % 2 == 0 ? warp : kWarps - 1 - warp);
     if (tile >= tiles) continue;
     const int first = tile * kTile, row0 = first + place.g, row1 = row0 + 8;

@@ -1,8 +1,8 @@
 // nvcc: warpgroups
-// Causal attention in bfloat16 by warpgroups, for heads of 32 values and up to 256 positions: one
-// block does a head of a sequence, all of it in shared memory, in tiles of 64 × 64 weights. Two
-// warpgroups have five of the ten tiles on and below the diagonal each.
-// The second half of the sequence is still on its way when they begin with the first.
+// Causal attention in bfloat16 by warpgroups, for heads of 32 values and up to 256 positions. One
+// block computes one head of one sequence from shared memory, in tiles of 64 × 64 weights. There
+// are ten tiles on and below the diagonal, and each of two warpgroups computes five of them. They
+// start with the first half of the sequence while the second half is still being copied.
 #include "geores/kernels/attention/attention_warpgroups.h"
 
 #include <cmath>
@@ -18,33 +18,33 @@ using namespace device;
 constexpr int kWidth = 32, kRowBytes = 2 * kWidth, kTile = 64, kMostTiles = 4;
 constexpr int kGroups = 2, kBlockThreads = 128 * kGroups;
 constexpr int kMatrix = kMostTiles * kTile * kRowBytes;  // bytes
-constexpr int kSlopes = kTile * kLine;                   // of a tile, bytes
-constexpr int kAlignment = 1024;                         // of what wgmma reads
+constexpr int kSlopes = kTile * kLine;                   // bytes of one tile of dS
+constexpr int kAlignment = 1024;                         // wgmma requires it
 
-// A pointer, not a number: offsets from it become part of the instructions.
+// Returns a pointer, not a number: offsets from a pointer become part of the instructions.
 __device__ inline unsigned char* aligned_shared() {
   extern __shared__ unsigned char unaligned[];
   return unaligned + (-shared_address(unaligned) & (kAlignment - 1));
 }
 
-// Four 8 × 8 matrices, as load_matrices takes them.
+// Stores four 8 × 8 matrices in the order in which load_matrices loads them.
 __device__ inline void store_matrices(uint32_t row, const uint32_t (&from)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(row),
                "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
                : "memory");
 }
 
-// Where a 16-byte piece of a position lies in its matrix: the 64-byte swizzle.
+// The offset in its matrix of one 16-byte piece of one position, with the 64-byte swizzle.
 __device__ inline uint32_t place_of(int row, int piece) {
   return row * kRowBytes + (piece ^ row / 2 % 4) * 16;
 }
 
-// Which piece of which row of a tile a thread brings to shared memory.
+// The piece and row of a tile that this thread copies to shared memory.
 struct Share {
   int row = static_cast<int>(threadIdx.x) / 4, piece = static_cast<int>(threadIdx.x) % 4;
 };
 
-// The tiles of one half of the sequence, zeros from `length` on; under way when it returns.
+// Starts to copy the tiles of one half of the sequence, with zeros from `length` on.
 __device__ inline void fetch_half(int half, unsigned char* matrix, const BFloat16* from,
                                   int64_t stride, int length) {
   const Share share;
@@ -56,7 +56,7 @@ __device__ inline void fetch_half(int half, unsigned char* matrix, const BFloat1
   }
 }
 
-// This warp's 16 rows of the tile that begins with row `first`, as left operands.
+// Loads this warp's 16 rows of the tile that begins with row `first`, as left operands.
 __device__ inline void load_lefts(const unsigned char* matrix, int first, Left (&to)[2]) {
   const int lane = threadIdx.x % 32, part = lane / 8;
   const int row = first + threadIdx.x / 32 % 4 * 16 + part % 2 * 8 + lane % 8;
@@ -66,21 +66,21 @@ __device__ inline void load_lefts(const unsigned char* matrix, int first, Left (
         to[k].at, reinterpret_cast<const BFloat16*>(matrix + place_of(row, 2 * k + part / 2)));
 }
 
-// A matrix as products find it: the descriptor of its row 0.
+// A matrix as products take it: the descriptor of its row 0.
 struct Factor {
   uint64_t first_row;
   __device__ explicit Factor(const unsigned char* matrix)
       : first_row(describe<kRowBytes>(shared_address(matrix))) {}
   __device__ uint64_t row(int i) const { return first_row + i * (kRowBytes >> 4); }
 
-  // c = or += a · (rows from `first` on)ᵀ
+  // c = or += a · (rows starting at `first`)ᵀ
   template <bool Add, int Values>
   __device__ void times_transposed(const Left (&a)[2], int first, float (&c)[Values]) const {
     warpgroup_multiply<Add, false>(c, a[0], row(first));
     warpgroup_multiply<true, false>(c, a[1], row(first) + (32 >> 4));
   }
 
-  // c += a · rows from `first` on
+  // c += a · (rows starting at `first`)
   template <int Steps>
   __device__ void add_times(const Left (&a)[Steps], int first, float (&c)[16]) const {
 #pragma unroll
@@ -88,18 +88,20 @@ struct Factor {
   }
 };
 
-// All in their registers now: before products, which would have to wait for what the compiler puts
-// off, and after them, so that nothing is read early.
+// Forces the values into their registers. Before products: otherwise the compiler might put off
+// computing them, and the products would have to wait. After products: otherwise it might read them
+// too early.
 template <int Values>
 __device__ inline void settle(float (&c)[Values]) {
 #pragma unroll
   for (int i = 0; i < Values; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 
-// The same in all lanes, and the compiler is told.
+// The shuffle tells the compiler that the number is the same in all lanes.
 __device__ inline int warpgroup() { return __shfl_sync(kAllLanes, threadIdx.x / 128, 0); }
 
-// Four lanes have word n of what follows, at their own place: afterwards each has all of its own.
+// Transposes words over four lanes. Before: in lane m, words[n] is lane n's word m. After: lane n
+// has all of its own words.
 __device__ inline uint4 exchange(uint32_t (&words)[4]) {
   const int t = threadIdx.x % 4;
   const auto swap = [](uint32_t& low, uint32_t& high, bool upper, int distance) {
@@ -113,7 +115,7 @@ __device__ inline uint4 exchange(uint32_t (&words)[4]) {
   return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-// 64 rows of results from `first` on, those before `length`.
+// Stores 64 rows of results starting at `first`, but only the rows before `length`.
 __device__ inline void store_tile(const float (&c)[16], float factor0, float factor1, BFloat16* to,
                                   int64_t stride, int first, int length) {
   const Place place;
@@ -131,7 +133,7 @@ __device__ inline void store_tile(const float (&c)[16], float factor0, float fac
 }
 
 struct Head {
-  const BFloat16* qkv;  // queries of position 0; keys and values are `part` and twice that further
+  const BFloat16* qkv;  // queries of position 0; keys start `part` further, values 2 · part
   int64_t part, in_stride, out_offset;
   int length, tiles;
 
@@ -149,7 +151,7 @@ struct Head {
 __global__ void __launch_bounds__(kBlockThreads, 2)
     forward(const BFloat16* qkv, BFloat16* out, float* log_sum, int T, int heads, float scale) {
   wait_for_previous();
-  if constexpr (!kHasWarpgroups) {  // not launched, see has_attention_warpgroups
+  if constexpr (!kHasWarpgroups) {  // never launched: see has_attention_warpgroups
     __trap();
     return;
   }
@@ -165,7 +167,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   }
   const Place place;
   const Factor k(keys), v(values);
-  const int group = warpgroup(), own_row = threadIdx.x / 32 % 4 * 16 + place.g;  // and + 8
+  const int group = warpgroup(), own_row = threadIdx.x / 32 % 4 * 16 + place.g;  // and own_row + 8
 #pragma unroll 1
   for (int round = 0; round < kMostTiles / kGroups; ++round) {
     const int tile = round == 0 ? group : kMostTiles - 1 - group;
@@ -241,11 +243,13 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   }
 }
 
-// What a warpgroup does in five steps, a digit for each, the lowest first: with each block of keys
-// all its queries one after the other, and never both warpgroups with the same queries, to whose
-// gradient they add in turn. The first step needs the first half of the sequence only.
+// The five steps of a warpgroup, a hexadecimal digit for each, the lowest first: which block of
+// keys and which block of queries it takes. A warpgroup finishes all queries of a block of keys
+// before it takes the next block. The two warpgroups never have the same queries in the same step,
+// because they add to the gradient of the queries in turn. The first step needs only the first half
+// of the sequence.
 struct Plan {
-  int keys, queries, first, last;  // bits of steps that begin and end the gradient of their queries
+  int keys, queries, first, last;  // first, last: bits of the steps that begin and end a dq
   static constexpr int kSteps = 5;
 };
 __device__ inline Plan plan_of(int group) {
@@ -257,7 +261,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     backward(const BFloat16* qkv, const BFloat16* out, const float* log_sum, const BFloat16* dout,
              BFloat16* dqkv, int T, int heads, float scale) {
   wait_for_previous();
-  if constexpr (!kHasWarpgroups) {  // not launched, see has_attention_warpgroups
+  if constexpr (!kHasWarpgroups) {  // never launched: see has_attention_warpgroups
     __trap();
     return;
   }
@@ -266,13 +270,15 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
                        *const values = keys + kMatrix,
                        *const slopes = values + kMatrix;  // gradients of the outputs
   auto* const logs =
-      reinterpret_cast<float*>(slopes + kMatrix);  // of each row, as part of its scores
+      reinterpret_cast<float*>(slopes + kMatrix);  // −log_sum of each row; added to its scores
   auto* const deltas = logs + kMostTiles * kTile;  // −⟨dout, out⟩
   auto* const score_slopes = reinterpret_cast<unsigned char*>(deltas + kMostTiles * kTile);
-  auto* const sums = reinterpret_cast<float4*>(score_slopes + kGroups * kSlopes);  // of dq
+  // Partial sums of dq.
+  auto* const sums = reinterpret_cast<float4*>(score_slopes + kGroups * kSlopes);
   const Head h(qkv, T, heads);
   const float to_score = scale * kLog2e;
-  auto* const outputs = reinterpret_cast<unsigned char*>(sums + 4 * 128);  // until they are summed
+  // Out; `sums` overwrite it later.
+  auto* const outputs = reinterpret_cast<unsigned char*>(sums + 4 * 128);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     fetch_half(half, queries, h.qkv, h.in_stride, T);
@@ -282,13 +288,13 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     fetch_half(half, outputs, out + h.out_offset, h.part, T);
     end_copies();
   }
-  {  // A row beyond the sequence has no weights: exp(−∞).
+  {  // A row beyond the sequence has no weights: exp(−∞) = 0.
     const int row = threadIdx.x;
     logs[row] =
         row < T ? -log_sum[static_cast<int64_t>(blockIdx.x) * T + row] / to_score : -INFINITY;
   }
   const auto finish_half = [&](int half) {
-    const Share share;  // each thread has copied these pieces itself
+    const Share share;  // the pieces that this thread has copied itself
 #pragma unroll
     for (int tile = 2 * half; tile < 2 * half + 2; ++tile) {
       const int row = tile * kTile + share.row;
@@ -307,10 +313,11 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   finish_half(0);
 
   const Place place;
-  const int own_row = thread / 32 * 16 + place.g;  // of a tile, and that + 8
+  const int own_row = thread / 32 * 16 + place.g;  // row of a tile; the other one is own_row + 8
   BFloat16* const dq_out = dqkv + (h.qkv - qkv);
   const Factor q_rows(queries), k_rows(keys), d_rows(slopes);
-  // Where this lane's row of four 8 × 8 matrices goes: the first of two pairs of columns of eight.
+  // Where this lane stores its row of four 8 × 8 matrices, for the first of two pairs of eight
+  // columns.
   const int lane = threadIdx.x % 32;
   const uint32_t own_slopes = shared_address(score_slopes) + group * kSlopes,
                  store_to = own_slopes +
@@ -321,10 +328,10 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   load_lefts(keys, (plan.keys & 15) * kTile, k);
   load_lefts(values, (plan.keys & 15) * kTile, v);
 
-  // 64 keys and 32 queries.
+  // The backward pass of 64 keys and 32 queries.
   const auto go_back = [&](int key, int query, int part) {
     const int first = query * kTile + part * 32;
-    float s[16], dp[16];  // products are added to what each column begins with
+    float s[16], dp[16];  // start with the values of their columns, and products are added
 #pragma unroll
     for (int i = 0; i < 16; i += 2) {
       const int column = first + i / 4 * 8 + 2 * place.t;
@@ -399,7 +406,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       settle(dq);
       settle(dk);
       settle(dv);
-      // Each thread has the same places of a tile in either warpgroup: their order is no matter.
+      // A thread has the same values of a tile in both warpgroups, so the order of values in `sums`
+      // does not matter.
       auto* const sum = sums + (query - 1) * 4 * 128 + thread;
       if (!(plan.first >> step & 1))
 #pragma unroll
@@ -434,7 +442,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       wait_for_copy_groups<0>();
       finish_half(1);
     } else {
-      __syncthreads();  // what this step added to dq is for the other warpgroup to see
+      __syncthreads();  // makes this step's dq visible to the other warpgroup
     }
   }
 }

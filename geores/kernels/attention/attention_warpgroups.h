@@ -1,5 +1,5 @@
-// Causal attention on a GPU as in attention.h, by warpgroups: heads of 32 values, up to 256
-// positions, and a GPU that has them.
+// Causal attention as in attention.h, on GPUs with warpgroups: heads of 32 values, up to 256
+// positions.
 #pragma once
 
 #include "geores/kernels/attention/attention.h"

@@ -1,4 +1,5 @@
-// Compiled for Arm processors with the bfloat16 extension; runs only where there is one.
+// This file is compiled for Arm processors with the bfloat16 extension. The program calls it only
+// where it finds such a processor.
 #include "geores/kernels/cpu/bfloat16_tile.h"
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -10,9 +11,9 @@
 namespace geores::kernels {
 namespace {
 
-// BFMMLA multiplies 2 × 4 values with 4 × 2. Tiles of 8 × 8 take 16 registers for their sums and 8
-// for their factors, so both sides are packed alike; 8 × 12 would be 7 % faster, but only while
-// GCC does not move its loads apart and spill.
+// BFMMLA multiplies 2 × 4 values with 4 × 2 values. A tile of 8 × 8 takes 16 registers for its sums
+// and 8 for its factors, and both factors are packed alike. A tile of 8 × 12 is 7 % faster, but
+// only as long as GCC does not move its loads apart and spill registers.
 constexpr int kPairs = 4, kLines = 2 * kPairs, kGroup = 4, kValues = kLines * kGroup;
 
 uint16x8_t rounded(const float* low, const float* high) {
@@ -25,7 +26,7 @@ void pack_lines_group(const float* values, int64_t stride, uint16_t* to) {
     vst1q_u16(to + 8 * pair, rounded(values + 2 * pair * stride, values + (2 * pair + 1) * stride));
 }
 
-// Four rows of eight values: each column's four become neighbours.
+// Takes four rows of eight values and makes the four values of each column neighbours.
 void pack_depths_group(const float* values, int64_t stride, uint16_t* to) {
   uint16x8_t row[kGroup];
   for (int k = 0; k < kGroup; ++k) row[k] = rounded(values + k * stride, values + k * stride + 4);
@@ -38,7 +39,7 @@ void pack_depths_group(const float* values, int64_t stride, uint16_t* to) {
   vst1q_u16(to + 24, vreinterpretq_u16_u32(vzip2q_u32(c, d)));
 }
 
-// The order follows the matrix in memory.
+// Goes through the matrix in the order in which it lies in memory.
 void pack(const Lines& lines, void* panels) {
   const auto groups = (lines.depth + kGroup - 1) / kGroup;
   const auto panel_count = (lines.count + kLines - 1) / kLines;
@@ -65,9 +66,9 @@ bfloat16x8_t factors(const uint16_t* from) { return vreinterpretq_bf16_u16(vld1q
 template <bool Add>
 void multiply_tile(const uint16_t* left, const uint16_t* right, int64_t depth, float* c,
                    int64_t ldc) {
-  if (Add)  // it comes while the sums are taken
+  if (Add)  // c arrives while the sums are computed
     for (int row = 0; row < kLines; ++row) __builtin_prefetch(c + row * ldc, 1);
-  // Two rows by two columns each, of pairs of rows 0 to 3 and pairs of columns 0 to 3.
+  // s_ij is 2 × 2 values: pair i of the rows times pair j of the columns.
   float32x4_t s00{}, s01{}, s02{}, s03{}, s10{}, s11{}, s12{}, s13{}, s20{}, s21{}, s22{}, s23{},
       s30{}, s31{}, s32{}, s33{};
   for (int64_t k = 0; k < depth; k += kGroup, left += kValues, right += kValues) {

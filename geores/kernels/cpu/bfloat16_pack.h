@@ -1,5 +1,5 @@
-// Packing for Bfloat16Tile in plain C++. Everything here is internal to the file that includes it:
-// see bfloat16_tile.h.
+// Packing for Bfloat16Tile in plain C++. Everything here is internal to the file that includes it;
+// bfloat16_tile.h says why.
 #pragma once
 
 #include "geores/kernels/cpu/bfloat16_tile.h"
@@ -7,7 +7,7 @@
 namespace geores::kernels {
 namespace {
 
-// To nearest, ties to even; not a number stays one.
+// Rounds to nearest, ties to even; NaN stays NaN.
 inline uint16_t bfloat16_bits(float x) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
@@ -20,7 +20,7 @@ inline float value_at(const Lines& lines, int64_t l, int64_t k) {
   return lines.by_depth ? lines.values[k * lines.stride + l] : lines.values[l * lines.stride + k];
 }
 
-// One group of one panel: Size lines from `line` on, Group depths from `k` on.
+// Packs one group of one panel: Size lines starting at `line`, Group depths starting at `k`.
 template <int Size, int Group, class Packed, class Round>
 void pack_group(const Lines& lines, int64_t line, int64_t k, Packed* to, Round&& rounded) {
   for (int l = 0; l < Size; ++l)

@@ -16,7 +16,7 @@ int64_t panel_lines(Side side, const Bfloat16Tile& tile) {
   return side == Side::left ? tile.rows : tile.columns;
 }
 
-// The same for packed lines.
+// c = left · right for two packed factors, or added to c.
 void multiply_packed(const PackedFactor& left, const PackedFactor& right, int64_t depth, bool add,
                      float* c, int64_t ldc) {
   const auto& tile = right.tile();
@@ -29,7 +29,7 @@ void multiply_packed(const PackedFactor& left, const PackedFactor& right, int64_
         tile.multiply(left.panel(i), right.panel(j), depth, add, to, ldc);
         continue;
       }
-      // At the edges, aside.
+      // A tile at the edge of c is computed in a buffer of its own, because it may reach beyond c.
       float aside[kLargestBfloat16Tile] = {};
       if (depth > 0)
         tile.multiply(left.panel(i), right.panel(j), depth, false, aside, tile.columns);
@@ -65,7 +65,7 @@ PackedFactor PackedFactor::part(int64_t lines, int64_t from_depth) const {
   return part;
 }
 
-// As many of left's lines at a time as leave room in the first cache for a panel of right's.
+// Packs so many of left's lines at a time that a panel of right's still fits the first-level cache.
 void multiply(const Lines& left, const PackedFactor& right, bool add, float* c, int64_t ldc) {
   const auto& tile = right.tile();
   const auto depth = padded<float>(left.depth, tile.group);

@@ -1,4 +1,4 @@
-// Factors of products that are rounded to bfloat16, packed for the processor's tile.
+// Factors of products, rounded to bfloat16 and packed for the tile of this processor.
 #pragma once
 
 #include "geores/kernels/cpu/bfloat16_tile.h"
@@ -7,7 +7,8 @@ namespace geores::kernels {
 
 enum class Side { left, right };
 
-// Packed lines, in a room of bytes() for them. What was packed for one tile is multiplied by it.
+// Packed lines in memory that the caller gives, bytes() of it. A factor is multiplied by the tile
+// that it was packed for.
 class PackedFactor {
  public:
   static int64_t bytes(Side side, int64_t lines, int64_t depth,
@@ -16,7 +17,7 @@ class PackedFactor {
   PackedFactor(Side side, const Lines& lines, unsigned char* room,
                const Bfloat16Tile& tile = bfloat16_tile());
 
-  // The first `lines` of them, up to the end of their last panel, from a depth on that is a
+  // The first `lines` lines, up to the end of their last panel, starting at depth `from_depth`, a
   // multiple of the tile's group.
   PackedFactor part(int64_t lines, int64_t from_depth = 0) const;
 
@@ -32,7 +33,7 @@ class PackedFactor {
   unsigned char* first_;
 };
 
-// c (rows, columns) = left · right, or added to c. Of right's depths as many as left has.
+// c (rows, columns) = left · right, or added to c. Uses as many of right's depths as left has.
 void multiply(const Lines& left, const PackedFactor& right, bool add, float* c, int64_t ldc);
 
 }  // namespace geores::kernels

@@ -1,47 +1,52 @@
-// Tiles of products whose factors are rounded to bfloat16 and whose sums are float32: what one kind
-// of processor has instructions for. Both factors are packed into panels of as many lines as a tile
-// is high (rows of the left matrix) or wide (columns of the right one). A panel holds, for one
-// group of depths after the other, each line's values of that group: what one instruction takes.
+// Products with factors rounded to bfloat16 and sums in float32, computed in tiles of the result. A
+// Bfloat16Tile holds the functions for one kind of processor. Both factors are packed into panels.
+// A panel of the left matrix has as many rows as a tile is high; a panel of the right matrix has as
+// many columns as a tile is wide. Depths come in groups, as many as one instruction takes: a panel
+// holds the first group of each of its lines, then the second group of each, and so on.
 //
-// Plain types only: the files of single processors are compiled for those alone, and an inline
-// function of theirs could be the one that the linker keeps for all.
+// This header uses plain types only. Each processor's file is compiled with that processor's
+// instructions. If it shared an inline function with other files, the linker might keep the copy
+// that other processors cannot run.
 #pragma once
 
 #include <cstdint>
 
 namespace geores::kernels {
 
-// A factor before it is packed: `count` lines of `depth` values each.
+// A factor before packing: `count` lines of `depth` values each.
 struct Lines {
   const float* values;
   int64_t stride;
-  bool by_depth;  // value k of line l at values[k · stride + l], else at values[l · stride + k]
+  // Value k of line l is values[k · stride + l] if true, values[l · stride + k] if false.
+  bool by_depth;
   int64_t count, depth;
 };
 
 struct Bfloat16Tile {
-  const char* instruction;  // null: there is none, rounded factors are multiplied in float32
+  // Null if the processor has none; then the rounded factors are multiplied in float32.
+  const char* instruction;
   int64_t rows, columns;
   int64_t group;        // depths are padded with zeros to a multiple of it
-  int64_t value_bytes;  // of a packed value
-  // All panels of a factor, one after the other, lines beyond the last one zero.
+  int64_t value_bytes;  // bytes of a packed value
+  // Pack all lines of a factor, panel after panel; lines that fill up the last panel are zero.
   void (*pack_left)(const Lines& rows, void* panels);
   void (*pack_right)(const Lines& columns, void* panels);
-  // c (rows, columns) = left · right of one panel each, or added to c; `depth` a multiple of group.
+  // c (rows, columns) = one left panel · one right panel, or added to c; `depth` is a multiple of
+  // group.
   void (*multiply)(const void* left, const void* right, int64_t depth, bool add, float* c,
                    int64_t ldc);
 };
 
 inline constexpr int64_t kLargestBfloat16Tile = 512;  // values of c
 
-// That of this processor, and the one for any.
+// The tile that products use in this process, and the float32 tile that runs on any processor.
 const Bfloat16Tile& bfloat16_tile();
 const Bfloat16Tile& portable_bfloat16_tile();
 
-// Another one from now on, in all threads: for tests.
+// Makes all threads use this tile from now on. For tests.
 void use_bfloat16_tile(const Bfloat16Tile& tile);
 
-// Of single processors, where this build has them; null if the one it runs on is another.
+// The tiles of particular processors: null where this build or this processor has none.
 const Bfloat16Tile* arm_bfloat16_tile();
 const Bfloat16Tile* x86_bfloat16_tile();
 

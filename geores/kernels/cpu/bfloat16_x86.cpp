@@ -1,4 +1,5 @@
-// Compiled for x86_64 processors with AVX512-BF16; runs only where there is one.
+// This file is compiled for x86_64 processors with AVX512-BF16. The program calls it only where it
+// finds such a processor.
 #include "geores/kernels/cpu/bfloat16_tile.h"
 
 #if defined(__x86_64__)
@@ -9,8 +10,8 @@
 namespace geores::kernels {
 namespace {
 
-// VDPBF16PS adds pairs of products to 16 sums. Tiles of 8 rows and 32 columns take 16 of the 32
-// registers for their sums.
+// VDPBF16PS adds pairs of products to 16 sums. A tile of 8 rows and 32 columns takes 16 of the 32
+// registers for its sums.
 constexpr int kRows = 8, kVectors = 2, kColumns = 16 * kVectors, kGroup = 2;
 
 template <int Size>

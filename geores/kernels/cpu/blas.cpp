@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-// Absent from other libraries than OpenBLAS.
+// Weak, because BLAS libraries other than OpenBLAS do not have them.
 extern "C" {
 void openblas_set_num_threads(int) __attribute__((weak));
 int openblas_get_num_threads(void) __attribute__((weak));
@@ -17,7 +17,7 @@ CBLAS_TRANSPOSE flag(Transposed transposed) {
   return transposed == Transposed::yes ? CblasTrans : CblasNoTrans;
 }
 
-struct {  // of all SerialBlas alive
+struct {  // shared by all SerialBlas objects
   std::mutex mutex;
   int count = 0, threads_before = 1;
 } serial;

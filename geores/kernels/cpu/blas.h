@@ -1,5 +1,5 @@
-// Matrix products of the machine's BLAS, one thread per call: the kernels cut the work themselves,
-// into blocks of rows that stay in a core's cache.
+// Matrix products of the machine's BLAS, one thread per call: the kernels themselves divide the
+// work among threads, in blocks of rows that stay in a core's cache.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ void multiply(Transposed ta, Transposed tb, int64_t m, int64_t n, int64_t k, con
 void multiply(Transposed ta, Transposed tb, int64_t m, int64_t n, int64_t k, const double* a,
               int64_t lda, const double* b, int64_t ldb, double keep, double* c, int64_t ldc);
 
-// While one of these lives, OpenBLAS starts no threads of its own: it has one number of threads for the
-// whole process, which the first sets to 1 and the last restores. Other libraries notice by themselves
-// that they are called from a parallel region.
+// While an object of this class lives, OpenBLAS starts no threads of its own. OpenBLAS has one
+// number of threads for the whole process: the first object sets it to 1 and the last one restores
+// it. Other libraries notice by themselves that they are called from a parallel region.
 class SerialBlas {
  public:
   SerialBlas();

@@ -1,5 +1,5 @@
-// A vector that behaves like a number, so that manifold/'s algebra runs on several tokens at once:
-// one token to a lane. Only what does not branch on values can be used with it.
+// A vector of numbers that behaves like one number, so that manifold/'s algebra runs on several
+// tokens at once, one token in each lane. Code that branches on values cannot use it.
 #pragma once
 
 #include <type_traits>
@@ -28,7 +28,7 @@ struct Lanes {
   Lanes& operator*=(const Lanes& b) { return *this = *this * b; }
 };
 
-// Found by manifold/ through their argument, as its own functions of numbers are.
+// manifold/ calls these by argument-dependent lookup, as it calls its own functions of numbers.
 template <class T>
 inline Lanes<T> exponential(const Lanes<T>& x) {
   return exponential(x.v);
@@ -52,8 +52,8 @@ inline Lanes<T> clamp(const Lanes<T>& x, const Lanes<T>& low, const Lanes<T>& hi
   return Vec<T>(raised > high.v ? high.v : raised);
 }
 
-// Each of up to kLanes tokens' R × C values, token after token `stride` apart. Lanes beyond
-// `tokens` repeat the first one.
+// Reads R × C values of each of up to kLanes tokens; token after token lies `stride` apart. Lanes
+// beyond `tokens` repeat the first token.
 template <int R, int C, class T>
 inline manifold::Matrix<Lanes<T>, R, C> gather(const T* values, int64_t stride, int64_t tokens) {
   manifold::Matrix<Lanes<T>, R, C> m;

@@ -1,6 +1,5 @@
-// Threads. Work is cut into one contiguous range per thread, always the same way for the same
-// number of threads, so that sums over threads can be taken in a fixed order and a run repeats bit
-// for bit.
+// Threads. Work is divided into one contiguous range per thread, always in the same way for the
+// same number of threads. So sums over threads have a fixed order, and a run repeats bit for bit.
 #pragma once
 
 #include <omp.h>
@@ -11,7 +10,7 @@
 
 namespace geores::kernels {
 
-// How many threads are worth starting for `count` items, at least `grain` each.
+// The number of threads worth starting for `count` items if each takes at least `grain` of them.
 inline int threads_for(int64_t count, int64_t grain) {
   if (omp_in_parallel()) return 1;
   const auto most = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
@@ -27,13 +26,13 @@ void parallel_ranges(int64_t count, int threads, F&& f) {
   }
 #pragma omp parallel num_threads(threads)
   {
-    // A thread takes several ranges where the runtime gave fewer threads than asked for.
+    // A thread takes several ranges if the runtime gave fewer threads than were asked for.
     for (int part = omp_get_thread_num(); part < threads; part += omp_get_num_threads())
       f(count * part / threads, count * (part + 1) / threads, part);
   }
 }
 
-// f(i) for every i, in whatever order: for work of uneven size that shares nothing.
+// f(i) for every i, in any order: for pieces of work of uneven size that share nothing.
 template <class F>
 void parallel_items(int64_t count, F&& f) {
   const int threads = threads_for(count, 1);
@@ -45,8 +44,8 @@ void parallel_items(int64_t count, F&& f) {
   for (int64_t i = 0; i < count; ++i) f(i);
 }
 
-// Memory that a thread keeps for its next call: working space must not cost an allocation each
-// time. One buffer per Tag and type.
+// Working memory that a thread keeps for its next call, so that a kernel does not allocate each
+// time. There is one buffer for each Tag and type.
 template <class Tag, class T>
 T* scratch(int64_t size) {
   thread_local std::vector<T> buffer;
@@ -54,7 +53,8 @@ T* scratch(int64_t size) {
   return buffer.data();
 }
 
-// One partial result of `size` values per thread, summed in the order of the threads.
+// A partial result of `size` values for each thread; partial results are summed in the order of the
+// threads.
 template <class T>
 class PartialSums {
  public:
@@ -65,7 +65,7 @@ class PartialSums {
 
   T* of(int thread) { return values_ + thread * size_; }
 
-  // total[0..count) += the sum over threads of the values from `first` on.
+  // Adds to total[0..count) the sum over the threads of values first..first + count.
   void add_to(T* total, int64_t first, int64_t count) const {
     for (int thread = 0; thread < threads_; ++thread) {
       const T* values = values_ + thread * size_ + first;

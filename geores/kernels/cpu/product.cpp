@@ -9,10 +9,12 @@
 namespace geores::kernels {
 namespace {
 
-constexpr int64_t kFewRows = 24;   // in all: a BLAS is faster than packing for them
-constexpr int64_t kDeepest = 512;  // of a product at once: a tile's columns stay in the first cache
+constexpr int64_t kFewRows = 24;  // with fewer rows in all, the BLAS is faster than packing
+// Depths multiplied at once: a tile's columns of b stay in the first-level cache.
+constexpr int64_t kDeepest = 512;
 
-// The tile of c at the right edge may have fewer columns: it is computed aside.
+// Calls f with a whole tile of c. The last tile of a row may have fewer columns; it is computed in
+// a buffer and copied back.
 template <class T, class F>
 void on_whole_tile(T* c, int64_t ldc, int64_t rows, int64_t columns, F&& f) {
   if (columns >= kTileColumns<T>) return f(c, ldc);
@@ -28,14 +30,15 @@ int64_t rows_in_cache(int64_t depth) {
       std::clamp<int64_t>(depth, 1, kDeepest) * static_cast<int64_t>(sizeof(T)), kTileRows);
 }
 
-// Columns first..first + Width of b, beyond `columns` zeros: (depth, Width).
+// Copies columns first..first + Width of b to (depth, Width); columns beyond `columns` become
+// zeros.
 template <int Width, class T>
 void pack_columns(const T* b, int64_t ldb, int64_t depth, int64_t first, int64_t columns, T* to) {
   const auto width = std::min<int64_t>(Width, columns - first);
   for (int64_t k = 0; k < depth; ++k, to += Width) {
     const T* from = b + k * ldb + first;
     if (width == Width)
-      std::memcpy(to, from, Width * sizeof(T));  // of constant size: a few instructions, no call
+      std::memcpy(to, from, Width * sizeof(T));  // a constant size: instructions, not a call
     else
       std::fill(std::copy_n(from, width, to), to + Width, T(0));
   }
@@ -83,7 +86,7 @@ void RightHandSide<T, P>::multiply(const T* a, int64_t lda, bool add, T* c, int6
                       T(add ? 1 : 0), c, ldc);
     return;
   }
-  // As many rows at a time as leave room in the first cache for a tile's columns.
+  // Takes so many rows at a time that the columns of a tile still fit the first-level cache.
   const auto step = rows_in_cache<T>(depth_);
   for (int64_t begin = 0; begin < rows; begin += step) {
     const auto count = std::min(step, rows - begin);
@@ -101,7 +104,8 @@ void RightHandSide<T, P>::multiply(const T* a, int64_t lda, bool add, T* c, int6
   }
 }
 
-// Both sides are packed: rows of several kilobytes would fall on few lines of the first cache.
+// Both factors are packed: unpacked rows, several kilobytes apart, would share few lines of the
+// first-level cache.
 template <class T, class P>
 void add_transposed_product(const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
                             int64_t m, int64_t n, int64_t rows) {

@@ -1,7 +1,8 @@
-// Matrix products of one thread with matrices of a few hundred rows and columns, as a block of
-// tokens has them with a layer's weights. The right-hand side is packed once for many blocks, which
-// a BLAS would do again in every call. All matrices are row-major; lda, ldb, ldc are the distances
-// between their rows. P is what the factors are rounded to: T itself, or BFloat16 beside float.
+// Matrix products of one thread, for matrices of a few hundred rows and columns: a block of tokens
+// times the weights of a layer. The right-hand side is packed once for many blocks; a BLAS would
+// pack it again in every call. All matrices are row-major; lda, ldb and ldc are the distances
+// between their rows. P is the type that factors are rounded to: T itself, or BFloat16 beside
+// float.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,17 @@
 
 namespace geores::kernels {
 
-// A matrix (depth, columns) to multiply with from the right, in room for packed_size() values. For
-// a few rows in all, packing does not pay: then nothing is copied, and b must stay.
+// A matrix (depth, columns) to multiply with from the right, in memory for packed_size() values
+// that the caller gives. For a few rows in all packing does not pay: then nothing is copied, and b
+// must outlive this object.
 template <class T, class P = T>
 class RightHandSide {
  public:
   using Room = T;
   static int64_t packed_size(int64_t depth, int64_t columns);
 
-  // b is (depth, columns), or (columns, depth) if transposed. `rows` will be multiplied in all.
+  // b is (depth, columns), or (columns, depth) if transposed. `rows` is the number of rows of all
+  // products together.
   RightHandSide(Transposed transposed, const T* b, int64_t ldb, int64_t depth, int64_t columns,
                 int64_t rows, Room* room);
 
@@ -31,7 +34,7 @@ class RightHandSide {
   Transposed transposed_;
   const T* b_;
   int64_t ldb_, depth_, columns_;
-  const T* packed_;  // or null
+  const T* packed_;  // null: b was not packed
 };
 
 template <>

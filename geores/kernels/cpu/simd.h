@@ -1,5 +1,5 @@
-// Short vectors in GCC's and Clang's own notation: the same text is NEON on aarch64 and SSE or AVX
-// on x86_64, as wide as the compiler was told the machine is. Lane arithmetic is plain + − * /.
+// Short vectors in the notation of GCC and Clang. The same source becomes NEON on aarch64 and SSE
+// or AVX on x86_64; GEORES_MARCH decides how wide. Arithmetic on vectors is plain + − * /.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,14 @@ using Vec = typename VectorOf<T>::Type;
 template <class T>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
-// Rows that are processed in whole vectors are padded to this many values.
+// Buffers that are processed in whole vectors are padded to a multiple of this many values.
 template <class T>
 constexpr int64_t padded(int64_t count, int64_t to = kLanes<T>) {
   return (count + to - 1) / to * to;
 }
 
-// Through a vector type that may lie anywhere: GCC would send a memcpy through integer registers.
+// Loads and stores go through a vector type without alignment: GCC sends a 16-byte memcpy through
+// integer registers.
 template <class T>
 inline Vec<T> load(const T* from) {
   return *reinterpret_cast<const typename VectorOf<T>::InMemory*>(from);
@@ -59,7 +60,7 @@ inline Vec<T> broadcast(T x) {
   return Vec<T>{} + x;
 }
 
-// The first `count` lanes, count < kLanes; the others are `fill`.
+// Loads the first `count` lanes, count < kLanes; the other lanes are `fill`.
 template <class T>
 inline Vec<T> load_some(const T* from, int64_t count, T fill = T(0)) {
   Vec<T> v = broadcast(fill);
@@ -79,8 +80,9 @@ inline T sum_of_lanes(const Vec<T>& v) {
   return sum;
 }
 
-// Calls f(offset, count) for every vector of 0..size, the last one possibly not full. Always
-// inlined: what f refers to would be read from memory again for every vector.
+// Calls f(offset, count) for every vector of 0..size; the last vector may be partial. Always
+// inlined: otherwise the variables that f captures would be read from memory again for every
+// vector.
 template <class T, class F>
 [[gnu::always_inline]] inline void for_each_vector(int64_t size, F&& f) {
   int64_t i = 0;
@@ -98,8 +100,8 @@ inline void store_up_to(T* to, const Vec<T>& v, int64_t count) {
   count == kLanes<T> ? store(to, v) : store_some(to, v, count);
 }
 
-// Σ over the lanes of term(offset, count) for every vector of 0..size: four sums, so that no
-// addition waits for the one before it.
+// The sum of term(offset, count) over all lanes and all vectors of 0..size. It keeps four sums, so
+// that no addition waits for the one before it.
 template <class T, class F>
 [[gnu::always_inline]] inline T sum_over_vectors(int64_t size, F&& term) {
   Vec<T> sum0{}, sum1{}, sum2{}, sum3{};

@@ -1,5 +1,6 @@
 // Products on register tiles, for matrices that already lie in a core's caches. A tile of the
-// result stays in registers while its row of the left and its columns of the right matrix pass by.
+// result stays in registers while the kernel goes through its rows of the left and its columns of
+// the right matrix.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +10,7 @@
 
 namespace geores::kernels {
 
-// As large a tile as the registers hold (32 of them, or 16 before AVX-512 on x86_64), so that
+// As large a tile as the registers hold (there are 32, or 16 on x86_64 before AVX-512), so that
 // sums do not wait for each other.
 #if defined(__aarch64__) || defined(__AVX512F__)
 inline constexpr int kTileVectors = 4;
@@ -22,14 +23,16 @@ inline constexpr int kTileRows = 5;
 template <class T>
 inline constexpr int kTileColumns = kTileVectors* kLanes<T>;
 
-// Rows of a left-hand side that take half of the first cache, at least a tile.
+// The number of rows of a left-hand side that take half of the first-level cache, but at least a
+// tile's.
 constexpr int64_t rows_in_cache(int64_t row_bytes, int64_t tile_rows) {
   constexpr int64_t half_of_cache = 32768;
   const auto tiles = half_of_cache / (row_bytes * tile_rows);
   return (tiles > 1 ? tiles : 1) * tile_rows;
 }
 
-// How the left matrix lies: entry (i, k) at values[i · stride + k], or at values[k · stride + i].
+// The layout of the left matrix: entry (i, k) is values[i · stride + k] for `rows` and
+// values[k · stride + i] for `columns`.
 enum class Left { rows, columns };
 
 template <class T, Left L>
@@ -51,8 +54,8 @@ using LeftColumns = LeftMatrix<T, Left::columns>;
 
 namespace detail {
 
-// f(0), …, f(N − 1) with constants: a loop, unrolled late by the compiler, would leave the arrays
-// it goes through in memory instead of registers.
+// f(0), …, f(N − 1) with compile-time constants. The compiler unrolls a plain loop too late to keep
+// the arrays that it goes through in registers.
 template <int N, class F>
 [[gnu::always_inline]] inline void unrolled(F&& f) {
   [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
@@ -67,7 +70,7 @@ inline void multiply_tile(const LeftMatrix<T, L>& a, const T* b, int64_t ldb, T*
   const T* rows[Rows];
   unrolled<Rows>([&](auto i) __attribute__((always_inline)) {
     rows[i] = a.from_row(i).values;
-    if (Add) __builtin_prefetch(c + i * ldc, 1);  // it comes while the sums are taken
+    if (Add) __builtin_prefetch(c + i * ldc, 1);  // c arrives while the sums are computed
   });
   Vec<T> sum[Rows * kTileVectors];
   const auto add_product = [&](int64_t k, auto first) __attribute__((always_inline)) {
@@ -83,7 +86,7 @@ inline void multiply_tile(const LeftMatrix<T, L>& a, const T* b, int64_t ldb, T*
       });
     });
   };
-  add_product(0, std::true_type());  // cheaper than to start from zeros
+  add_product(0, std::true_type());  // cheaper than starting from zeros
 #pragma GCC unroll 2
   for (int64_t k = 1; k < depth; ++k) add_product(k, std::false_type());
   unrolled<Rows * kTileVectors>([&](auto at) __attribute__((always_inline)) {
@@ -92,7 +95,7 @@ inline void multiply_tile(const LeftMatrix<T, L>& a, const T* b, int64_t ldb, T*
   });
 }
 
-// The last rows of a matrix, fewer than a tile's.
+// Multiplies the last rows of a matrix, fewer than a tile has.
 template <int Rows, bool Add, class T, Left L>
 inline void multiply_last_rows(int64_t rows, const LeftMatrix<T, L>& a, const T* b, int64_t ldb,
                                T* c, int64_t ldc, int64_t depth) {
@@ -117,7 +120,7 @@ inline void multiply_columns(const LeftMatrix<T, L>& a, const T* b, int64_t ldb,
                                                  depth);
 }
 
-// The same for `columns`, a multiple of kTileColumns.
+// The same for `columns` columns, a multiple of kTileColumns.
 template <bool Add, class T, Left L>
 inline void multiply_small(const LeftMatrix<T, L>& a, const T* b, int64_t ldb, T* c, int64_t ldc,
                            int64_t rows, int64_t columns, int64_t depth) {

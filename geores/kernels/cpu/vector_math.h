@@ -1,6 +1,6 @@
-// exp, 2ˣ and GELU lane by lane. float: own polynomials, a few units in the last place, one
-// exponential for GELU and its slope together and no division. double: the C library, one lane at a
-// time, exact to the last digits; it serves verification, not speed. NaN passes through.
+// exp, 2ˣ and GELU, lane by lane. float: polynomials accurate to a few units in the last place;
+// GELU and its slope share one exponential and need no division. double: the C library, one lane at
+// a time, accurate to the last digits; double is for verification, not for speed. NaN stays NaN.
 #pragma once
 
 #include <bit>
@@ -10,18 +10,18 @@
 
 namespace geores::kernels {
 
-// p · 2ⁿ where n is the integer that adding 1.5·2²³ has left in the low bits of `shifted`.
-// Unsigned, because lanes that nobody will look at may hold anything.
+// p · 2ⁿ, where n is the integer in the low bits of `shifted` after 1.5·2²³ was added. The
+// arithmetic is unsigned, because unused lanes may hold anything.
 inline Vec<float> times_power_of_two(const Vec<float>& p, const Vec<float>& shifted) {
   using Words = VectorOf<float>::Words;
   return std::bit_cast<Vec<float>>(std::bit_cast<Words>(p) + (std::bit_cast<Words>(shifted) << 23));
 }
 
-// exp(x), |relative error| < 2e-7; below −87 it stays at exp(−87) ≈ 1.6e-38.
+// exp(x), |relative error| < 2e-7; below −87 the result stays at exp(−87) ≈ 1.6e-38.
 inline Vec<float> exponential(Vec<float> x) {
   x = x < -87.0f ? Vec<float>{} - 87.0f : x;
   x = x > 88.0f ? Vec<float>{} + 88.0f : x;
-  // Adding 1.5·2²³ rounds to an integer, which then stands in the low bits.
+  // Adding 1.5·2²³ rounds to an integer and leaves it in the low bits.
   const Vec<float> shifted = x * 1.44269504f + 12582912.0f;
   const Vec<float> n = shifted - 12582912.0f;
   const Vec<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -34,7 +34,7 @@ inline Vec<float> exponential(Vec<float> x) {
   return times_power_of_two(p, shifted);
 }
 
-// 2ˣ for −126 <= x <= 0, the cheaper exponential for softmax and GELU, |relative error| < 2e-7.
+// 2ˣ for −126 <= x <= 0, |relative error| < 2e-7: cheaper than exp, for softmax and GELU.
 inline Vec<float> power_of_two_within_range(const Vec<float>& x) {
   const Vec<float> shifted = x + 12582912.0f;
   const Vec<float> r = x - (shifted - 12582912.0f);
@@ -46,7 +46,7 @@ inline Vec<float> power_of_two_within_range(const Vec<float>& x) {
   return times_power_of_two(p, shifted);
 }
 
-// The same for all x <= 0; below −126 it stays at 2⁻¹²⁶ ≈ 1.2e-38.
+// 2ˣ for all x <= 0; below −126 the result stays at 2⁻¹²⁶ ≈ 1.2e-38.
 inline Vec<float> power_of_two(const Vec<float>& x) {
   return power_of_two_within_range(x < -126.0f ? Vec<float>{} - 126.0f : x);
 }
@@ -69,14 +69,14 @@ struct Gelu {
   Vec<T> value, slope;
 };
 
-// Φ(−m) = exp(−m²/2) P(m) with a polynomial for Mills' ratio over √2π, fitted so that the absolute
-// error of Φ is below 2e-8 up to m = 5.6; beyond, the exponential makes it vanish.
+// Φ(−m) = exp(−m²/2) P(m), where the polynomial P approximates Mills' ratio over √2π. The absolute
+// error of Φ is below 2e-8 up to m = 5.6; beyond that the exponential makes Φ vanish.
 inline Gelu<float> gelu(const Vec<float>& x) {
   const Vec<float> magnitude = x < 0.0f ? -x : x;
   const Vec<float> m = magnitude > 9.0f ? Vec<float>{} + 9.0f : magnitude;
   const Vec<float> m2 = m * m, m4 = m2 * m2;
   const Vec<float> gauss = power_of_two_within_range(m2 * -0.721347520f);
-  // In pairs, so that no step waits for all of those before it.
+  // The polynomial is evaluated in pairs, so that no step waits for all steps before it.
   const Vec<float> p01 = m * -0.398940604f + 0.499999983f;
   const Vec<float> p23 = m * -0.132805849f + 0.249972590f;
   const Vec<float> p45 = m * -2.54719729e-2f + 6.19240590e-2f;

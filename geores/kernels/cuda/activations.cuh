@@ -1,9 +1,9 @@
-// What generators' raw values go through.
+// The activations that turn the raw outputs of the generators into generators of an operator.
 #pragma once
 
 namespace geores::kernels::device {
 
-// As torch::softplus and torch::nn::functional::normalize have it.
+// The thresholds of torch::softplus and torch::nn::functional::normalize.
 constexpr double kLinearFrom = 20, kSmallestNorm = 1e-12;
 
 template <class T>

@@ -1,5 +1,5 @@
-// What the GPU kernels share: how a group of lanes holds a row in registers, sums over a group and
-// over a block, and conversion of activations.
+// Tools that the GPU kernels share: how a group of lanes holds a row in registers, sums over a
+// group and over a block, and conversion of activations.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -23,8 +23,8 @@ struct Grid {
   size_t shared = 0;  // bytes for each block
 };
 
-// Starts a kernel whose blocks may be set up while those of the kernel before it still end: a step
-// has hundreds of short ones. Each begins with wait_for_previous().
+// Launches a kernel whose blocks may be set up before the kernel before it has ended: a step has
+// hundreds of short kernels. Every kernel begins with wait_for_previous().
 template <class... Parameters, class... Arguments>
 void launch(CudaStream stream, const Grid& grid, void (*kernel)(Parameters...),
             Arguments... arguments) {
@@ -45,13 +45,15 @@ void launch(CudaStream stream, const Grid& grid, void (*kernel)(Parameters...),
   cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
-// Until all that earlier kernels wrote is there; then the next one's blocks may be set up too.
+// Waits until everything that earlier kernels wrote is visible; then lets the next kernel set up
+// its blocks.
 __device__ inline void wait_for_previous() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
 }
 
-// A launch that was refused would otherwise show up anywhere later, or never.
+// Checks at once whether a launch was refused: the error would otherwise show up anywhere later, or
+// never.
 inline void check_launch(const char* what) {
   const auto error = cudaGetLastError();
   if (error != cudaSuccess)
@@ -75,7 +77,8 @@ struct As<BFloat16> {
   }
 };
 
-// V consecutive values, in one access where that is 8 or 16 bytes; the address is aligned to it.
+// Reads or writes V consecutive values, in one access if that is 8 or 16 bytes; the address must be
+// aligned to that.
 template <int V, class A, class T>
 __device__ inline void load_values(const A* from, T* to) {
   if constexpr (V == 4 && sizeof(A) == 4) {
@@ -116,13 +119,13 @@ __device__ inline void store_values(A* to, const T* from) {
   }
 }
 
-// Which columns of a row a lane of a group holds: Vector consecutive ones, Rounds times. A row may
-// be shorter than the group can hold; with Vector = 4 its width is a multiple of 4.
+// The columns of a row that one lane of a group holds: Vector consecutive ones, Rounds times. A row
+// may be shorter than the group can hold; if Vector is 4, the width must be a multiple of 4.
 template <int Vector, int Group, int Rounds>
 struct Columns {
   static constexpr int kVector = Vector, kGroup = Group, kHeld = Vector * Rounds;
 
-  // f(place in the lane's array, column), for each run of Vector columns.
+  // f(index in the lane's array, column) for each run of Vector columns.
   template <class F>
   static __device__ void for_each_run(int lane, int width, F&& f) {
 #pragma unroll
@@ -132,7 +135,7 @@ struct Columns {
     }
   }
 
-  // Zeros beyond the row.
+  // Values beyond the row are zero.
   template <class A, class T>
   static __device__ void load(const A* row, int lane, int width, T (&to)[kHeld]) {
 #pragma unroll
@@ -141,7 +144,7 @@ struct Columns {
                  [&](int place, int column) { load_values<Vector>(row + column, to + place); });
   }
 
-  // One by one: parameters lie anywhere in a flat buffer.
+  // Loads value by value, because parameters lie at any address of a flat buffer.
   template <class T>
   static __device__ void load_parameters(const T* row, int lane, int width, T otherwise,
                                          T (&to)[kHeld]) {
@@ -168,7 +171,7 @@ __device__ inline T group_sum(T x) {
   return x;
 }
 
-// Over a block of kThreads, once in a kernel; in thread 0.
+// The sum over a block of kThreads, valid in thread 0. A kernel may call it once.
 template <class T>
 __device__ inline T block_sum(T x) {
   __shared__ T sums[kThreads / 32];
@@ -179,12 +182,13 @@ __device__ inline T block_sum(T x) {
   return threadIdx.x < 32 ? group_sum<32>(x) : x;
 }
 
-// Sums of Count values over a group, each of them in some lane only: by halves, so that it takes
-// hardly more exchanges than values. Count and Group are powers of two.
+// Sums Count values over a group of lanes and leaves each sum in one lane or a few. Halving the
+// values at every exchange takes hardly more exchanges than there are values. Count and Group are
+// powers of two.
 template <int Group, int Count, class T>
 struct SharedSums {
   static constexpr int kHeld = Count > Group ? Count / Group : 1;
-  T at[Count];  // the first kHeld are this lane's
+  T at[Count];  // the first kHeld belong to this lane
 
   __device__ explicit SharedSums(const T (&values)[Count]) {
 #pragma unroll
@@ -212,13 +216,13 @@ struct SharedSums {
 #pragma unroll
       for (int i = 0; i < kHeld; ++i) all[lane * kHeld + i] = at[i];
     } else {
-      constexpr int lanes = Group / Count;  // that have the same sum
+      constexpr int lanes = Group / Count;  // lanes that have the same sum
       if (lane % lanes == 0) all[lane / lanes] = at[0];
     }
   }
 };
 
-// f(token, whether there is one) for the tokens of this thread's group; all lanes of a warp make
+// Calls f(token, whether it exists) for the tokens of this thread's group. All lanes of a warp make
 // the same number of calls, because sums over a group need all of them.
 template <int Group, class F>
 __device__ inline void for_each_token(int64_t tokens, F&& f) {
@@ -232,7 +236,7 @@ __device__ inline void for_each_token(int64_t tokens, F&& f) {
   }
 }
 
-// Blocks for a kernel that walks through tokens, `most` at most.
+// The number of blocks, `most` at most, for a kernel whose groups of lanes go through tokens.
 inline int blocks_for(int64_t tokens, int group, int most = 1 << 16) {
   const int64_t per_block = kThreads / group;
   return static_cast<int>(std::min<int64_t>((tokens + per_block - 1) / per_block, most));
@@ -248,8 +252,8 @@ __device__ inline T sum_over_groups(T x) {
 }
 
 // Adds the columns of `rows` rows that each group holds to `total` (rows, width): over a warp by
-// exchange, over a block in shared memory, so that memory sees one addition for each block.
-// `shared` has room for all of it; all threads call.
+// exchange, over a block in shared memory, so that global memory gets one addition per block.
+// `shared` has space for rows · width values; all threads must call.
 template <class L, class T>
 __device__ inline void add_columns(const T (*held)[L::kHeld], int rows, T* shared, T* total,
                                    int width) {
@@ -273,10 +277,10 @@ __device__ inline void add_columns(const T (*held)[L::kHeld], int rows, T* share
   __syncthreads();
 }
 
-// f(columns) with the narrowest way to hold a row of `width`.
+// f(columns) with the smallest Columns that hold a row of `width`.
 template <class T, class F>
 void with_row(int64_t width, F&& f) {
-  if constexpr (sizeof(T) == 4)  // double serves verification: one form is enough
+  if constexpr (sizeof(T) == 4)  // double is for verification: one form is enough
     if (width % 4 == 0) {
       if (width <= 128)
         f(Columns<4, 32, 1>());

@@ -1,4 +1,4 @@
-// x Φ(x) and its slope, Φ the normal distribution.
+// GELU(x) = x Φ(x) and its slope, where Φ is the normal distribution.
 #pragma once
 
 namespace geores::kernels::device {
@@ -19,8 +19,8 @@ __device__ inline T gelu_slope(T x) {
   return normal_distribution(x) + x * density * exp(T(-0.5) * x * x);
 }
 
-// The same for results that are rounded to bfloat16 anyway: erf to 1.5e-7 (Abramowitz and Stegun,
-// 7.1.26), from the one exponential that the slope needs too.
+// Φ for results that are rounded to bfloat16 anyway: erf to 1.5e-7 (Abramowitz and Stegun, 7.1.26),
+// from the one exponential that the slope needs too.
 struct RoughNormal {
   float distribution, scaled_density;  // Φ(x), x φ(x)
 
@@ -36,8 +36,8 @@ struct RoughNormal {
   }
 };
 
-// Two instructions of the GPU that have no name in C++: 2^x to 2 units in the last place with
-// results below 2^-126 as zeros, and a minimum that is NaN where x is.
+// Two GPU instructions that C++ has no name for: 2^x to 2 units in the last place, with results
+// below 2^-126 flushed to zero, and a minimum that is NaN if x is.
 __device__ inline float rough_power_of_2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -49,12 +49,12 @@ __device__ inline float at_most(float x, float most) {
   return y;
 }
 
-// Again for bfloat16, where GELU follows a product and its instructions are what takes time: one
-// power of 2 and no division. Both functions keep NaN, and see 16 where |x| is larger: the tails
-// are 0 there long since, and nothing becomes infinite times 0.
+// GELU for bfloat16 at the end of a product, where its instructions decide the time: one power of 2
+// and no division. Both functions keep NaN and treat |x| > 16 as 16: the tails are 0 there, and
+// infinity times 0 cannot occur.
 struct PolynomialGelu {
-  // max(x, 0) − |x| Q(|x|) with Q = 1 − Φ = 2^polynomial, to 6e-6 of Q up to 6; beyond that Q is
-  // below 1e-9 and so is what the polynomial gives. Within 6.2e-7 of the exact value.
+  // max(x, 0) − |x| Q(|x|) with Q = 1 − Φ = 2^polynomial, to 6e-6 of Q up to |x| = 6. Beyond that
+  // both Q and the polynomial's result are below 1e-9. The value is within 6.2e-7 of the exact one.
   static __device__ float value(float x) {
     const float a = at_most(fabsf(x), 16.0f);
     float p = -1.8348481350876681e-06f;
@@ -68,8 +68,8 @@ struct PolynomialGelu {
     return fmaf(-a, rough_power_of_2(p), fmaxf(x, 0.0f));
   }
 
-  // ½ ± (½ − D(|x|)) with D(a) = Q(a) − a φ(a) = exp(−a²/2) · polynomial. Within 1.2e-6 of the
-  // exact slope.
+  // ½ ± (½ − D(|x|)) with D(a) = Q(a) − a φ(a) = exp(−a²/2) · polynomial. The slope is within
+  // 1.2e-6 of the exact one.
   static __device__ float slope(float x) {
     const float a = at_most(fabsf(x), 16.0f);
     float p = 3.790168269993073e-05f;

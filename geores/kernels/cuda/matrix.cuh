@@ -1,14 +1,14 @@
 // Products by matrix instructions (m16n8k16, bfloat16 factors, float sums): a warp multiplies 16
-// rows held in registers with rows of bfloat16 values in shared memory.
+// rows that it holds in registers with rows of bfloat16 values in shared memory.
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
 
 namespace geores::kernels::device {
 
-// Registers of one operand or result of a matrix instruction. Lane 4g + t holds, of a 16 × 16 left
-// operand, rows g and g + 8, columns 2t, 2t + 1 and those + 8; of a 16 × 8 result, rows g and
-// g + 8, columns 2t and 2t + 1.
+// The registers of one operand or result of a matrix instruction. Lane 4g + t holds
+//   of a 16 × 16 left operand: rows g and g + 8, columns 2t, 2t + 1, 2t + 8 and 2t + 9;
+//   of a 16 × 8 result:        rows g and g + 8, columns 2t and 2t + 1.
 struct Left {
   uint32_t at[4];
 };
@@ -16,7 +16,7 @@ struct Result {
   float at[4] = {0, 0, 0, 0};
 };
 
-struct Place {  // of a lane in the operands above
+struct Place {  // the g and t of a lane, as above
   int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
 };
 
@@ -27,7 +27,7 @@ __device__ inline void multiply_add(Result& c, const Left& a, uint32_t b0, uint3
       : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "r"(b0), "r"(b1));
 }
 
-// By the address in shared memory: those of swizzled lines are sums, not pointers.
+// Takes an address in shared memory, because addresses in swizzled lines are computed as numbers.
 template <bool Transpose>
 __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
   if constexpr (Transpose)
@@ -52,13 +52,13 @@ __device__ inline uint32_t pack(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(&both);
 }
 
-// Two results side by side, as the left operand of a further product.
+// Turns two results side by side into the left operand of a further product.
 __device__ inline Left as_left(const Result& low, const Result& high) {
   return {{pack(low.at[0], low.at[1]), pack(low.at[2], low.at[3]), pack(high.at[0], high.at[1]),
            pack(high.at[2], high.at[3])}};
 }
 
-// Over the four lanes that hold a row of results.
+// The maximum over the four lanes that hold a row of results.
 __device__ inline float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
   return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
@@ -75,8 +75,9 @@ __device__ inline float exponential2(float x) {
   return y;
 }
 
-// Right operands that lie in memory as lanes want them: four numbers for each, of a 16 × 8 matrix
-// that is the `matrix`th. Where the number of row `inner` and column `outer` lies.
+// Right operands can be stored in the order in which lanes load them: for the matrix number
+// `matrix`, 16 × 8, four consecutive numbers for each lane. Returns the index of the number in row
+// `inner`, column `outer`.
 __device__ inline int64_t fragment_place(int64_t matrix, int inner, int outer) {
   const int lane = outer * 4 + inner % 8 / 2;
   return (matrix * 32 + lane) * 4 + inner % 2 + inner / 8 * 2;
@@ -93,7 +94,7 @@ struct Rows {
 
   __device__ BFloat16* row(int i) const { return at + i * kStride; }
 
-  // 16 rows from `first` on as left operands, one for each 16 columns.
+  // Loads 16 rows starting at `first` as left operands, one for each 16 columns.
   __device__ void left(int first, Left (&to)[kSteps]) const {
     const int lane = threadIdx.x % 32, matrix = lane / 8;
 #pragma unroll
@@ -102,7 +103,7 @@ struct Rows {
                            row(first + matrix % 2 * 8 + lane % 8) + k * 16 + matrix / 2 * 8);
   }
 
-  // c (16 × 8 Tiles) += a (16 × D) · (8 Tiles rows from `first` on)ᵀ.
+  // c (16 × 8 Tiles) += a (16 × D) · (8 Tiles rows starting at `first`)ᵀ.
   template <int Tiles>
   __device__ void add_times_transpose(const Left (&a)[kSteps], int first,
                                       Result (&c)[Tiles]) const {
@@ -119,7 +120,8 @@ struct Rows {
       }
   }
 
-  // c (16 × 8 Tiles) += a (16 × 16 Steps) · (16 Steps rows from `first` on, columns from `column`).
+  // c (16 × 8 Tiles) += a (16 × 16 Steps) · (16 Steps rows starting at `first`, columns starting at
+  // `column`).
   template <int Steps, int Tiles>
   __device__ void add_times(const Left (&a)[Steps], int first, int column,
                             Result (&c)[Tiles]) const {
@@ -137,12 +139,12 @@ struct Rows {
   }
 };
 
-// Copies `length` rows of D values, `stride` apart, and zeros up to `padded`; `from` is aligned to
-// 16 bytes. The copies are under way when it returns: wait_for_copies().
+// Starts to copy `length` rows of D values, `stride` apart, and zeros up to row `padded`; `from` is
+// aligned to 16 bytes. The copies have arrived after wait_for_copies().
 template <int D>
 __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t stride, int length,
                             int padded) {
-  constexpr int pieces = D / 8;  // of 16 bytes
+  constexpr int pieces = D / 8;  // 16-byte pieces of a row
   for (int i = threadIdx.x; i < padded * pieces; i += blockDim.x) {
     const int row = i / pieces, piece = i % pieces;
     auto* place = to.row(row) + piece * 8;
@@ -155,7 +157,7 @@ __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t str
   }
 }
 
-// `count` floats, a multiple of 4; both ends are aligned to 16 bytes.
+// Starts to copy `count` floats, a multiple of 4; both ends are aligned to 16 bytes.
 __device__ inline void copy_async(float* to, const float* from, int count) {
   for (int i = threadIdx.x * 4; i < count; i += blockDim.x * 4)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
@@ -168,7 +170,8 @@ __device__ inline void wait_for_copies() {
   __syncthreads();
 }
 
-// 16 rows from `first` on as left operands, straight from memory; zeros from `length` on.
+// Loads 16 rows starting at `first` as left operands, straight from global memory; rows from
+// `length` on are zero.
 template <int Steps>
 __device__ inline void load_left(const BFloat16* from, int64_t stride, int first, int length,
                                  Left (&to)[Steps]) {
@@ -183,7 +186,7 @@ __device__ inline void load_left(const BFloat16* from, int64_t stride, int first
     }
 }
 
-// 16 rows from `first` on of results, as bfloat16, those before `length`.
+// Stores 16 rows of results starting at `first` as bfloat16, but only the rows before `length`.
 template <int Tiles>
 __device__ inline void store_rows(const Result (&c)[Tiles], float factor0, float factor1,
                                   BFloat16* to, int64_t stride, int first, int length) {
@@ -200,11 +203,12 @@ __device__ inline void store_rows(const Result (&c)[Tiles], float factor0, float
     }
 }
 
-// A matrix in memory that blocks add their results to; the number of its columns is a multiple of 8.
+// A matrix in global memory to which blocks add their results; its number of columns is a multiple
+// of 8.
 struct Total {
   float* at;
   int64_t rows, columns;
-  bool vectors;  // aligned to 16 bytes
+  bool vectors;  // whether rows are aligned to 16 bytes
 
   __device__ Total(float* place, int64_t row_count, int64_t column_count)
       : at(place),
@@ -212,8 +216,8 @@ struct Total {
         columns(column_count),
         vectors(reinterpret_cast<uintptr_t>(place) % 16 == 0) {}
 
-  // A result that begins at this row and column, the same in all lanes. They exchange values where
-  // that gives each of them four neighbours of a row, 16 bytes.
+  // Adds a result whose first row and column are given, the same in all lanes. With aligned rows,
+  // lanes first exchange values, so that each adds four neighbours of a row, 16 bytes.
   __device__ void add(int first_row, int first_column, const Result& result) const {
     if (first_column >= columns) return;
     const auto& c = result.at;

@@ -1,5 +1,5 @@
-// Products by warpgroups (wgmma): four warps multiply 64 rows, the right factor from shared memory,
-// the left one from there or from registers. For files that are compiled for sm_90a.
+// Products by warpgroups (wgmma): four warps multiply 64 rows. The right factor is in shared
+// memory, the left one there or in registers. For files that are compiled for sm_90a.
 #pragma once
 
 #include "geores/kernels/cuda/copies.cuh"
@@ -7,16 +7,16 @@
 
 namespace geores::kernels::device {
 
-// The host is told by GEORES_WARPGROUPS that there is code for sm_90a. Device code knows what it is
-// compiled for, and nvcc may well make other code beside it (-arch=sm_90a: also PTX for
-// compute_90).
+// GEORES_WARPGROUPS tells host code that device code for sm_90a was compiled. Device code must ask
+// for its own target, because nvcc may compile it for others as well (-arch=sm_90a also makes PTX
+// for compute_90).
 #if defined(__CUDA_ARCH__) ? defined(__CUDA_ARCH_FEAT_SM90_ALL) : defined(GEORES_WARPGROUPS)
 inline constexpr bool kHasWarpgroups = true;
 #else
 inline constexpr bool kHasWarpgroups = false;
 #endif
 
-// Whether the GPU at hand has them, and there is code for it.
+// Whether this GPU has warpgroups and this build has code for them.
 inline bool has_warpgroups() {
   static const bool has = [] {
     int device = 0, major = 0, minor = 0;
@@ -24,16 +24,16 @@ inline bool has_warpgroups() {
         cudaGetDevice(&device) == cudaSuccess &&
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
-    if (!known) cudaGetLastError();  // not the next launch's
+    if (!known) cudaGetLastError();  // clears the error, so that the next launch does not report it
     return kHasWarpgroups && known && major == 9 && minor == 0;
   }();
   return has;
 }
 
-// A factor in shared memory as swizzled lines of 64 or 32 values; `address` is a multiple of eight
-// lines but for the line and the piece it begins with. Where the lines run along the columns or
-// rows of the result, `next` bytes further are the next 64 or 32 of those; where they run along the
-// sum it is not used.
+// The descriptor of a factor in shared memory, made of swizzled lines of 64 or 32 values. `address`
+// is a multiple of eight lines plus the offset of the first line and piece. If the lines run along
+// rows or columns of the result, the next 64 or 32 rows or columns lie `next` bytes further. If the
+// lines run along the sum, `next` is not used.
 template <int Line = kLine>
 __device__ inline uint64_t describe(uint32_t address, uint32_t next = 16) {
   static_assert(Line == 128 || Line == 64);
@@ -41,7 +41,7 @@ __device__ inline uint64_t describe(uint32_t address, uint32_t next = 16) {
   return swizzle | eight_lines << 32 | uint64_t(next >> 4) << 16 | ((address & 0x3ffffu) >> 4);
 }
 
-// Before a product reads registers or shared memory that threads wrote.
+// Must come before a product reads registers or shared memory that threads wrote.
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void end_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -50,13 +50,13 @@ template <int Pending>
 __device__ inline void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// What this thread wrote to shared memory is for products to see.
+// Makes this thread's writes to shared memory visible to products.
 __device__ inline void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// c (64 × 128) += a · b; TransposeB where b's lines run along the result, not the sum. c[4 n + i]
-// is value i (see Result) of columns 8 n to 8 n + 7, rows 16 · warp on.
+// c (64 × 128) += a · b. TransposeB: b's lines run along the result, not along the sum. c[4 n + i]
+// is value i (see Result) of columns 8 n to 8 n + 7, rows starting at 16 · warp.
 template <bool TransposeB>
 __device__ inline void warpgroup_multiply_add(float (&c)[64], uint64_t a, uint64_t b) {
   asm volatile(
@@ -83,7 +83,7 @@ __device__ inline void warpgroup_multiply_add(float (&c)[64], uint64_t a, uint64
       : "l"(a), "l"(b), "r"(1), "n"(TransposeB ? 1 : 0));
 }
 
-// c (64 × 32) = or += a · b, a in registers: 16 rows for each warp.
+// c (64 × 32) = or += a · b; a is in registers, 16 rows for each warp.
 template <bool Add, bool TransposeB>
 __device__ inline void warpgroup_multiply(float (&c)[16], const Left& a, uint64_t b) {
   asm volatile(
@@ -101,7 +101,7 @@ __device__ inline void warpgroup_multiply(float (&c)[16], const Left& a, uint64_
         "n"(TransposeB ? 1 : 0));
 }
 
-// c (64 × 64) = or += a · b, a in registers: 16 rows for each warp.
+// c (64 × 64) = or += a · b; a is in registers, 16 rows for each warp.
 template <bool Add, bool TransposeB>
 __device__ inline void warpgroup_multiply(float (&c)[32], const Left& a, uint64_t b) {
   asm volatile(
@@ -122,7 +122,7 @@ __device__ inline void warpgroup_multiply(float (&c)[32], const Left& a, uint64_
         "n"(TransposeB ? 1 : 0));
 }
 
-// c (64 × 32) = or += aᵀ · b, the lines of both along the result.
+// c (64 × 32) = or += aᵀ · b; the lines of both run along the result.
 template <bool Add>
 __device__ inline void warpgroup_multiply_lines(float (&c)[16], uint64_t a, uint64_t b) {
   asm volatile(

@@ -1,12 +1,13 @@
 // nvcc: warpgroups
-// A block keeps 128 columns of the weights in shared memory and goes through blocks of rows, the
-// next ones under way while the current ones are multiplied: the weights are read from the second
-// cache once for each block, not once for each block of rows. A warpgroup multiplies 64 rows.
+// A block keeps 128 columns of the weights in shared memory and goes through blocks of rows,
+// copying the next ones while it multiplies the current ones. So each block reads the weights from
+// the second-level cache once, not once for every block of rows. A warpgroup multiplies 64 rows.
 //
-// Columns are dealt out so that a lane's results lie next to each other in memory. Of 32 columns,
-// lane 4g + t has 2t and 2t + 1 of each of four products of 8 columns, 8j + 2t + e; they stand for
-// columns 8t + 2j + e, eight neighbours, 16 bytes. So the weights are permuted on their way to
-// shared memory (`dealt`), and results need no exchange.
+// The columns of the weights are permuted on their way to shared memory (`dealt`), so that the
+// results of a lane lie next to each other in memory. For 32 columns, lane 4g + t gets results 2t
+// and 2t + 1 of each of four products of 8 columns: product columns 8j + 2t + e. They stand for
+// result columns 8t + 2j + e, eight neighbours, which the lane stores as 16 bytes without any
+// exchange.
 #include "geores/kernels/dense/gelu_products.h"
 
 #include "geores/kernels/cuda/copies.cuh"
@@ -20,18 +21,18 @@ namespace {
 using namespace device;
 
 constexpr int kMultiprocessors = kBlocksForSums / 2;
-constexpr int kBlocks = 2;  // on a multiprocessor: one has its GELU while the other multiplies
+constexpr int kBlocks = 2;  // on a multiprocessor: one computes GELU while the other multiplies
 constexpr int kDepth = 128, kColumns = 128, kRows = 128;
 constexpr int kBlockThreads = kRows / 64 * 128;
 constexpr int kPieces = kDepth / 8;        // 16-byte pieces of a row
 constexpr int kWeightHalf = 128 * kLine;   // bytes: 64 of the 128 values of each row
 constexpr int kInputHalf = kRows * kLine;  // the same
-constexpr int kAlignment = 1024;           // of what wgmma reads
+constexpr int kAlignment = 1024;           // wgmma requires it
 constexpr size_t kShared = 2 * kWeightHalf + 2 * 2 * kInputHalf + kAlignment;
 
 struct Operands {
   const BFloat16 *x, *w;
-  BFloat16* hidden;           // read on the way back
+  BFloat16* hidden;           // read by the backward pass
   BFloat16* out;              // GELU(hidden) or dhidden
   int rows, columns, groups;  // groups of columns
 };
@@ -39,10 +40,10 @@ struct Operands {
 __device__ inline float low(uint32_t both) { return __uint_as_float(both << 16); }
 __device__ inline float high(uint32_t both) { return __uint_as_float(both & 0xffff0000u); }
 
-// Where column `i` of the result goes among those of the product.
+// The column of the product that stands for column `i` of the result.
 __device__ inline int dealt(int i) { return i / 32 * 32 + i % 8 / 2 * 8 + i % 32 / 8 * 2 + i % 2; }
 
-// Eight neighbours of a row: f(i) is pair i of them.
+// Packs eight neighbours of a row; f(i) is pair i of them.
 template <class F>
 __device__ inline uint4 eight(F&& f) {
   return make_uint4(f(0), f(1), f(2), f(3));
@@ -69,8 +70,8 @@ __device__ inline void finish(const Operands& o, int64_t at, const uint4& before
   }
 }
 
-// w (columns, depth): lines run along the sum, columns are dealt out as whole lines. The copies are
-// under way when it returns.
+// Starts to copy w (columns, depth). Its lines run along the sum, so columns are permuted as whole
+// lines.
 __device__ inline void fetch_weights(uint32_t to, const BFloat16* from) {
   for (int i = threadIdx.x; i < kColumns * kPieces; i += kBlockThreads) {
     const int row = i / kPieces, piece = i % kPieces;
@@ -85,8 +86,8 @@ __device__ inline void store_shared(uint32_t to, const uint4& v) {
                : "memory");
 }
 
-// w (depth, columns): lines run along the columns, which are dealt out within a line. Of 32 columns
-// each 16-byte piece gets one pair of each of four.
+// Loads w (depth, columns). Its lines run along the columns, so columns are permuted within a line:
+// of 32 columns, each 16-byte piece takes one pair from each of four pieces.
 __device__ inline void load_weights(uint32_t to, const BFloat16* from, int columns) {
   for (int i = threadIdx.x; i < kDepth * 4; i += kBlockThreads) {
     const int row = i / 4, quarter = i % 4;
@@ -101,7 +102,7 @@ __device__ inline void load_weights(uint32_t to, const BFloat16* from, int colum
   }
 }
 
-// Rows from `first` on, zeros from `end` on.
+// Starts to copy rows starting at `first`, with zeros from `end` on.
 __device__ inline void fetch_rows(uint32_t to, const BFloat16* from, int first, int end) {
 #pragma unroll
   for (int i = 0; i < kRows * kPieces; i += kBlockThreads) {
@@ -112,7 +113,7 @@ __device__ inline void fetch_rows(uint32_t to, const BFloat16* from, int first, 
   }
 }
 
-// This warpgroup's 64 rows of `input` times the weights, under way when it returns.
+// Starts to multiply this warpgroup's 64 rows of `input` with the weights.
 template <bool Backward>
 __device__ inline void multiply(uint32_t input, uint32_t weights, float (&c)[64]) {
   begin_products();
@@ -130,7 +131,7 @@ __device__ inline void multiply(uint32_t input, uint32_t weights, float (&c)[64]
 template <bool Backward>
 __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Operands o) {
   wait_for_previous();
-  if constexpr (!kHasWarpgroups) {  // not launched, see has_gelu_products
+  if constexpr (!kHasWarpgroups) {  // never launched: see has_gelu_products
     __trap();
     return;
   }
@@ -146,7 +147,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Op
     fetch_weights(weights, o.w + static_cast<int64_t>(first_column) * kDepth);
   const auto fetch = [&](int which, uint32_t to) {
     if (which < tiles) fetch_rows(to, o.x, which * kRows, o.rows);
-    end_copies();  // also where there is none: the groups are counted
+    end_copies();  // even without copies: wait_for_copy_groups counts groups
   };
   fetch(tile, inputs);
   fetch(tile + step, inputs + 2 * kInputHalf);
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Op
     const uint32_t input = inputs + stage * 2 * kInputHalf;
     float c[64] = {};
     multiply<Backward>(input, weights, c);
-    uint4 before[2][4];  // of a row: 32 columns each; asked for while the products run
+    uint4 before[2][4];  // `hidden` of a row, 32 columns each; loaded while the products run
     if constexpr (Backward) {
 #pragma unroll
       for (int half = 0; half < 2; ++half)
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Op
         }
     }
     wait_for_products<0>();
-    __syncthreads();  // all warpgroups are done with `input`
+    __syncthreads();  // all warpgroups have read `input`
     fetch(tile + 2 * step, input);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

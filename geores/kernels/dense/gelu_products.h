@@ -1,4 +1,4 @@
-// The products of a perceptron that have GELU at their end, in bfloat16 on a GPU.
+// The products of a perceptron with GELU at their end, in bfloat16 on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace geores::kernels {
 
-// Everything is aligned to 16 bytes.
+// All pointers are aligned to 16 bytes.
 struct GeluProductShape {
   int64_t rows, depth, columns;
 };
 
-// Whether these are for such products: depth 128, columns a multiple of 128, and a GPU with the
-// instructions they are made of (compute capability 9.0), which this was compiled for.
+// Whether these kernels can run: depth 128, columns a multiple of 128, a GPU of compute capability
+// 9.0, and a build with code for it.
 bool has_gelu_products(int64_t depth, int64_t columns);
 
 // hidden = x wᵀ, rounded, and active = GELU(hidden); x (rows, depth), w (columns, depth).

@@ -8,12 +8,13 @@ namespace geores::kernels {
 namespace {
 
 constexpr auto kNo = Transposed::no, kYes = Transposed::yes;
-// Rows of a block: a hundred or so rows of a few hundred values fill half of a core's second cache.
+// Rows of a block: about a hundred rows of a few hundred values fill half of a core's second-level
+// cache.
 constexpr int64_t kBlock = 120;
 
 struct WeightSpace;
 
-// Room for packed weights.
+// Memory for packed weights.
 template <class T, class P>
 auto* weight_room(int64_t size) {
   return scratch<WeightSpace, typename RightHandSide<T, P>::Room>(size);

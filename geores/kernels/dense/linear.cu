@@ -1,4 +1,5 @@
-// What goes with the products: they are the BLAS library's on a GPU.
+// The steps before and after the products. The products themselves are those of the GPU's BLAS
+// library.
 #include "geores/kernels/cuda/device.cuh"
 #include "geores/kernels/cuda/gelu.cuh"
 #include "geores/kernels/dense/linear.h"

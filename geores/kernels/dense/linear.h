@@ -1,8 +1,9 @@
 // y = x Wᵀ + b, and the two-layer perceptron y = GELU(x W₁ᵀ) W₂ᵀ, in blocks of rows that stay in
 // cache.
 //   x (rows, in), w (out, in), bias (out) or null, y (rows, out)
-// P is what the factors of the products are rounded to: T itself, or BFloat16 beside float.
-// Gradients of the parameters are summed over threads in a fixed order and added to what is there.
+// P is the type that factors of products are rounded to: T itself, or BFloat16 beside float.
+// Gradients of the parameters are summed over threads in a fixed order and added to the buffers
+// given.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ struct PerceptronShape {
   int64_t rows, in, hidden, out;
 };
 
-// Keeps only the hidden layer before GELU: (rows, hidden), or null when there will be no backward.
+// Stores only the hidden layer before GELU: (rows, hidden), or null if no backward pass will
+// follow.
 template <class T, class P = T>
 void perceptron_forward(const T* x, const T* w1, const T* w2, T* hidden, T* y,
                         const PerceptronShape& shape);
@@ -40,13 +42,13 @@ void gelu_forward(const T* x, T* y, int64_t size);
 template <class T>
 void gelu_backward(const T* x, const T* dy, T* dx, int64_t size);
 
-// On a GPU, of activations.
+// The same on a GPU, for activations.
 template <class A>
 void gelu_forward(CudaStream stream, const A* x, A* y, int64_t size);
 template <class A>
 void gelu_backward(CudaStream stream, const A* x, const A* dy, A* dx, int64_t size);
 
-// out = x + branch on a GPU: the state and what a sublayer's last product gave.
+// out = x + branch on a GPU: the state plus the output of a sublayer's last product.
 template <class T, class A>
 void add_branch(CudaStream stream, const T* x, const A* branch, T* out, int64_t size);
 

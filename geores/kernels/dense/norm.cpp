@@ -10,7 +10,7 @@ namespace geores::kernels {
 template <class T>
 RowStatistics<T> row_statistics(const T* x, int64_t width, const Norm<T>& norm) {
   const T mean = norm.kind == NormKind::layer ? sum_of(x, width) / T(width) : T(0);
-  // Around the mean, so that a large offset costs no digits.
+  // Squares of differences from the mean, so that a large offset costs no digits.
   const T squares = sum_over_vectors<T>(width, [&](int64_t i, int64_t count) {
     const Vec<T> difference = load_up_to(x + i, count, mean) - mean;
     return difference * difference;

@@ -62,7 +62,8 @@ __global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T>
     L::load(x + row * width, lane, width, z);
     L::load(dy + row * width, lane, width, g);
     if (skip)
-      L::load(skip + row * width, lane, width, around);  // early: all loads in flight at once
+      // Loaded early, so that all loads are in flight at once.
+      L::load(skip + row * width, lane, width, around);
     T sum_g = 0, sum_gz = 0;
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) {  // g is 0 beyond the row
@@ -108,7 +109,8 @@ void norm_backward(CudaStream stream, const T* x, const RowStatistics<T>* statis
                    int64_t rows, int64_t width, A* dbranch) {
   if (rows == 0) return;
   with_row<T>(width, [&]<class L>(L) {
-    // Each block adds its sums at the end: fewer of them where rows are long.
+    // Each block adds its sums to global memory at the end. Long rows get fewer blocks, so that
+    // there are fewer additions.
     const auto blocks =
         blocks_for(rows, L::kGroup, L::kHeld > 4 ? kBlocksForSums : 2 * kBlocksForSums);
     launch(stream, {blocks, kThreads, width * sizeof(T)}, backward<L, T, A>, x, statistics, norm,

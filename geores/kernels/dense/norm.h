@@ -1,4 +1,4 @@
-// LayerNorm and RMSNorm over rows of `width` values, both ways.
+// LayerNorm and RMSNorm over rows of `width` values, forward and backward.
 //   layer  y = (x − mean) / sqrt(var + eps) · weight + bias
 //   rms    y = x / sqrt(mean x² + eps) · weight
 // weight and bias may be null (1 and 0).
@@ -20,7 +20,7 @@ struct Norm {
   T eps = T(1e-5);
 };
 
-// What a backward pass needs of a row besides the row itself.
+// The numbers that the backward pass needs of a row besides the row itself.
 template <class T>
 struct RowStatistics {
   T mean, inverse;  // mean is 0 for rms; inverse = 1/sqrt(var + eps)
@@ -33,26 +33,27 @@ template <class T>
 void normalize_row(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm, T* y,
                    int64_t width);
 
-// dx (+)= the gradient with respect to the row; dweight and dbias (null or `width` values) are
-// added to. dx may be dy.
+// Writes or adds to dx the gradient of the row; adds to dweight and dbias (null or `width` values).
+// dx may be dy.
 template <class T>
 void normalize_row_backward(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm,
                             const T* dy, bool accumulate, T* dx, T* dweight, T* dbias,
                             int64_t width);
 
-// The same for `rows` rows, on all threads; with a branch of x + branch, which is left in `sum`.
+// The same for `rows` rows, on all threads. With a branch it normalizes x + branch and stores that
+// sum in `sum`.
 template <class T>
 void norm_forward(const T* x, const Norm<T>& norm, T* y, RowStatistics<T>* statistics, int64_t rows,
                   int64_t width, const T* branch = nullptr, T* sum = nullptr);
 
-// dx = skip + gradient; skip (rows, width) may be null. dweight and dbias are added to. dbranch: dx
-// once more, or null. x is the sum where there was a branch.
+// dx = skip + gradient; skip (rows, width) may be null. Adds to dweight and dbias. dbranch, if not
+// null, gets a copy of dx. If there was a branch, x is the sum.
 template <class T>
 void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>& norm, const T* dy,
                    const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width,
                    T* dbranch = nullptr);
 
-// On a GPU, width up to kDeviceRow.
+// On a GPU; width up to kDeviceRow.
 template <class T, class A>
 void norm_forward(CudaStream stream, const T* x, const Norm<T>& norm, A* y,
                   RowStatistics<T>* statistics, int64_t rows, int64_t width,

@@ -11,7 +11,7 @@ namespace {
 
 struct WeightSpace;
 
-// Room for the packed weights of (depth, columns).
+// Memory for the packed weights of (depth, columns).
 template <class T, class P>
 auto* weight_room(int64_t depth, int64_t columns) {
   return scratch<WeightSpace, typename RightHandSide<T, P>::Room>(
@@ -64,7 +64,7 @@ void NormalizedProductGradient<T, P>::start(const T* dy, int64_t rows) {
 }
 
 // dx += inverse · (g − mean(g) − z · mean(g z)), without the middle term for rms. The mean of g is
-// that of w's rows, weighted by dy.
+// dy times the means of w's rows.
 template <class T, class P>
 void NormalizedProductGradient<T, P>::add_row(int64_t i, const T* x,
                                               const RowStatistics<T>& statistics, T* dx) {
@@ -81,7 +81,7 @@ void NormalizedProductGradient<T, P>::add_row(int64_t i, const T* x,
                                         }) /
                     T(in);
   T mean_g = 0;
-  if (norm_.kind == NormKind::layer)  // of rounded factors it is another mean, which g itself has
+  if (norm_.kind == NormKind::layer)  // rounded factors give another mean: take it from g itself
     mean_g = std::is_same_v<P, T> ? inner_product(dy_ + i * shape_.out, mean_w_, shape_.out)
                                   : sum_of(g, in) / T(in);
   for_each_vector<T>(in, [&](int64_t at, int64_t count) {

@@ -1,7 +1,7 @@
-// y = Norm(x) Wᵀ + b without ever holding all of Norm(x): a block of rows is normalized, multiplied
-// and forgotten, and normalized again in the backward pass. The norm has no weight and bias here:
-// they go into W and b, where they cost nothing for each row.
-// P is what the factors of the products are rounded to: T itself, or BFloat16 beside float.
+// y = Norm(x) Wᵀ + b without ever storing all of Norm(x). A block of rows is normalized, multiplied
+// and forgotten; the backward pass normalizes it again. The norm has no weight and bias here: they
+// are part of W and b, where they cost nothing per row. P is the type that factors of products are
+// rounded to: T itself, or BFloat16 beside float.
 //   x (rows, in), w (out, in), bias (out) or null, y (rows, out), statistics (rows)
 #pragma once
 
@@ -31,14 +31,15 @@ void normalized_linear_backward(const T* x, const Norm<T>& norm, const RowStatis
                                 const NormalizedLinearGradients<T>& gradients,
                                 const LinearShape& shape);
 
-// The same for one thread, which packs the weights once and gives its rows block by block, at most
-// kNormalizedRows at a time. Both use the thread's scratch: one of them at a time.
+// The same for one thread. It packs the weights once and then gets its rows block by block, at most
+// kNormalizedRows at a time. This class and NormalizedProductGradient use the same scratch memory
+// of the thread, so only one of them may be alive.
 inline constexpr int64_t kNormalizedRows = 120;
 
 template <class T, class P = T>
 class NormalizedProduct {
  public:
-  // `shape.rows` in all.
+  // `shape.rows` is the number of rows of all blocks together.
   NormalizedProduct(const Norm<T>& norm, const T* w, const T* bias, const LinearShape& shape);
   void multiply(const T* x, T* y, RowStatistics<T>* statistics, int64_t rows) const;
 
@@ -66,7 +67,7 @@ class NormalizedProductGradient {
   T *dw_, *dbias_;
   LinearShape shape_;
   RightHandSide<T, P> weights_;
-  T *z_, *g_, *mean_w_;  // z = Norm(x) and g = dy W of a block; the means of w's rows, 0 for rms
+  T *z_, *g_, *mean_w_;  // of a block: z = Norm(x), g = dy W; means of w's rows, 0 for rms
   const T* dy_ = nullptr;
   int64_t rows_ = 0;
 };

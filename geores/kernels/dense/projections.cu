@@ -34,7 +34,7 @@ __global__ void pack(Projections<const T> p, A* packed, T* bias) {
   if (threadIdx.x == 0) bias[blockIdx.x] = from.bias[row];
 }
 
-// One block for each scale and its rows, so that nobody else adds to it.
+// One block for each scale and its rows, so that no other block adds to that scale.
 template <class T>
 __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> gradients) {
   wait_for_previous();
@@ -67,7 +67,7 @@ __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> 
 
 constexpr int kConvertedAtOnce = 4;
 
-// Columns of a block's rows, a thread for each of them and of several rows at a time.
+// A thread has one column of several rows at a time.
 template <class T, class A>
 __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
   wait_for_previous();
@@ -82,7 +82,7 @@ __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * teams;
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams + team; first < rows;
          first += kConvertedAtOnce * step) {
-      T held[kConvertedAtOnce];  // all of them read before the first is written
+      T held[kConvertedAtOnce];  // all are read before the first is written
 #pragma unroll
       for (int i = 0; i < kConvertedAtOnce; ++i) {
         const auto row = first + i * step;
@@ -101,7 +101,7 @@ __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
   for (int i = threadIdx.x; i < columns; i += blockDim.x) atomicAdd(sums + i, shared[i]);
 }
 
-constexpr int kColumnThreads = 64;  // small blocks: more multiprocessors share the columns
+constexpr int kColumnThreads = 64;  // small blocks, so that more multiprocessors share the columns
 constexpr int kRowsAtOnce = 8, kRowsSummedAtOnce = 16;
 
 template <class T>
@@ -112,7 +112,7 @@ __global__ void to_each(const T* x, const T* row, const T* bias, T* out, int64_t
   const auto column = blockIdx.x % parts * kColumnThreads + threadIdx.x;
   const auto first = blockIdx.x / parts * kRowsAtOnce;
   if (column >= columns) return;
-  T held[kRowsAtOnce];  // all of them read before the first is written: out may be x
+  T held[kRowsAtOnce];  // all are read before the first is written: out may be x
 #pragma unroll
   for (int i = 0; i < kRowsAtOnce; ++i)
     held[i] = first + i < rows ? x[(first + i) * columns + column] : T(0);
@@ -123,8 +123,8 @@ __global__ void to_each(const T* x, const T* row, const T* bias, T* out, int64_t
 }
 
 // A block has one position of kSequences sequences, a warp kSequencesEach of them, a lane four
-// columns of each; weights and inputs lie in shared memory. Value by value from there: both begin
-// anywhere.
+// columns of each. Weights and inputs are in shared memory. They are read value by value, because
+// both may start at any address.
 constexpr int kSequencesEach = 8, kSequences = kSequencesEach * kThreads / 32, kColumnsAtOnce = 128;
 
 template <int In>
@@ -195,7 +195,7 @@ __global__ void of_each(const T* dout, A* converted, T* drow, T* dbias, int64_t 
   if (dbias) atomicAdd(dbias + column % period, sum);
 }
 
-// One block for each row of W, and for those that pad it.
+// One block for each row of W and for each row that pads it.
 __global__ void pack_weights(Projections<const float> p, NormParameters norm, RouteWeights packed,
                              int raw) {
   wait_for_previous();
@@ -228,8 +228,8 @@ __global__ void pack_weights(Projections<const float> p, NormParameters norm, Ro
   packed.bias[o] = sum;
 }
 
-// One block for each scale and its rows, so that nobody else adds to it, or for each row. A thread
-// stays with one column: the width divides their number.
+// One block for each scale and its rows, so that no other block adds to that scale, or one block
+// for each row. A thread stays with one column: the width divides the number of threads.
 constexpr int kUnpackThreads = 512;
 __global__ void unpack_gradients(Projections<const float> p, NormParameters norm, const float* sums,
                                  const float* dbias, Projections<float> gradients,

@@ -1,8 +1,8 @@
-// dw += dyᵀ x. A block multiplies some of the rows of 128 columns of dy with those of 128 columns
-// of x and adds what it gets to dw in memory: the rows are split so that all products of a launch
-// fill the GPU once.
+// dw += dyᵀ x. A block takes some of the rows, multiplies 128 columns of dy with 128 columns of x,
+// and adds the result to dw in global memory. The rows are split so that all products of a launch
+// together fill the GPU once.
 //
-// In shared memory a factor is in halves of 64 columns, whose rows are swizzled lines.
+// In shared memory a factor is in two halves of 64 columns, whose rows are swizzled lines.
 #include "geores/kernels/dense/weight_gradient.h"
 
 #include "geores/kernels/cuda/copies.cuh"
@@ -14,8 +14,8 @@ namespace {
 using namespace device;
 
 constexpr int kTile = 128;                   // columns of both factors
-constexpr int kHalf = 64;                    // of those
-constexpr int kStageRows = 32, kStages = 4;  // one in use, three under way
+constexpr int kHalf = 64;                    // columns of half a tile
+constexpr int kStageRows = 32, kStages = 4;  // one stage in use, three being copied
 constexpr int kAhead = kStages - 1;
 constexpr int kBlocks = 2;  // on a multiprocessor
 constexpr int kMultiprocessors = kBlocksForSums / 2;
@@ -40,8 +40,8 @@ struct Plan {
   }
 };
 
-// A stage of one factor, zeros from row `end` and from column `width` on. The thread's column is
-// added to `from` already.
+// Starts to copy a stage of one factor, with zeros from row `end` and from column `width` on.
+// `from` already points to the thread's column.
 __device__ inline void fetch_rows(uint32_t to, const BFloat16* from, int64_t stride, int64_t first,
                                   int64_t end, int width) {
   const int line = threadIdx.x / 8, piece = threadIdx.x % 8;
@@ -54,7 +54,7 @@ __device__ inline void fetch_rows(uint32_t to, const BFloat16* from, int64_t str
   }
 }
 
-// What a warp has of a tile: 64 columns of dy and 32 of x.
+// A warp's part of a tile: 64 columns of dy and 32 of x.
 struct Sums {
   static constexpr int kWidth = kTile / 4, kOut = kHalf / 16, kIn = kWidth / 8;
   Result c[kOut][kIn];
@@ -70,7 +70,7 @@ struct Sums {
   static __device__ int first_out() { return threadIdx.x / 128 * kHalf; }
   static __device__ int first_in() { return threadIdx.x / 32 % 4 * kWidth; }
 
-  // Other pieces of the same line are an exclusive or away.
+  // The address of another piece of the same line differs by an exclusive or.
   __device__ void add_stage(uint32_t stage) {
 #pragma unroll
     for (int row = 0; row < kStageRows; row += 16) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       fetch_rows(to, dy, p.out, row, plan.rows, static_cast<int>(p.out) - out);
       fetch_rows(to + kFactorBytes, x, p.in, row, plan.rows, static_cast<int>(p.in) - in);
     }
-    end_copies();  // also where there is none: the groups are counted
+    end_copies();  // even without copies: wait_for_copy_groups counts groups
   };
 #pragma unroll
   for (int ahead = 0; ahead < kAhead; ++ahead) fetch(first + ahead);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll 1
   for (int stage = first; stage < end; ++stage) {
     wait_for_copy_groups<kAhead - 1>();
-    __syncthreads();  // all have this stage, and are done with the one that is filled next
+    __syncthreads();  // all threads see this stage and have read the one that is filled next
     fetch(stage + kAhead);
     sums.add_stage(place(stage));
   }
@@ -154,8 +154,8 @@ Product product_of(const WeightGradient& p) {
           /*first_block=*/0};
 }
 
-// Splits the rows further where a block has most to do, while there is room for more blocks and a
-// block keeps enough rows to be worth its additions.
+// Splits the rows of the product with the longest blocks, again and again, as long as the GPU has
+// room for more blocks and each block keeps enough rows to be worth its additions.
 void split_rows(Plan& plan) {
   constexpr int room = kMultiprocessors * kBlocks, least_rows = 128;
   const int64_t most = (plan.rows + least_rows - 1) / least_rows;

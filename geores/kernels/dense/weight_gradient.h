@@ -1,4 +1,4 @@
-// Gradients of weights on a GPU: dw (out, in) += dyᵀ x, several of them in one launch.
+// Gradients of weights on a GPU: dw (out, in) += dyᵀ x, several in one launch.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace geores::kernels {
 
-// dy (rows, out), x (rows, in), dw (out, in). out and in are multiples of 8, dy and x are aligned
-// to 16 bytes; dw lies anywhere, and is faster where it is aligned to 16 bytes.
+// dy (rows, out), x (rows, in), dw (out, in). out and in are multiples of 8, and dy and x are
+// aligned to 16 bytes. dw may lie at any address; it is faster if aligned to 16 bytes.
 struct WeightGradient {
   const BFloat16 *dy, *x;
   float* dw;
@@ -19,8 +19,8 @@ constexpr bool fits_weight_gradient(int64_t out, int64_t in) { return out % 8 ==
 
 inline constexpr int kMostWeightGradients = 8;
 
-// The products' dw do not overlap, unless their sum is wanted. Additions come in any order: results
-// differ in the last places from run to run.
+// The dw of different products must not overlap, unless their sum is wanted. Additions come in any
+// order, so results differ in the last digits from run to run.
 void add_weight_gradients(CudaStream stream, const WeightGradient* products, int count,
                           int64_t rows);
 

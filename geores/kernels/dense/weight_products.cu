@@ -1,9 +1,10 @@
-// Products of weights. A block has 64 × 64 values of one of the results. What they are sums over
-// goes through shared memory 128 at a time: all of it one after the other for a product that is
-// written, and a block for each 128 where results are added to memory.
+// Products of weights. A block computes 64 × 64 values of one result. Its factors go through shared
+// memory, 128 summands at a time. A block of a product does all summands one after the other and
+// writes the result. For gradients, which are added to memory, each 128 summands have a block of
+// their own.
 //
-// In shared memory a factor is in two parts of 64 × 64 values, one for each half of the 128, whose
-// rows are swizzled lines. They lie there as they do in memory.
+// In shared memory a factor has two parts of 64 × 64 values, one for each half of the 128 summands.
+// The rows of a part are swizzled lines and lie there as they do in global memory.
 #include "geores/kernels/dense/weight_products.h"
 
 #include "geores/kernels/cuda/copies.cuh"
@@ -19,15 +20,15 @@ constexpr int kDepth = 128;
 constexpr int kParts = kDepth / kTile;
 constexpr int kPartBytes = kTile * kLine;
 constexpr int kFactorBytes = kParts * kPartBytes;
-constexpr int kPieces = kTile / 8;  // of a line, 16 bytes each
+constexpr int kPieces = kTile / 8;  // 16-byte pieces of a line
 constexpr int kWarpTile = 32;       // rows and columns of a warp's result
 constexpr int kTileThreads = kTile / kWarpTile * kTile / kWarpTile * 32;
-// On a multiprocessor, so that all of a small model's are there at once.
+// Blocks on a multiprocessor; so many that all products of a small model run at once.
 constexpr int kProductBlocks = 4, kGradientBlocks = 5;
 static_assert(kTile * sizeof(BFloat16) == kLine, "a row of a part is a line");
 
-// What the rows of a factor in memory, its lines here, stand for: rows or columns of the result, or
-// what it sums over.
+// The meaning of a factor's rows in memory, which are the lines here: `outer`, the rows or columns
+// of the result, or `inner`, the summands.
 enum class Lines { outer, inner };
 
 template <class T>
@@ -40,7 +41,7 @@ __device__ inline bool is_aligned(const void* place) {
   return reinterpret_cast<uintptr_t>(place) % 16 == 0;
 }
 
-// Eight values as bfloat16. Weights lie anywhere.
+// Eight values as bfloat16. Weights may start at any address.
 __device__ inline uint4 eight_values(const BFloat16* from) {
   const auto two = [from](int i) {
     return from[i].bits | static_cast<uint32_t>(from[i + 1].bits) << 16;
@@ -54,11 +55,11 @@ __device__ inline uint4 eight_values(const float* from) {
   return make_uint4(pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]), pack(x[6], x[7]));
 }
 
-// 64 rows or columns of the result from `outer` on, 128 summands from `inner` on; zeros beyond the
-// factor. Copies are under way when it returns: wait_for_copies().
+// Starts to copy 64 rows or columns of the result starting at `outer`, and 128 summands starting at
+// `inner`, with zeros beyond the factor. They have arrived after wait_for_copies().
 template <Lines L, class T>
 __device__ inline void fetch(unsigned char* to, const Factor<T>& from, int outer, int inner) {
-  constexpr int rounds = kTile * kPieces / kTileThreads;  // for a part
+  constexpr int rounds = kTile * kPieces / kTileThreads;  // for one part
   const auto each = [&](auto&& f) {
 #pragma unroll
     for (int i = 0; i < kParts * rounds; ++i) {
@@ -78,7 +79,7 @@ __device__ inline void fetch(unsigned char* to, const Factor<T>& from, int outer
       });
       return;
     }
-  uint4 held[kParts * rounds];  // all reads before the first write: they are under way together
+  uint4 held[kParts * rounds];  // all reads come before the first write, so that they overlap
   each([&](int i, unsigned char*, const T* source, bool there) {
     held[i] = there ? eight_values(source) : make_uint4(0, 0, 0, 0);
   });
@@ -87,7 +88,8 @@ __device__ inline void fetch(unsigned char* to, const Factor<T>& from, int outer
   });
 }
 
-// Four 8 × 8 matrices of a part; eight lanes each say where theirs begins, in multiples of 8.
+// Loads four 8 × 8 matrices of a part. Eight lanes give the position of each matrix, in multiples
+// of 8.
 template <Lines L>
 __device__ inline void load_from_part(uint32_t (&to)[4], uint32_t part, int outer, int inner) {
   const int line = static_cast<int>(threadIdx.x) % 8;
@@ -97,7 +99,7 @@ __device__ inline void load_from_part(uint32_t (&to)[4], uint32_t part, int oute
     load_matrices<true>(to, part + swizzled(inner + line, outer / 8));
 }
 
-// A warp's share of a block's result.
+// A warp's part of a block's result.
 struct Sums {
   static constexpr int kDown = kWarpTile / 16, kAcross = kWarpTile / 8;
   Result c[kDown][kAcross];
@@ -109,7 +111,7 @@ struct Sums {
     return static_cast<int>(threadIdx.x) / 32 % (kTile / kWarpTile) * kWarpTile;
   }
 
-  // Adds what both factors have in shared memory.
+  // Adds the product of the two factors in shared memory.
   template <Lines L, Lines R>
   __device__ void add(uint32_t left, uint32_t right) {
     const int matrix = static_cast<int>(threadIdx.x) % 32 / 8;
@@ -135,8 +137,8 @@ struct Sums {
     }
   }
 
-  // f(first row, first column, result) for each of the block's results that this warp has, when the
-  // block's begins at (row, column).
+  // f(first row, first column, result) for each result of this warp; the block's result begins at
+  // (row, column).
   template <class F>
   __device__ void for_each(int row, int column, F&& f) const {
 #pragma unroll
@@ -147,7 +149,7 @@ struct Sums {
   }
 };
 
-// Adds 128 products from `inner` on to the sums of the result that begins at (row, column).
+// Adds 128 summands starting at `inner` to the result that begins at (row, column).
 template <Lines L, Lines R, class A, class B>
 __device__ inline void add_products(Sums& sums, unsigned char* shared, const Factor<A>& left,
                                     const Factor<B>& right, int row, int column, int inner) {
@@ -156,7 +158,7 @@ __device__ inline void add_products(Sums& sums, unsigned char* shared, const Fac
   if constexpr (sizeof(A) == sizeof(BFloat16)) {
     fetch<L>(left_place, left, row, inner);
     fetch<R>(right_place, right, column, inner);
-  } else {  // what is converted on its way comes last: it waits for its values
+  } else {  // the factor that must be converted comes last: its loads take longest
     fetch<R>(right_place, right, column, inner);
     fetch<L>(left_place, left, row, inner);
   }
@@ -171,7 +173,7 @@ constexpr int pieces_of(int64_t size, int piece) {
 template <class Product>
 struct Plan {
   Product products[kMostWeightProducts];
-  int first_block[kMostWeightProducts + 1] = {0};  // after the last: their number
+  int first_block[kMostWeightProducts + 1] = {0};  // the last entry is the number of blocks
   int count = 0;
 
   void add(const Product& product, int blocks) {
@@ -202,7 +204,7 @@ __global__ void __launch_bounds__(kTileThreads, kProductBlocks)
   Sums sums;
 #pragma unroll 1
   for (int first = 0; first < inner; first += kDepth) {
-    if (first > 0) __syncthreads();  // all are done with what is overwritten
+    if (first > 0) __syncthreads();  // all threads have read what is overwritten now
     add_products<Lines::outer, Lines::inner>(sums, shared, Factor<BFloat16>{p.a, rows, inner},
                                              Factor<BFloat16>{p.b, inner, columns}, row, column,
                                              first);
@@ -221,7 +223,7 @@ __global__ void __launch_bounds__(kTileThreads, kProductBlocks)
   });
 }
 
-// How the blocks that have one of the two gradients share it.
+// The division of one of the two gradients into shares, one for each block.
 struct Shares {
   int down, across, deep;
 
@@ -273,7 +275,8 @@ __global__ void __launch_bounds__(kTileThreads, kGradientBlocks)
   }
 }
 
-// kernel(plan) for all products, as many as a launch takes at a time; blocks_for(product) each.
+// Launches kernel(plan) for all products, as many in one launch as fit; blocks_for(product) is the
+// number of blocks of one.
 template <class Product, class BlocksFor>
 void launch_all(CudaStream stream, const Product* products, int count, const BlocksFor& blocks_for,
                 void (*kernel)(Plan<Product>), const char* what) {

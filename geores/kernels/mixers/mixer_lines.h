@@ -1,5 +1,5 @@
-// What the mixers do to the rows or the columns of a token's matrix. S is a number, or a vector of
-// numbers that belong to as many tokens (lanes.h).
+// Operations on the rows or the columns of a token's matrix, for the mixers. S is a number, or a
+// vector with one number for each of several tokens (lanes.h).
 #pragma once
 
 #include "geores/manifold/matrix.h"
@@ -13,7 +13,7 @@ GEORES_HOST_DEVICE S sum_over(const manifold::Matrix<S, N>& m, int line) {
   return sum;
 }
 
-// p ← p / (sum + guard) over rows or columns; keeps what it divided by.
+// p ← p / (sum + guard) over rows or columns; returns the divisors.
 template <bool Rows, class S, int N>
 GEORES_HOST_DEVICE void normalize_lines(manifold::Matrix<S, N>& p, S guard,
                                         manifold::Vector<S, N>& divisors) {
@@ -24,7 +24,8 @@ GEORES_HOST_DEVICE void normalize_lines(manifold::Matrix<S, N>& p, S guard,
   }
 }
 
-// The gradient before such a division from that after it; p is what it gave.
+// From the gradient after such a division to the gradient before it; p is the result of the
+// division.
 template <bool Rows, class S, int N>
 GEORES_HOST_DEVICE void normalize_lines_backward(const manifold::Matrix<S, N>& p,
                                                  const manifold::Vector<S, N>& divisors,

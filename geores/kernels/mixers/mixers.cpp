@@ -30,8 +30,8 @@ void for_each_group(const MixerShape& s, F&& f) {
   });
 }
 
-// manifold::sinkhorn_backward_implicit, its branches turned into selections: a node without weight
-// has no load either, so any degree will do for it.
+// manifold::sinkhorn_backward_implicit with selections instead of branches. A row or column without
+// weight has no load either, so any degree serves for it.
 template <class T, int N>
 LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMatrix<T, N>& p,
                                    const LaneMatrix<T, N>& cotangent) {
@@ -72,7 +72,7 @@ LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMat
   return gradient;
 }
 
-// A division of guarded_sinkhorn: what it gave and what it divided by.
+// One division of guarded_sinkhorn: its result and its divisors.
 template <class T, int N>
 struct Division {
   LaneMatrix<T, N> p;
@@ -148,7 +148,7 @@ LaneMatrix<T, N> routed_cayley_backward(const LaneMatrix<T, N>& raw, const Cayle
   return Lanes<T>(T(-0.5) * routes.alpha) * (dm - transpose(dm));
 }
 
-// One group of tokens' spectral spheres: what they are made of.
+// The spectral spheres of one group of tokens: the matrices that they are made of.
 template <class T, int M>
 struct Sphere {
   LaneMatrix<T, M> u, v;
@@ -168,7 +168,7 @@ Sphere<T, M> sphere_of(const SphereArrays<const T>& in, int64_t first, int64_t t
   return sphere;
 }
 
-// From the gradient of U or V to that of its skew entries.
+// From the gradient of U or V to the gradient of its skew entries.
 template <class T, int M>
 void scatter_entries(const LaneMatrix<T, M>& q, const LaneMatrix<T, M>& dq, T* to, int64_t first,
                      int64_t tokens) {

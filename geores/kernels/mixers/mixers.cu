@@ -13,7 +13,7 @@ namespace {
 using namespace device;
 using manifold::Matrix;
 
-constexpr int kTokensPerBlock = 64;  // small: 16 000 tokens are to reach all multiprocessors
+constexpr int kTokensPerBlock = 64;  // small, so that 16 000 tokens reach all multiprocessors
 
 __device__ inline int64_t token_of_thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -33,8 +33,9 @@ __device__ inline void put(const Matrix<T, R, C>& m, T* values) {
   for (int i = 0; i < R * C; ++i) values[i] = m.at[i / C][i % C];
 }
 
-// A block's tokens of Width values each, between memory (coalesced) and threads: each thread's own
-// token lies in one row of shared memory, padded against conflicts of banks. All threads call.
+// Moves a block's tokens, Width values each, between global memory (coalesced) and threads. Each
+// thread finds its own token in one row of shared memory, padded against bank conflicts. All
+// threads must call.
 template <int Width, class T>
 struct Stage {
   static constexpr int kStride = Width + 1;
@@ -55,7 +56,7 @@ struct Stage {
       all[to] = As<A>::from(at[row * kStride + column]);
     });
   }
-  // After store().
+  // To be called after store().
   __device__ void add_sums(T* sums, int64_t tokens) const {
     const int rows = static_cast<int>(rows_here(tokens));
     for (int column = threadIdx.x; column < Width; column += kTokensPerBlock) {
@@ -131,7 +132,8 @@ __global__ void cayley_routes_back(const T* raw, const T* bias, CayleyRoutes<T> 
   wait_for_previous();
   __shared__ Stage<3 * N * N, T> stage;
   stage.load(raw, bias, tokens);
-  const auto t = min(token_of_thread(), tokens - 1);  // those beyond work on something, unseen
+  // Threads beyond the last token repeat it; their results are not stored.
+  const auto t = min(token_of_thread(), tokens - 1);
   T* token = stage.mine();
   Matrix<T, N> dpre, dpost;
 #pragma unroll
@@ -180,7 +182,7 @@ __global__ void guarded_routes(const T* raw, const T* bias, GuardedRoutes<T> rou
   put(p, res + t * N * N);
 }
 
-// p ← what it was before a division.
+// p ← the matrix before a division.
 template <bool Rows, int N, class T>
 __device__ inline void undo_division(Matrix<T, N>& p, const manifold::Vector<T, N>& divisors) {
 #pragma unroll
@@ -189,7 +191,7 @@ __device__ inline void undo_division(Matrix<T, N>& p, const manifold::Vector<T, 
     for (int k = 0; k < N; ++k) (Rows ? p(line, k) : p(k, line)) *= divisors[line];
 }
 
-// Only the divisors are kept: p is multiplied back.
+// Stores only the divisors: the backward pass multiplies p back.
 template <int N, class T, class A>
 __global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T> routes,
                                     const T* dres, const T* dread, const T* dwrite, A* draw,
@@ -197,7 +199,8 @@ __global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T
   wait_for_previous();
   __shared__ Stage<2 * N + N * N, T> stage;
   stage.load(raw, bias, tokens);
-  const auto t = min(token_of_thread(), tokens - 1);  // those beyond work on something, unseen
+  // Threads beyond the last token repeat it; their results are not stored.
+  const auto t = min(token_of_thread(), tokens - 1);
   T* token = stage.mine();
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -228,7 +231,7 @@ __global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T
 
 // The same for n = 4 with a lane for each row (quad_sinkhorn.cuh).
 
-// What a lane has of its token's 24 values: one of read, one of write, a row of res.
+// A lane's part of its token's 24 values: one of read, one of write, a row of res.
 template <class T>
 struct QuadToken {
   T read, write;
@@ -243,7 +246,7 @@ struct QuadToken {
     for (int j = 0; j < 4; ++j) res.at[j] = at(8 + 4 * i + j);
   }
 
-  // Adds what all tokens of a block hold to sums (24); all threads call.
+  // Adds the values of all tokens of a block to sums (24); all threads must call.
   __device__ void add_sums(T* sums, int i) const {
     __shared__ T shared[24];
     if (threadIdx.x < 24) shared[threadIdx.x] = T(0);

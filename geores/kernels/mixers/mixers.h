@@ -1,6 +1,6 @@
-// The per-token n × n mixers of the hyper-connections, one token to a vector lane: what a token's
-// matrix is made of stays in registers from its logits to its entries, and back.
-// n is one of the compiled sizes (sizes.h).
+// The per-token n × n mixers of the hyper-connections. A CPU has one token in each vector lane. All
+// values of a token's matrix stay in registers from its logits to its entries, and back. n is one
+// of the compiled sizes (sizes.h).
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ struct MixerShape {
 };
 
 // Sinkhorn-Knopp on logits clamped to ±10, rows then columns: p (tokens, n, n). The gradient is the
-// implicit one (manifold/sinkhorn.h): of the limit, by a direct solve.
+// implicit one (manifold/sinkhorn.h): the gradient of the limit, by a direct solve.
 template <class T>
 void sinkhorn_forward(const T* logits, int iterations, T* p, const MixerShape& shape);
 template <class T>
 void sinkhorn_backward(const T* logits, const T* p, const T* dp, T* dlogits,
                        const MixerShape& shape);
 
-// Sinkhorn-Knopp on exp(logits) with `guard` added to every sum, and the gradient of exactly these
-// iterations.
+// Sinkhorn-Knopp on exp(logits) with `guard` added to every sum. The gradient is that of exactly
+// these iterations.
 template <class T>
 void guarded_sinkhorn_forward(const T* logits, int iterations, T guard, T* p,
                               const MixerShape& shape);
@@ -45,10 +45,10 @@ template <class T>
 void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T* dres,
                             const T* dread, const T* dwrite, T* draw, const MixerShape& shape);
 
-// sHC: H = J + (U_Z U) diag(σ) (U_Z V)ᵀ (manifold/spectral_sphere.h) with U, V the Cayley maps of
-// skew matrices of n − 1, n >= 3:
-//   left, right (tokens, (n−1)(n−2)/2) their upper triangles, sigma (tokens, n − 1), h (tokens, n,
-//   n)
+// sHC: H = J + (U_Z U) diag(σ) (U_Z V)ᵀ (manifold/spectral_sphere.h), where U and V are the Cayley
+// maps of skew matrices of size n − 1, n >= 3:
+//   left, right (tokens, (n−1)(n−2)/2), the upper triangles of the skew matrices;
+//   sigma (tokens, n − 1); h (tokens, n, n)
 template <class T>
 struct SphereArrays {
   T *left, *right, *sigma;
@@ -59,16 +59,17 @@ template <class T>
 void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
                               const SphereArrays<T>& gradients, const MixerShape& shape);
 
-// On a GPU, a thread for each token; n one of is_device_mixer_size, routes.steps >= 0.
+// On a GPU, one thread for each token; n is one of is_device_mixer_size and routes.steps >= 0.
 template <class T>
 void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T* p,
                       const MixerShape& shape);
 template <class T>
 void sinkhorn_backward(CudaStream stream, const T* logits, const T* p, const T* dp, T* dlogits,
                        const MixerShape& shape);
-// Routes on a GPU are made of raw + bias (or raw alone: null), so that a product need not add it.
-// Their backward gives draw as the type of activations, ready for the product's, and the bias's sum
-// over tokens (overwritten; null without bias). One name for both kinds of routes.
+// On a GPU, routes are made of raw + bias (a null bias means raw alone), so that the product before
+// them need not add it. The backward kernel writes draw in the type of activations, as the next
+// product takes it, and overwrites dbias with the sum over tokens (null without bias). Both kinds
+// of routes have the same function names.
 template <class T>
 void routes_forward(CudaStream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
                     T* res, T* read, T* write, const MixerShape& shape);
@@ -78,7 +79,7 @@ void routes_backward(CudaStream stream, const T* raw, const T* bias, const Cayle
                      const MixerShape& shape);
 
 // Sigmoid routes around a guarded Sinkhorn mixer: raw (tokens, 2n + n²) -> read = σ(raw), write =
-// 2σ(raw), res = guarded_sinkhorn(raw). At most kMostGuardedIterations.
+// 2σ(raw), res = guarded_sinkhorn(raw). At most kMostGuardedIterations iterations.
 inline constexpr int kMostGuardedIterations = 32;
 template <class T>
 struct GuardedRoutes {

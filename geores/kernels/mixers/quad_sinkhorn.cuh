@@ -1,5 +1,5 @@
-// Guarded Sinkhorn iterations (mixers.h) on a 4 × 4 matrix with a lane for each row: a fourth of
-// the work in a row.
+// Guarded Sinkhorn iterations (mixers.h) on a 4 × 4 matrix with one lane for each row. The
+// iterations depend on each other; four lanes make that chain a fourth as long.
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
@@ -14,7 +14,7 @@ struct QuadRow {
   __device__ T sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
 };
 
-// The iterations are a long chain, and half of it would be divisions.
+// A fast inverse: the iterations are one long chain, and divisions would be half of it.
 __device__ inline float inverse_of(float x) { return __fdividef(1.f, x); }
 __device__ inline double inverse_of(double x) { return 1 / x; }
 
@@ -24,7 +24,7 @@ __device__ inline T quad_sum(T x) {
   return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
-// One iteration; `row` and `column` are what this lane's row and its column were divided by.
+// One iteration; `row` and `column` are the divisors of this lane's row and column.
 template <class T>
 __device__ inline void normalize_quad(QuadRow<T>& p, T guard, T& row, T& column) {
   row = p.sum() + guard;
@@ -37,7 +37,7 @@ __device__ inline void normalize_quad(QuadRow<T>& p, T guard, T& row, T& column)
   for (int j = 0; j < 4; ++j) p.at[j] *= __shfl_sync(kAllLanes, column_inverse, j, 4);
 }
 
-// d, the gradient of what the iterations make of `start`, becomes that of `start`.
+// Turns d, the gradient of the result of the iterations, into the gradient of `start`.
 template <class T>
 __device__ inline void normalized_quad_backward(const QuadRow<T>& start,
                                                 const GuardedRoutes<T>& routes, QuadRow<T>& d) {

@@ -16,7 +16,7 @@ __device__ inline T inner(const T (&a)[L::kHeld], const T (&b)[L::kHeld]) {
   return group_sum<L::kGroup>(sum);
 }
 
-// One token from x in v on, k as given: g, LN(g) and its statistics.
+// One token: takes x in v and k, computes g, LN(g) and its statistics.
 template <class L, class T, class A>
 __device__ inline void erase_token(T (&v)[L::kHeld], const T (&k)[L::kHeld], T beta,
                                    const T (&weight)[L::kHeld], T eps, T* g, A* h,
@@ -46,8 +46,8 @@ __device__ inline void erase_token(T (&v)[L::kHeld], const T (&k)[L::kHeld], T b
   if (lane == 0) statistics[t] = {mean, inverse};
 }
 
-// The way back: g is dh and becomes dx, `around` is dg; what the token gives to the gradients of k,
-// beta and the weight is added to them.
+// The backward pass: g comes in as dh and becomes dx; `around` is dg. Adds the token's part to the
+// gradients of k, beta and the weight.
 template <class L, class T>
 __device__ inline void erase_token_back(const T (&v)[L::kHeld], const T (&k)[L::kHeld], T beta,
                                         const T (&weight)[L::kHeld], const RowStatistics<T>& s,
@@ -126,15 +126,15 @@ __global__ void backward(EraseArrays<const T> erase, const T* x, Norm<T> norm,
   if (dweight) add_columns<L>(&dweight_here, 1, shared, dweight, width);
 }
 
-// A token's direction k and β, from raw values and their biases.
+// A token's direction k and its β, from raw values and their biases.
 template <class L, class T>
 struct RawErase {
-  T k[L::kHeld], norm, beta;  // what k was divided by
+  T k[L::kHeld], norm, beta;  // norm: the divisor of k
 
   __device__ RawErase(const T* raw, const T (&bias)[L::kHeld], T beta_bias, int lane, int width) {
     L::load(raw, lane, width, k);
 #pragma unroll
-    for (int i = 0; i < L::kHeld; ++i) k[i] += bias[i];  // both 0 beyond the row
+    for (int i = 0; i < L::kHeld; ++i) k[i] += bias[i];  // both are 0 beyond the row
     norm = sqrt(inner<L>(k, k));
     if (!(norm > T(kSmallestNorm))) norm = T(kSmallestNorm);
 #pragma unroll
@@ -252,7 +252,7 @@ void token_erase_norm_backward(CudaStream stream, const RawEraseArrays<const T>&
                                const A* dh, T* dx, A* draw, T* dk_bias, T* dbeta_bias, T* dweight,
                                int64_t tokens, int64_t width) {
   with_row<T>(width, [&]<class L>(L) {
-    // Each block adds its sums at the end.
+    // Each block adds its sums to global memory at the end.
     launch(stream,
            {blocks_for(tokens, L::kGroup, 2 * kBlocksForSums), kThreads,
             static_cast<size_t>(width) * sizeof(T)},

@@ -17,16 +17,15 @@ void erase_norm_forward(CudaStream stream, const EraseArrays<const T>& erase, co
                         const Norm<T>& norm, T* g, A* h, RowStatistics<T>* statistics,
                         int64_t sequences, int64_t tokens, int64_t width);
 
-// From dg (or null) and dh: dx and the gradients of k and beta are overwritten, dweight is added
-// to.
+// Takes dg (or null) and dh; overwrites dx and the gradients of k and beta, adds to dweight.
 template <class T, class A>
 void erase_norm_backward(CudaStream stream, const EraseArrays<const T>& erase, const T* x,
                          const Norm<T>& norm, const RowStatistics<T>* statistics, const T* dg,
                          const A* dh, T* dx, const EraseArrays<T>& gradients, T* dweight,
                          int64_t sequences, int64_t tokens, int64_t width);
 
-// The same with a direction and a β for each token, from raw values (tokens, stride) = [k | β | …]
-// of perceptrons and their biases: k + bias normalized, 2σ(β + bias).
+// The same with a direction and a β for each token. They come from raw values (tokens, stride) = [k
+// | β | …] of perceptrons and their biases: k + bias is normalized, and β is 2σ(β + bias).
 template <class T>
 struct RawEraseArrays {
   T *values, *k_bias, *beta_bias;
@@ -38,7 +37,7 @@ void token_erase_norm_forward(CudaStream stream, const RawEraseArrays<const T>& 
                               const Norm<T>& norm, T* g, A* h, RowStatistics<T>* statistics,
                               int64_t tokens, int64_t width);
 
-// dx and draw (tokens, stride) are overwritten, all of it, the other gradients added to.
+// Overwrites dx and all of draw (tokens, stride), adds to the other gradients.
 template <class T, class A>
 void token_erase_norm_backward(CudaStream stream, const RawEraseArrays<const T>& raw, const T* x,
                                const Norm<T>& norm, const RowStatistics<T>* statistics, const T* dg,

@@ -12,14 +12,15 @@ using namespace device;
 constexpr int kSequenceThreads = 512;
 
 template <class T>
-__device__ inline T dot(const T* a, const T* b, int size) {  // by a warp, in all lanes
+// By one warp; the result is in all lanes.
+__device__ inline T dot(const T* a, const T* b, int size) {
   T sum = 0;
 #pragma unroll 4
   for (int i = threadIdx.x % 32; i < size; i += 32) sum += a[i] * b[i];
   return group_sum<32>(sum);
 }
 
-// The sum over a block, in all threads; all of them call.
+// The sum over a block, in all threads; all of them must call.
 template <class T>
 __device__ inline T sum_over_block(T x) {
   __shared__ T total;
@@ -33,15 +34,16 @@ __device__ inline T sum_over_block(T x) {
   return x;
 }
 
-// One block for each hidden unit, each output, and the gate: Σ over sequences of what reaches it
-// times what it read. Teams of threads share the sequences.
+// One block for each hidden unit, each output, and the gate. It sums over the sequences the
+// gradient that reaches the unit times the unit's input. Teams of threads share the sequences.
 constexpr int kGradientThreads = 512;
 
 template <class T, class Right>
 __device__ inline void sum_over_sequences(const T* left, int stride, int sequences, int columns,
                                           T* row, T* bias, Right&& right) {
   extern __shared__ unsigned char memory[];
-  auto* factors = reinterpret_cast<T*>(memory);  // what reaches it from each sequence
+  // The gradient that reaches the unit from each sequence.
+  auto* factors = reinterpret_cast<T*>(memory);
   auto* sums = factors + sequences;
   for (int b = threadIdx.x; b < sequences; b += blockDim.x)
     factors[b] = left[static_cast<int64_t>(b) * stride];
@@ -200,7 +202,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
   run_perceptrons_back(state, w, room, T(0), dmean);
 }
 
-// A block for each sequence.
+// One block for each sequence.
 template <class T, class Kernel, class... Arguments>
 void launch_by_sequence(CudaStream stream, Kernel* kernel, const GeneratorShape& s,
                         Arguments... arguments) {

@@ -1,4 +1,4 @@
-// A block's perceptrons on the mean of one sequence, forward and back.
+// The perceptrons of one block on the mean of one sequence, forward and backward.
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
@@ -23,9 +23,10 @@ __device__ inline void begin_copy(const T* from, int size, T* to) {
                  "l"(from + i), "n"(sizeof(T)));
 }
 
-// What a block has of one sequence in shared memory. The weights are asked for all at once, before
-// what they are multiplied with is known: at this size a kernel is nothing but waiting, for its own
-// instructions too, so that short loops beat unrolled ones. Weights that do not fit stay outside.
+// The shared memory of a block, for one sequence. It starts to load all weights at once, before it
+// knows the values that they will be multiplied with: at this size a kernel does nothing but wait.
+// It waits for its own instructions too, so short loops are faster than unrolled ones. Weights that
+// do not fit stay in global memory.
 template <class T>
 struct Workspace {
   const Generators<const T>& p;
@@ -59,7 +60,7 @@ struct Workspace {
       output += s.outputs[net] * s.hidden;
     }
   }
-  // The weights are there for all threads, and whatever else was written before.
+  // Waits until the weights, and everything else written before, are visible to all threads.
   __device__ void wait() const {
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
@@ -69,20 +70,21 @@ struct Workspace {
     return staged ? hidden_weights[unit * s.in + i]
                   : p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
   }
-  // `output` counts those of all nets, `row` those of its own.
+  // `output` counts the outputs of all nets, `row` those of this net.
   __device__ T output_weight(int net, int output, int row, int i) const {
     return staged ? output_weights[output * s.hidden + i] : p.nets[net].output[row * s.hidden + i];
   }
 };
 
-// Outputs of the nets before this one.
+// The number of outputs of the nets before this one.
 __device__ inline int outputs_before(const GeneratorShape& s, int net) {
   int sum = 0;
   for (int i = 0; i < net; ++i) sum += s.outputs[i];
   return sum;
 }
 
-// mean and raw outputs of this block's sequence, kept and in the workspace.
+// The mean and the raw outputs of this block's sequence, stored for the backward pass and left in
+// the workspace.
 template <class T>
 __device__ inline void run_perceptrons(const T* sums, const GeneratorState<T>& state,
                                        const Workspace<T>& w) {
@@ -123,8 +125,8 @@ __device__ inline void run_perceptrons(const T* sums, const GeneratorState<T>& s
   __syncthreads();
 }
 
-// How the threads of a block share sums over the rows of a matrix: teams of a thread for each
-// column.
+// How the threads of a block share sums over the rows of a matrix: in teams with one thread for
+// each column.
 struct Teams {
   int columns, count, team, first;
 
@@ -135,8 +137,8 @@ struct Teams {
         first(threadIdx.x % columns) {}
 };
 
-// From the gradients of the raw outputs in the workspace to those of the hidden units and of the
-// mean; dlogit is the gate's. Begins with a barrier.
+// From the gradients of the raw outputs, in the workspace, to the gradients of the hidden units and
+// of the mean; dlogit is the gate's. Begins with a barrier.
 template <class T>
 __device__ inline void run_perceptrons_back(const GeneratorState<const T>& state,
                                             const Workspace<T>& w, const GeneratorRoom<T>& room,

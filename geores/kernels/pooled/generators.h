@@ -1,11 +1,11 @@
-// From what an operator sees of a sequence (summary.h) to the operator, on a GPU: several
-// two-layer perceptrons of the same hidden width read the mean of the sequence side by side, and
-// their outputs make
+// From the summary of a sequence (summary.h) to its operator, on a GPU. Several two-layer
+// perceptrons of the same hidden width read the mean of the sequence side by side. Their outputs
+// make one of two operators:
 //   hybrid   G = γ Q(u, v, β) + (1 − γ)(I − 2kkᵀ), perceptrons u, v, β, k, with
-//            γ = σ(logit · (1 + entropy)), logit = ⟨gate, mean⟩ + bias         (entropy 0: plain
-//            gate)
+//            γ = σ(logit · (1 + entropy)), logit = ⟨gate, mean⟩ + bias; a plain gate has entropy 0
 //   erase    the direction k / ‖k‖ and β = 2σ(raw β), perceptrons k, β
-// A block works on a sequence; a second kernel sums the parameters' gradients over the sequences.
+// A block computes one sequence; a second kernel sums the gradients of the parameters over the
+// sequences.
 #pragma once
 
 #include "geores/kernels/device.h"
@@ -39,14 +39,15 @@ struct Generators {
   T *gate, *gate_bias;  // (in), (1); hybrid only
 };
 
-// What the backward pass needs again; `sums` and `entropies` as summary_forward left them.
+// The values that the backward pass needs again; `sums` and `entropies` as summary_forward left
+// them.
 template <class T>
 struct GeneratorState {
   T* mean;     // (sequences, in)
   T* hidden;   // (sequences, units), before GELU
   T* raw;      // (sequences, all outputs)
   T* logit;    // (sequences); hybrid only
-  T* entropy;  // (sequences), the mean; hybrid only
+  T* entropy;  // (sequences), the mean over the tokens; hybrid only
 };
 
 // g (sequences, n, n), gamma (sequences), penalty (sequences) = penalty_weight · 4γ(1 − γ).
@@ -56,14 +57,14 @@ void hybrid_generators_forward(CudaStream stream, const Generators<const T>& par
                                T* g, T* gamma, T* penalty, T penalty_weight, int n,
                                const GeneratorShape& shape);
 
-// Room for one sequence's gradients of hidden units, outputs and gate logit.
+// Memory for one sequence's gradients of hidden units, outputs and gate logit.
 template <class T>
 struct GeneratorRoom {
   T *hidden, *raw, *logit;
 };
 
-// dg (sequences, n, n); dpenalty with `dpenalty_stride` between sequences, or null. All of
-// dmean (sequences, in), dentropy (sequences) or null, and `gradients` are overwritten.
+// dg (sequences, n, n); dpenalty with `dpenalty_stride` between sequences, or null. Overwrites all
+// of dmean (sequences, in), dentropy (sequences) or null, and `gradients`.
 template <class T>
 void hybrid_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                 const GeneratorState<const T>& state, const T* gamma, const T* dg,

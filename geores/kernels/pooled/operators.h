@@ -1,5 +1,5 @@
-// Batches of n × n operators from their generators, through manifold/: a few hundred operations
-// each.
+// Batches of n × n operators from their generators, on the templates of manifold/: a few hundred
+// operations for each operator.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace geores::kernels {
 
-// What a hybrid operator is made of, or the gradients: u, v, k (operators, n), beta, gamma
+// The generators of a hybrid operator, or their gradients: u, v, k (operators, n), beta, gamma
 // (operators).
 template <class T>
 struct HybridArrays {
   T *u, *v, *k, *beta, *gamma;
 };
 
-// G = γ Q(u, v, β) + (1 − γ)(I − 2kkᵀ), k as given: g (operators, n, n), n one of sizes.h.
+// G = γ Q(u, v, β) + (1 − γ)(I − 2kkᵀ) with k as given, not normalized: g (operators, n, n), n one
+// of sizes.h.
 template <class T>
 void hybrid_operators_forward(const HybridArrays<const T>& generators, T* g, int64_t operators,
                               int64_t n);
@@ -25,11 +26,11 @@ void hybrid_operators_backward(const HybridArrays<const T>& generators, const T*
                                const HybridArrays<T>& gradients, int64_t operators, int64_t n);
 
 // The same from generators before their activations, raw (operators, 3n + 1) = [u | v | β | k] and
-// gate logits (operators): β softplus, k normalized, γ sigmoid. Forward only.
+// gate logits (operators): β goes through softplus, k is normalized, γ is a sigmoid. Forward only.
 template <class T>
 void hybrid_from_raw(const T* raw, const T* logits, T* g, int64_t operators, int64_t n);
 
-// On a GPU, n one of is_device_mixer_size.
+// On a GPU; n is one of is_device_mixer_size.
 template <class T>
 void hybrid_operators_forward(CudaStream stream, const HybridArrays<const T>& generators, T* g,
                               int64_t operators, int64_t n);

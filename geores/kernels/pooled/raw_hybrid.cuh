@@ -1,4 +1,5 @@
-// The hybrid operator from what its perceptrons give, before activations, forward and back.
+// The hybrid operator from the raw outputs of its perceptrons, before activations, forward and
+// backward.
 #pragma once
 
 #include <type_traits>
@@ -12,7 +13,7 @@ namespace geores::kernels::device {
 template <int N, class T>
 struct RawHybrid {
   manifold::HybridGenerators<T, N> p;
-  T norm;  // of k, or what it was divided by
+  T norm;  // the divisor of k
 
   __device__ RawHybrid(const T* raw, T gamma) {
     T squares = 0;
@@ -46,7 +47,7 @@ struct GateGradient {
   T logit, entropy;
 };
 
-// From dg (n, n) and dpenalty, what comes back to 4γ(1 − γ), to draw and the gate's.
+// From dg (n, n) and dpenalty, the gradient of 4γ(1 − γ), to draw and the gradients of the gate.
 template <int N, class T>
 __device__ inline GateGradient<T> raw_hybrid_backward(const T* raw, const Gate<T>& gate,
                                                       const T* dg, T dpenalty, T* draw) {
@@ -69,7 +70,7 @@ __device__ inline GateGradient<T> raw_hybrid_backward(const T* raw, const Gate<T
   return {dscaled * (T(1) + gate.entropy), dscaled * gate.logit};
 }
 
-// f(number of streams) for those that have an operator here.
+// f(number of streams) if an operator of that size is compiled here.
 template <class F>
 void with_operator_size(int n, F&& f) {
   if (n == 2)

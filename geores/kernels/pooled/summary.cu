@@ -7,7 +7,7 @@ namespace {
 
 using namespace device;
 
-// One block for each piece of a sequence.
+// One block for each part of a sequence.
 template <int N, class L, class T, class A>
 __global__ void forward(const T* x, const A* branch, T* total, T* sums, T* entropies,
                         int64_t length, int d) {

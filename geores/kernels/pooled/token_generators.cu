@@ -10,9 +10,9 @@ namespace {
 using namespace device;
 
 constexpr int kRowThreads = 128;
-constexpr int kColumnThreads = 256;  // at most: a thread for each column
+constexpr int kColumnThreads = 256;  // at most; one thread for each column
 constexpr int kHybridThreads = 128;
-constexpr int kAhead = 4;  // loads under way at a time, or vectors
+constexpr int kAhead = 4;  // loads, or vectors, in flight at a time
 
 int64_t tokens_of(const GeneratorShape& s) { return static_cast<int64_t>(s.sequences) * s.length; }
 
@@ -22,14 +22,14 @@ int64_t blocks_of_tokens(const GeneratorShape& s) {
 
 int column_threads(int columns) { return std::min((columns + 31) / 32 * 32, kColumnThreads); }
 
-// The weights of a packed row, null where there are none.
+// The weights of a packed row; null if the row has none.
 template <class T>
 __device__ inline T* hidden_row(const Generators<T>& p, const GeneratorShape& s, int row) {
   if (row < s.units()) return p.nets[row / s.hidden].hidden + row % s.hidden * s.in;
   return row == s.units() ? p.gate : nullptr;
 }
 
-// One block for each row of either.
+// One block for each row of either packed matrix.
 template <class T, class A>
 __global__ void pack_rows(Generators<const T> p, A* packed, A* packed_outputs, GeneratorShape s,
                           int columns) {
@@ -71,7 +71,7 @@ __global__ void unpack_output_rows(const T* dpacked, Generators<T> gradients, Ge
         dpacked[blockIdx.x * columns + net * s.hidden + i];
 }
 
-// One block for kTokensAtOnce tokens, a thread for each column.
+// One block for kTokensAtOnce tokens, one thread for each column.
 template <class T, class A>
 __global__ void __launch_bounds__(kColumnThreads)
     gelu_forward_columns(Generators<const T> p, const T* hidden, A* active, GeneratorShape s,
@@ -113,9 +113,9 @@ __global__ void __launch_bounds__(kColumnThreads)
   }
 }
 
-// What a block has in shared memory: biases of units, weights and biases of outputs, activations
-// and outputs of its tokens (rows of odd length: lanes that read one column find different banks),
-// gate logits.
+// The shared memory of a block: biases of units, weights and biases of outputs, activations and
+// outputs of its tokens, and gate logits. Rows of tokens have an odd length, so that lanes that
+// read the same column use different banks.
 template <class T>
 struct TokenWorkspace {
   T *unit_bias, *weights, *output_bias, *active, *raw, *logit;
@@ -138,8 +138,8 @@ struct TokenWorkspace {
         stride(s.units() | 1) {}
 };
 
-// One block for kTokensAtOnce tokens: GELU by all threads, an output by a warp with a token in each
-// lane, the operators by one warp.
+// One block for kTokensAtOnce tokens. All threads compute GELU; a warp computes an output, with one
+// token in each lane; one warp makes the operators.
 template <int N, class T>
 __global__ void __launch_bounds__(kHybridThreads)
     hybrid_forward(Generators<const T> p, const T* hidden, const T* entropies, T* raw, T* g,
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kHybridThreads)
   const T gate_bias = p.gate_bias[0];
   __syncthreads();
 
-  const int vectors = columns / 4;  // of a row; rows follow each other
+  const int vectors = columns / 4;  // of a row; rows are contiguous
   const T* from = hidden + first * columns;
   for (int begin = threadIdx.x; begin < count * vectors; begin += kAhead * kHybridThreads) {
     T v[kAhead][4];
@@ -218,8 +218,8 @@ __global__ void __launch_bounds__(kHybridThreads)
   if (lane == 0) penalty[blockIdx.x] = penalty_weight * defect;
 }
 
-// One block for kTokensAtOnce tokens: the operators by one warp, then a thread for each column of
-// `hidden`, which has its part of the output layer in registers.
+// One block for kTokensAtOnce tokens. One warp does the operators. Then there is one thread for
+// each column of `hidden`, which holds its part of the output layer in registers.
 template <int N, class T, class A>
 __global__ void __launch_bounds__(kColumnThreads)
     hybrid_backward(Generators<const T> p, const T* hidden, const T* entropies, const T* raw,
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(kColumnThreads)
   __syncthreads();
 
   for (int column = threadIdx.x; column < columns; column += blockDim.x) {
-    if (column >= units) {  // the gate's, and those that are not there
+    if (column >= units) {  // the gate's column, and those that pad
       T sum = 0;
       for (int t = 0; t < count; ++t) {
         const T d = column == units ? dlogit[t] : T(0);

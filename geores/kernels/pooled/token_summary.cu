@@ -9,8 +9,9 @@ using namespace device;
 
 constexpr int kScanThreads = 512, kWarps = kScanThreads / 32;
 
-// Sums along a sequence that a block goes through, a token for each group of lanes at a time:
-// within a warp by exchange, over the warps a thread for each column.
+// Running sums along a sequence. A block goes through the sequence with one token for each group of
+// lanes at a time. It sums within a warp by exchange, and over the warps with one thread for each
+// column.
 template <int N, class L, class T>
 class RunningSums {
  public:
@@ -23,15 +24,15 @@ class RunningSums {
     for (int i = threadIdx.x; i < N * d_; i += kScanThreads) carry_[i] = T(0);
   }
 
-  // From a token's values and one more to their sums up to here; all threads call, tokens that are
-  // not there are zeros.
+  // Turns a token's values and `more` into their sums up to this token. All threads must call;
+  // missing tokens count as zeros.
   __device__ void add(Token<N, L, T>& v, T& more) {
     __shared__ T more_sums[2][kWarps];
     const int warp = threadIdx.x / 32, place = threadIdx.x % 32, lane = place % L::kGroup;
     const int width = N * d_;
     T* sums = sums_ + turn_ * kWarps * width;
     T* others = more_sums[turn_];
-    turn_ ^= 1;  // the next ones are written while these are still read
+    turn_ ^= 1;  // the next sums are written while these are still read
     v.for_each([&](int i, int c) { v.at[i][c] = sum_up(v.at[i][c]); });
     more = sum_up(more);
     if (place >= 32 - L::kGroup) v.store(sums + warp * width, lane, d_);
@@ -75,7 +76,7 @@ class RunningSums {
   T more_before_ = 0;
 };
 
-// One block for each sequence, or where nothing runs on, for any piece of `length` tokens.
+// One block for each sequence; without running sums, one block for any `length` tokens.
 template <bool Running, int N, class L, class T, class A>
 __global__ void __launch_bounds__(kScanThreads)
     forward(const T* x, const A* branch, T* total, A* means, T* entropies, int64_t tokens,
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(kScanThreads)
   load(t, next, next_added);
   for (int64_t begin = first; begin < end; begin += groups, t += groups) {
     auto in = next, added = next_added;
-    if (begin + groups < end) load(t + groups, next, next_added);  // under way meanwhile
+    if (begin + groups < end) load(t + groups, next, next_added);  // loads in the background
     const bool there = t < end;
     if (branch) {
       in.for_each([&](int i, int c) { in.at[i][c] += added.at[i][c]; });
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(kScanThreads)
   }
 }
 
-// The same from the end to the beginning.
+// The same from the end of the sequence to its beginning.
 template <bool Running, int N, class L, class T, class A>
 __global__ void __launch_bounds__(kScanThreads)
     backward(const T* x, const T* dmeans, const T* dentropies, const T* skip, T* dx, A* dbranch,

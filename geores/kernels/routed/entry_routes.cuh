@@ -1,5 +1,6 @@
-// Routes of a token with four streams, by several lanes: sums over rows and columns of its 4 × 4
-// matrices are exchanges, and its long chains of operations are shorter than one lane's would be.
+// Routes of a token with four residual streams, computed by several lanes. Sums over rows and
+// columns of its 4 × 4 matrices are exchanges between lanes, and the chains of dependent operations
+// are shorter than in one lane.
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
@@ -8,7 +9,7 @@
 
 namespace geores::kernels::device {
 
-struct Entry {  // of this lane
+struct Entry {  // the entry (i, j) of this lane
   int at = static_cast<int>(threadIdx.x) % 16, i = at / 4, j = at % 4;
 };
 
@@ -33,7 +34,7 @@ __device__ inline float entry_of(float x, int i, int j) {
 }
 __device__ inline float logistic(float x) { return 1.f / (1.f + __expf(-x)); }
 
-// Σ_k row[k] m_kj, with `row` this lane's row of the left factor.
+// Σ_k row[k] m_kj, where `row` is this lane's row of the left factor.
 __device__ inline float row_times(const float (&row)[4], float m, const Entry& e) {
   float sum = 0;
 #pragma unroll
@@ -41,12 +42,12 @@ __device__ inline float row_times(const float (&row)[4], float m, const Entry& e
   return sum;
 }
 
-// What routes are made of and what comes of them, for one token: res (4, 4), read (4), write (4).
+// The raw values and the routes of one token: res (4, 4), read (4), write (4).
 struct RouteValues {
   static constexpr int kCount = 24, kRead = 16, kWrite = 20;
 };
 
-// JPmHC's (manifold/cayley_iterative.h), a lane for each entry (i, j).
+// JPmHC's routes (manifold/cayley_iterative.h), one lane for each entry (i, j).
 struct CayleyLane {
   using Routes = CayleyRoutes<float>;
   static constexpr int kRaw = 48, kLanes = 16, kHeld = 3;  // raw values of a lane
@@ -54,7 +55,7 @@ struct CayleyLane {
   Entry e;
   float pre, post, w, half[4];  // softmaxes, W = H̃ − H̃ᵀ, this row of (α/2) W
 
-  static __device__ int place(int k) { return 16 * k + Entry().at; }  // of the kth raw value
+  static __device__ int place(int k) { return 16 * k + Entry().at; }  // index of the kth raw value
 
   __device__ CayleyLane(const float* raw, const Routes& with) : routes(with) {
     const float scale = 1.f / routes.temperature, first = raw[e.at] * scale,
@@ -102,8 +103,9 @@ struct CayleyLane {
   }
 };
 
-// The EΔ paper's mHC, a lane for each row: the iterations are long, and four lanes have a fourth of
-// the exchanges of sixteen. Only the divisors are kept on the way, p is multiplied back.
+// The routes of the EΔ paper's mHC, one lane for each row: the iterations are long, and four lanes
+// need a fourth of the exchanges of sixteen. Stores only the divisors of the iterations; the
+// backward pass multiplies p back.
 struct GuardedLane {
   using Routes = GuardedRoutes<float>;
   static constexpr int kRaw = 24, kLanes = 4, kHeld = 6;

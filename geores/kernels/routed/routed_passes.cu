@@ -142,7 +142,8 @@ template <class T, class A>
 void routed_state_backward(CudaStream stream, const RoutedStateBackward<T, A>& p,
                            const StreamShape& s) {
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
-    // Each block adds its sums at the end: fewer of them where rows are long.
+    // Each block adds its sums to global memory at the end. Long rows get fewer blocks, so that
+    // there are fewer additions.
     const auto blocks = blocks_for(s.tokens, L::kGroup, kBlocksForSums);
     launch(stream, {blocks, kThreads, static_cast<size_t>(s.n * s.d) * sizeof(T)},
            routed_state_back<n.value, L, T, A>, p, s.tokens, static_cast<int>(s.d));

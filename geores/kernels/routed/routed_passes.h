@@ -1,18 +1,19 @@
-// The way back around a sublayer whose streams are read, mixed and written by routes of each token
-// (residual connections with per-token mixers), on a GPU. Forward:
-//   h = LN(Σ_j read_j x_j),   out_i = Σ_j res_ij x_j + write_i b_i,   routes made of norm(x)
-// Three passes over the state, in this order, with the sublayer between the first and the second:
+// The backward pass around a sublayer whose residual streams are read, mixed and written by routes
+// of each token, on a GPU. Forward:
+//   h = LN(Σ_j read_j x_j),   out_i = Σ_j res_ij x_j + write_i b_i,   routes made from norm(x)
+// The backward pass goes over the state three times, in this order, with the sublayer's own
+// backward pass between the first and the second:
 //   write_backward          dout                   -> db, dwrite
-//   read_backward           x, dout, dh            -> dc (of the sum that is read), dread, dres
+//   read_backward           x, dout, dh            -> dc (c = Σ_j read_j x_j), dread, dres
 //   routed_state_backward   x, dout, dc, dnormal   -> dx
-// n one of is_device_stream_count, d up to kDeviceStreamWidth; b as in mix_write_forward.
+// n is one of is_device_stream_count, d is at most kDeviceStreamWidth; b as in mix_write_forward.
 #pragma once
 
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels {
 
-// On a CPU too.
+// Also on a CPU.
 template <class T>
 void write_backward(const T* write, const T* branch, Branch kind, const T* dout, T* dwrite,
                     T* dbranch, const StreamShape& shape);
@@ -20,8 +21,8 @@ template <class T, class A>
 void write_backward(CudaStream stream, const T* write, const A* branch, Branch kind, const T* dout,
                     T* dwrite, A* dbranch, const StreamShape& shape);
 
-// read (tokens, n), h (tokens, tiles·d) with its norm's weight and statistics; dc (tokens, d);
-// dread and dres (tokens, n, n) are overwritten, dweight is added to.
+// read (tokens, n), h (tokens, tiles·d) with its norm's weight and statistics, dc (tokens, d).
+// Overwrites dread and dres (tokens, n, n), adds to dweight.
 template <class T, class A>
 struct ReadBackward {
   const T *read, *x;
@@ -35,8 +36,8 @@ template <class T, class A>
 void read_backward(CudaStream stream, const ReadBackward<T, A>& p, int64_t tiles,
                    const StreamShape& shape);
 
-// dx_j = Σ_i res_ij dout_i + read_j dc + what dnormal gives to x: dnormal (tokens, n·d) is the
-// gradient of norm(x). dweight and dbias (or null) are added to.
+// dx_j = Σ_i res_ij dout_i + read_j dc + the gradient through norm(x), where dnormal (tokens, n·d)
+// is the gradient of norm(x). Adds to dweight and dbias (or null).
 template <class T, class A>
 struct RoutedStateBackward {
   const T *res, *read, *x;

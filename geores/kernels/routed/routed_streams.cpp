@@ -9,7 +9,7 @@ namespace {
 
 struct RouteSpace;
 
-// The 3n² raw values of a block of tokens that stand for their differences.
+// The 3n² raw values of a block of tokens, made from their differences.
 template <class T>
 class RawBlock {
  public:

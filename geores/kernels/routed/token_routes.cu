@@ -12,31 +12,32 @@ using namespace device;
 
 constexpr int kStreams = kRoutedStreams, kWarps = kThreads / 32;
 
-// How a block divides its tokens, of streams of D values: as rows of products among its warps, by
-// groups of lanes where a token is one thing, and by 16 lanes where its routes are made.
+// How a block divides its tokens, with streams of D values. In products, warps share the rows. In
+// operations on whole tokens, a group of lanes has a token. A token's routes are made by 4 or 16
+// lanes.
 template <int D>
 struct Tile {
   using L = Columns<4, D / 4, 1>;
   static constexpr int kWidth = kStreams * D, kTokens = D == 32 ? 32 : 16;
-  static constexpr int kRows = kTokens / 16;  // of products
+  static constexpr int kRows = kTokens / 16;  // operands of 16 rows in a product
   static constexpr int kGroups = kThreads / L::kGroup, kRounds = kTokens / kGroups;
-  // Blocks that a multiprocessor has room for: what is lost to latency, against what registers
-  // hold.
+  // Blocks per multiprocessor: more of them hide more latency, but each gets fewer registers.
   static constexpr int kForwardBlocks = D == 32 ? 4 : 3, kBackwardBlocks = D == 32 ? 3 : 2;
-  static constexpr int kFloats = kWidth + 8;  // a row in shared memory: pairs in different banks
+  // A row in shared memory; padded, so that pairs lie in different banks.
+  static constexpr int kFloats = kWidth + 8;
 };
 
-// What a block of the forward kernel keeps of its tokens.
+// The shared memory of a block of the forward kernel.
 template <int D, class E>
 struct ForwardMemory {
   using S = Tile<D>;
-  static constexpr int kStride = E::kRaw == 48 ? 56 : 24;  // pairs in different banks
+  static constexpr int kStride = E::kRaw == 48 ? 56 : 24;  // so that pairs lie in different banks
   BFloat16 z[S::kTokens * Rows<S::kWidth>::kStride];
   float partial[kWarps][S::kTokens][kStride];
   float raw[S::kTokens][E::kRaw], made[S::kTokens][RouteValues::kCount + 1];
 };
 
-// f(row, the lane's part of its token's routes), by E::kLanes lanes for each of a block's tokens.
+// Calls f(row) for each token of the block, in the E::kLanes lanes that make its routes.
 template <class E, int Tokens, class F>
 __device__ inline void for_each_route(F&& f) {
   static_assert(Tokens * E::kLanes % 32 == 0);  // whole warps
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kForwardBlocks)
   }
 }
 
-// What a block of the backward kernel keeps of its tokens.
+// The shared memory of a block of the backward kernel.
 template <int D, int Tiles, class E>
 struct BackwardMemory {
   using S = Tile<D>;
@@ -175,15 +176,15 @@ struct BackwardMemory {
   BFloat16 draw[S::kTokens * Rows<kSteps * 16>::kStride];
   float dout[S::kTokens][S::kFloats];
   float dc[S::kTokens][D + 8];
-  float weight[Tiles * D], dweight[kWarps][Tiles * D];  // of what is read
+  float weight[Tiles * D], dweight[kWarps][Tiles * D];  // of the norm of the sublayer's input
   float raw[S::kTokens][E::kRaw], res[S::kTokens][16], read[S::kTokens][4];
   float dmade[S::kTokens][RouteValues::kCount];
-  float sums[kWarps][S::kTokens][2];  // over a warp's columns: of dz, of dz · z
+  float sums[kWarps][S::kTokens][2];  // over a warp's columns: Σ dz and Σ dz · z
   float inverse[S::kTokens];
   float dbias[E::kRaw];
 };
 
-// Adds what the groups of a warp hold to sums that are the warp's own.
+// Adds the values of a warp's groups to the warp's own sums.
 template <int Tiles, class L>
 __device__ inline void add_to(float* sums, const Token<Tiles, L, float>& held) {
   const int lane = threadIdx.x % 32;
@@ -218,7 +219,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
 
   for (int i = threadIdx.x; i < E::kRaw; i += kThreads) shared.dbias[i] = 0;
   float dbias[E::kHeld] = {};
-  if constexpr (E::kRaw % 16 != 0)  // what pads the product
+  if constexpr (E::kRaw % 16 != 0)  // zeros that pad the product
     for (int i = threadIdx.x; i < S::kTokens * 16; i += kThreads)
       if (i % 16 >= E::kRaw % 16) draw.row(i / 16)[E::kRaw / 16 * 16 + i % 16] = {0};
   for (int i = threadIdx.x; i < Tiles * D; i += kThreads) {
@@ -235,7 +236,8 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
     copy_async(&shared.res[0][0], p.res + first * 16, count * 16);
     copy_async(&shared.read[0][0], p.read + first * kStreams, count * kStreams);
 
-    // A token by a group: what its reading gave, and the inner products its routes need.
+    // A group has one token: the gradient of its sublayer input, and the inner products for its
+    // routes.
 #pragma unroll
     for (int round = 0; round < S::kRounds; ++round) {
       const int row = round * S::kGroups + group;
@@ -284,7 +286,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
     });
     __syncthreads();
 
-    // dz = draw W, a part of the columns by each warp, in registers to the end.
+    // dz = draw W. Each warp has a part of the columns and keeps it in registers to the end.
     Result dz[S::kRows][pieces];
     {
       Left a[S::kRows][raw_steps];
@@ -327,7 +329,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
       }
     __syncthreads();
 
-    // dx_j = Σ_i res_ij dout_i + read_j dc + what the norm makes of dz.
+    // dx_j = Σ_i res_ij dout_i + read_j dc + the gradient through the norm of dz.
     const int stream = warp * columns / D, column = warp * columns % D + 2 * place.t;
 #pragma unroll
     for (int m = 0; m < S::kRows; ++m)

@@ -1,9 +1,10 @@
-// A token's way to its sublayer and back as one kernel each, on a GPU, for connections whose routes
-// are made of the token itself: four streams, bfloat16 products beside a float32 state. Forward:
+// A token's path to its sublayer as one kernel, and back as another, on a GPU. For connections
+// whose routes are made from the token itself, with four streams and bfloat16 products beside a
+// float32 state. Forward:
 //   z = norm(x) without weight,   raw = z Wᵀ + bias  ->  res, read, write,
 //   h = LN(Σ_j read_j x_j), `tiles` times side by side
-// and back from dh, dwrite and dout, the gradient of out_i = Σ_j res_ij x_j + write_i b_i. The
-// norm's weight and bias are part of W and bias (pack_route_weights).
+// The backward kernel takes dh, dwrite and dout, the gradient of out_i = Σ_j res_ij x_j + write_i
+// b_i. The norm's weight and bias are part of W and bias (pack_route_weights).
 #pragma once
 
 #include "geores/kernels/dense/norm.h"
@@ -14,7 +15,7 @@ namespace geores::kernels {
 
 inline constexpr int kRoutedStreams = 4;
 
-// Raw values of a token: those of CayleyRoutes (one tile) and of GuardedRoutes (four tiles).
+// The number of raw values of a token: CayleyRoutes (one tile) and GuardedRoutes (four tiles).
 constexpr int64_t raw_values(const CayleyRoutes<float>&) {
   return 3 * kRoutedStreams * kRoutedStreams;
 }
@@ -25,8 +26,8 @@ constexpr int64_t read_tiles(const CayleyRoutes<float>&) { return 1; }
 constexpr int64_t read_tiles(const GuardedRoutes<float>&) { return kRoutedStreams; }
 constexpr bool is_routed_stream_width(int64_t d) { return d == 32 || d == 64 || d == 128; }
 
-// Both factors of products with W as the matrix instructions want them: raw · width values for
-// z Wᵀ, and padded_raw · width for draw W.
+// W in the order in which the matrix instructions load it, for both products: raw · width values
+// for z Wᵀ, and padded_raw · width for draw W.
 constexpr int64_t padded_raw(int64_t raw) { return (raw + 15) / 16 * 16; }
 struct RouteWeights {
   BFloat16 *forward, *backward;
@@ -39,7 +40,7 @@ void pack_route_weights(CudaStream stream, const Projections<const float>& proje
                         const NormParameters& norm, const RouteWeights& packed);
 
 // From sums = Σ draw zᵀ (raw, width) and dbias (raw) to the gradients of the projections and of the
-// norm's parameters (or null), all of which are added to.
+// norm's parameters (or null). All of them are added to.
 void unpack_route_gradients(CudaStream stream, const Projections<const float>& projections,
                             const NormParameters& norm, const float* sums, const float* dbias,
                             const Projections<float>& gradients, float* dnorm_weight,
@@ -47,7 +48,7 @@ void unpack_route_gradients(CudaStream stream, const Projections<const float>& p
 
 struct TokenRouteForward {
   const float* x;    // (tokens, 4·d)
-  Norm<float> norm;  // of the state: kind and eps
+  Norm<float> norm;  // of the state; only kind and eps are used
   RouteWeights weights;
   Norm<float> read_norm;
   BFloat16* z;  // (tokens, 4·d)

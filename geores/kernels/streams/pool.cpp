@@ -5,7 +5,7 @@
 namespace geores::kernels {
 namespace {
 
-// f(sequence's first value, running sum of `width` zeros) for every sequence.
+// f(first value of a sequence, `width` zeros for a running sum) for every sequence.
 template <class T, class F>
 void for_each_sequence(const PoolShape& s, F&& f) {
   parallel_ranges(s.batch, threads_for(s.batch, 1), [&](int64_t begin, int64_t end, int) {

@@ -8,7 +8,8 @@ using namespace device;
 
 constexpr int kColumnsPerBlock = 32;
 
-// A thread for each column of each sequence: f(place, position) along the sequence or back.
+// A thread for each column of each sequence: f(index, position) forward or backward along the
+// sequence.
 template <bool Back, class F>
 __device__ inline void walk(const PoolShape& s, F&& f) {
   const auto column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
-// Running means over a sequence, y_t = (x_0 + … + x_t)/(t + 1), and back: dx_t = Σ_{s ≥ t} dy_s/(s
-// + 1).
+// Running means over a sequence, y_t = (x_0 + … + x_t)/(t + 1), and their gradient,
+//   dx_t = Σ_{s ≥ t} dy_s/(s + 1)
 //   x, y (batch, length, width)
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the kernels do with one token's n streams of d values while they lie in the first cache.
+// Operations on one token's n residual streams of d values while they are in the first-level cache.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace geores::kernels {
 
-// n as a constant where it is one of the compiled sizes, so that loops over streams unroll.
+// n as a constant if it is one of the compiled sizes, so that loops over streams are unrolled.
 template <int N>
 struct Streams {
   int64_t n;
   constexpr int64_t count() const { return N > 0 ? N : n; }
-  // So few that a token's operator stays in registers.
+  // So few streams that a token's operator stays in registers.
   static constexpr bool few = N > 0 && N <= 4;
 };
 
@@ -46,16 +46,16 @@ template <int N, class F>
     for (int64_t i = 0; i < streams.count(); ++i) f(i);
 }
 
-// y_i = Σ_j m_ij x_j, or m_ji x_j; with Add, + share_i b_i, b_i at b + i·step. x and y (n, d) apart
-// from each other.
+// y_i = Σ_j m_ij x_j, or Σ_j m_ji x_j if Transpose; if Add, plus share_i b_i, where b_i is at b +
+// i·step. x and y (n, d) must not overlap.
 template <bool Transpose, bool Add, int N, class T>
 inline void apply_operator(Streams<N> streams, const T* m, const T* x, const T* share, const T* b,
                            int64_t step, T* y, int64_t d) {
   const auto n = streams.count();
-  // One stream of y after the other: memory takes a row written from front to back faster.
+  // Writes one stream of y after the other: memory is faster with rows written from front to back.
   for_each_stream(
       streams, [&](auto i) __attribute__((always_inline)) {
-        T entries[kRoom<N>];  // copies, which no store to y can change
+        T entries[kRoom<N>];  // copies that no store to y can change
         for_each_stream(
             streams, [&](auto j) __attribute__((always_inline)) {
               entries[j] = Transpose ? m[j * n + i] : m[i * n + j];
@@ -81,7 +81,7 @@ inline void apply_operator(Streams<N> streams, const T* m, const T* x, T* y, int
   apply_operator<Transpose, false>(streams, m, x, none, none, 0, y, d);
 }
 
-// dm_ij += ⟨t_i, x_j⟩; and dlast_j += ⟨last, x_j⟩ with one more row, unless last is null.
+// dm_ij += ⟨t_i, x_j⟩. If Last, also dlast_j += ⟨last, x_j⟩.
 template <bool Last, int N, class T>
 inline void add_inner_products(Streams<N> streams, const T* t, const T* last, const T* x, T* dm,
                                T* dlast, int64_t d) {
@@ -122,8 +122,8 @@ inline void add_inner_products(Streams<N> streams, const T* t, const T* x, T* dm
                             static_cast<T*>(nullptr), d);
 }
 
-// c = Σ_j read_j x_j, one stream after the other: a token's row is often read here first, and
-// memory gives it faster from front to back.
+// c = Σ_j read_j x_j, one stream after the other. This is often the first read of a token's row,
+// and memory is faster from front to back.
 template <int N, class T>
 inline void collect(Streams<N> streams, const T* read, const T* x, T* c, int64_t d) {
   for (int64_t j = 0; j < streams.count(); ++j) {
@@ -136,8 +136,8 @@ inline void collect(Streams<N> streams, const T* read, const T* x, T* c, int64_t
   }
 }
 
-// From dh, the gradient of LN(c) `tiles` times side by side with c collected as above, to dc;
-// dweight is added to. room for d values.
+// From dh, the gradient of `tiles` copies of LN(c) side by side, with c as above, to dc. Adds to
+// dweight. The caller gives memory for d values.
 template <int N, class T>
 inline void collect_norm_gradient(Streams<N> streams, const T* read, const T* x,
                                   const Norm<T>& norm, int64_t tiles,
@@ -145,7 +145,7 @@ inline void collect_norm_gradient(Streams<N> streams, const T* read, const T* x,
                                   T* dweight, T* room, int64_t d) {
   T* c = room;
   collect(streams, read, x, c, d);
-  // What reaches the normalized c, summed over its copies.
+  // The gradient of the normalized c, summed over its copies.
   for_each_vector<T>(d, [&](int64_t at, int64_t count) {
     const Vec<T> z = (load_up_to(c + at, count) - statistics.mean) * statistics.inverse;
     Vec<T> sum{};

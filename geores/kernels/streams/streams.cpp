@@ -7,7 +7,8 @@
 namespace geores::kernels {
 namespace {
 
-// Token t of dwrite_i = ⟨dout_i, b_i⟩ and db_i = write_i dout_i, or their sum for a shared branch.
+// For token t: dwrite_i = ⟨dout_i, b_i⟩ and db_i = write_i dout_i; for a shared branch db is their
+// sum.
 template <int N, class T>
 void write_gradient(Streams<N> streams, const T* write, const T* branch, Branch kind, const T* dout,
                     T* dwrite, T* dbranch, int64_t t, int64_t d) {
@@ -60,7 +61,7 @@ void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
   with_streams(s.n, [&](auto streams) {
     parallel_ranges(operators, threads, [&](int64_t begin, int64_t end, int thread) {
       T* g = scratch<MixSpace, T>(2 * width);
-      T* dtotal = g + width;  // gradient of g by both ways
+      T* dtotal = g + width;  // total gradient of g, from the operator and from the norm
       for (auto o = begin; o < end; ++o) {
         const T* matrix = m + o * size;
         std::fill_n(dm + o * size, size, T(0));

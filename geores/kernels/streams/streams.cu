@@ -52,7 +52,7 @@ struct MixNormBackward {
   int d;
 };
 
-// One token: its dx is written, what it gives to the sums is added to them.
+// One token: writes its dx and adds its part to the sums.
 template <int N, class L, class T, class A>
 __device__ inline void mix_norm_token(const MixNormBackward<T, A>& p, int64_t t, bool there,
                                       const Token<N, L, T>& weight, T (&dm)[N * N],
@@ -61,7 +61,8 @@ __device__ inline void mix_norm_token(const MixNormBackward<T, A>& p, int64_t t,
   const T* m = p.m + t / p.run * (N * N);
   Token<N, L, T> x, dtotal, around = {};
   x.load(p.x + t * width, lane, p.d);
-  if (p.dg) around.load(p.dg + t * width, lane, p.d);  // early: all loads in flight at once
+  // Loaded early, so that all loads are in flight at once.
+  if (p.dg) around.load(p.dg + t * width, lane, p.d);
   if (p.dh) {
     dtotal.load(p.dh + t * width, lane, p.d);
     const auto s = p.statistics[t];
@@ -97,7 +98,7 @@ __device__ inline void add_parameter_sums(const Token<N, L, T>& held, T* shared,
   add_columns<L>(held.at, N, shared, total, d);
 }
 
-// An operator for each token.
+// One operator for each token.
 template <int N, class L, class T, class A>
 __global__ void mix_norm_backward_by_token(MixNormBackward<T, A> p) {
   wait_for_previous();
@@ -115,7 +116,7 @@ __global__ void mix_norm_backward_by_token(MixNormBackward<T, A> p) {
   if (p.dbias) add_parameter_sums(dbias, reinterpret_cast<T*>(memory), p.dbias, p.d);
 }
 
-// An operator for each run of tokens; `parts` blocks share a run.
+// One operator for each run of tokens; `parts` blocks share a run.
 template <int N, class L, class T, class A>
 __global__ void mix_norm_backward_by_run(MixNormBackward<T, A> p, int parts) {
   wait_for_previous();

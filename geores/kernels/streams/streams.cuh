@@ -1,5 +1,5 @@
-// A token's n streams of d values in the registers of a group of lanes: each lane holds the same
-// columns of all streams, so that operators on the stream axis need no exchange.
+// A token's n residual streams of d values in the registers of a group of lanes. Each lane holds
+// the same columns of all streams, so operators on the stream axis need no exchange between lanes.
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
@@ -30,7 +30,7 @@ struct Token {
   }
 
   template <class F>
-  __device__ void for_each(F&& f) {  // f(stream, place)
+  __device__ void for_each(F&& f) {  // f(stream, index in the lane's array)
 #pragma unroll
     for (int i = 0; i < N; ++i)
 #pragma unroll
@@ -67,8 +67,8 @@ __device__ inline void collect(const T* read, const Token<N, L, T>& x, T (&c)[L:
     for (int i = 0; i < L::kHeld; ++i) c[i] += read[j] * x.at[j][i];
 }
 
-// From g, the gradient of LN(c) tile by tile, to that of c = Σ_j read_j x_j, of d values; what it
-// gives to the weight's is added to dweight. c is used up.
+// From g, the gradient of LN(c) tile by tile, to the gradient of c = Σ_j read_j x_j, d values. Adds
+// the weight's gradient to dweight. Overwrites c.
 template <int Tiles, class L, class T>
 __device__ inline void collected_norm_back(T (&c)[L::kHeld], const RowStatistics<T>& s,
                                            const Token<Tiles, L, T>& g,
@@ -93,7 +93,7 @@ __device__ inline void collected_norm_back(T (&c)[L::kHeld], const RowStatistics
   for (int i = 0; i < L::kHeld; ++i) dc[i] = s.inverse * (dc[i] - sum_g - c[i] * sum_gz);
 }
 
-// What this lane's columns give to ⟨a_i, b_j⟩.
+// This lane's part of ⟨a_i, b_j⟩: the sum over its columns.
 template <int N, class L, class T>
 __device__ inline void add_inner_products(const Token<N, L, T>& a, const Token<N, L, T>& b,
                                           T (&sums)[N * N]) {
@@ -123,7 +123,7 @@ struct Gram {
   __device__ T bottom() const { return trace * trace + T(1e-8); }
   __device__ T entropy() const { return T(1) - squares / bottom(); }
 
-  // d entropy/dX as an operator on X.
+  // The derivative of the entropy with respect to X, as an operator on X.
   __device__ void make_slope(T dentropy) {
     const T below = bottom(), factor = T(-4) / below * dentropy;
 #pragma unroll
@@ -136,7 +136,7 @@ struct Gram {
 template <class T, class F>
 void with_streams(int64_t n, int64_t d, F&& f) {
   const auto with_columns = [&](auto count) {
-    if constexpr (sizeof(T) == 4)  // double serves verification: one form is enough
+    if constexpr (sizeof(T) == 4)  // double is for verification: one form is enough
       if (d % 4 == 0) {
         if (d <= 32)
           f(count, Columns<4, 8, 1>());

@@ -1,8 +1,8 @@
-// Residual streams: a token's values as n streams of d, and small operators on the stream axis.
-// Each kernel reads a token once and keeps it in registers and first cache until it is done with
-// it.
+// Residual streams: a token's values as n streams of d values, and small operators on the stream
+// axis. Each kernel reads a token once and keeps it in registers and the first-level cache until it
+// has finished with it.
 //   x (tokens, n, d)
-// Sizes 2, 4, 8 and 16 are compiled for; any other n up to kMostStreams works.
+// Sizes 2, 4, 8 and 16 have compiled forms; any other n up to kMostStreams works.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@ struct StreamShape {
   int64_t tokens, n, d;
 };
 
-// g = M x and h = LN(g): one operator m (n, n) for each run of tokens / operators consecutive
-// tokens (a sequence, or a single token).
+// g = M x and h = LN(g). One operator m (n, n) serves tokens / operators consecutive tokens: a
+// sequence, or a single token.
 //   m (operators, n, n); g (tokens, n, d); h (tokens, n·d) or null; statistics (tokens) with h
 template <class T>
 void mix_norm_forward(const T* m, const T* x, const Norm<T>& norm, T* g, T* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& shape);
 
-// From dg and dh (either may be null): dx and dm are overwritten, dweight and dbias (or null) are
-// added to. g is computed again from x rather than kept.
+// Takes dg and dh (either may be null), overwrites dx and dm, adds to dweight and dbias (or null).
+// g is computed again from x, so it need not be stored.
 template <class T>
 void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
                        const RowStatistics<T>* statistics, const T* dg, const T* dh, T* dx, T* dm,
                        T* dweight, T* dbias, int64_t operators, const StreamShape& shape);
 
-// c = Σ_j read_j x_j and h = LN(c), which a connection may want `tiles` times side by side:
-//   read (tokens, n); c is not kept; h (tokens, tiles·d), weight (tiles·d); statistics (tokens)
+// c = Σ_j read_j x_j and h = LN(c), `tiles` times side by side if the connection needs copies:
+//   read (tokens, n); c is not stored; h (tokens, tiles·d), weight (tiles·d); statistics (tokens)
 template <class T>
 void collect_norm_forward(const T* read, const T* x, const Norm<T>& norm, int64_t tiles, T* h,
                           RowStatistics<T>* statistics, const StreamShape& shape);
 
-// dx = skip + gradient, skip (tokens, n, d) or null; dread is overwritten, dweight added to.
+// dx = skip + gradient, where skip (tokens, n, d) may be null. Overwrites dread, adds to dweight.
 template <class T>
 void collect_norm_backward(const T* read, const T* x, const Norm<T>& norm, int64_t tiles,
                            const RowStatistics<T>* statistics, const T* dh, const T* skip, T* dx,
                            T* dread, T* dweight, const StreamShape& shape);
 
-// out_i = Σ_j res_ij x_j + write_i b_i, the branch b one for all streams (d) or one for each (n,
-// d).
+// out_i = Σ_j res_ij x_j + write_i b_i. The branch b is one for all streams (d) or one for each
+// stream (n, d).
 //   res (tokens, n, n), write (tokens, n)
 enum class Branch { shared, per_stream };
 template <class T>
@@ -63,8 +63,8 @@ void stream_entropy_forward(const T* x, T* entropy, const StreamShape& shape);
 template <class T>
 void stream_entropy_backward(const T* x, const T* dentropy, T* dx, const StreamShape& shape);
 
-// On a GPU: n one of is_device_stream_count, d up to kDeviceStreamWidth, h and statistics never
-// null.
+// On a GPU: n is one of is_device_stream_count, d is at most kDeviceStreamWidth, h and statistics
+// are not null.
 template <class T, class A>
 void mix_norm_forward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& shape);

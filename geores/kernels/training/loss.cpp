@@ -9,7 +9,7 @@
 namespace geores::kernels {
 namespace {
 
-// Σ over pieces of f(begin, end), in the order of the pieces.
+// The sum of f(begin, end) over fixed pieces, in the order of the pieces.
 template <class F>
 double sum_of_pieces(int64_t size, int64_t piece, F&& f) {
   const auto pieces = (size + piece - 1) / piece;

@@ -7,9 +7,9 @@ namespace {
 
 using namespace device;
 
-static_assert(kErrorSums == kThreads);  // one for each thread of the block that adds them
+static_assert(kErrorSums == kThreads);  // one for each thread of the block that adds them up
 
-// Value by value: targets may be part of a batch, which begins anywhere.
+// Reads value by value: targets may be part of a batch and start at any address.
 template <class F>
 __device__ inline void for_each_value(int64_t size, F&& f) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -57,7 +57,7 @@ __global__ void error_gradient(Prediction<T> p, const T* y, const T* scale, T* d
 
 constexpr int kErrorsAtOnce = 4;
 
-// A thread for each column of several rows at a time.
+// One thread for each column of several rows at a time.
 template <class T, class A>
 __global__ void error_gradient_and_sums(Prediction<T> p, const T* y, const T* scale, A* dx,
                                         T* dbias) {
@@ -74,7 +74,7 @@ __global__ void error_gradient_and_sums(Prediction<T> p, const T* y, const T* sc
     T sum = 0;
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams + team; first < p.rows;
          first += kErrorsAtOnce * step) {
-      T held[kErrorsAtOnce];  // all of them read before the first is written
+      T held[kErrorsAtOnce];  // all are read before the first is written
 #pragma unroll
       for (int i = 0; i < kErrorsAtOnce; ++i) {
         const auto row = first + i * step;

@@ -1,4 +1,5 @@
-// Losses, summed in pieces of fixed size: the same for any number of threads.
+// Losses. They are summed in pieces of fixed size, so the result is the same for any number of
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ double squared_error_forward(const T* x, const T* y, int64_t size);
 template <class T>
 void squared_error_backward(const T* x, const T* y, T scale, T* dx, int64_t size);
 
-// On a GPU the mean and the scale lie there too; partial has room for kErrorSums. There may be a
-// bias (columns) that is still to be added to x (rows, columns), or null.
+// On a GPU, the mean and the scale are in device memory; `partial` has space for kErrorSums values.
+// A bias (columns), or null, is added to x (rows, columns) first.
 inline constexpr int kErrorSums = 256;
 template <class T>
 struct Prediction {
@@ -28,7 +29,7 @@ template <class T>
 void squared_error_backward(CudaStream stream, const Prediction<T>& prediction, const T* y,
                             const T* scale, T* dx);
 
-// The same for x that a product gave: dx in the type that its factors have, and dbias, which is
+// The same for x that comes from a product: dx has the type of that product's factors, and dbias is
 // added to; columns up to kMostErrorColumns.
 inline constexpr int64_t kMostErrorColumns = 256;
 template <class T, class A>
@@ -37,11 +38,11 @@ void squared_error_backward(CudaStream stream, const Prediction<T>& prediction, 
 
 struct CrossEntropy {
   double mean;    // over the rows whose target is not −1; NaN if there are none
-  int64_t count;  // of them
+  int64_t count;  // of those rows
 };
 
 // −log softmax(logits)[target] per row: logits (rows, classes), targets (rows) in −1..classes−1.
-// log_sum (rows) keeps what the backward needs.
+// log_sum (rows) is stored for the backward pass.
 template <class T>
 CrossEntropy cross_entropy_forward(const T* logits, const int64_t* targets, T* log_sum,
                                    int64_t rows, int64_t classes);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kPiece = 4096;
 
-// Not inlined: one copy of the code, so one order of additions, whoever calls it.
+// Not inlined: one copy of the code gives one order of additions to all callers.
 template <class T>
 __attribute__((noinline)) double squares_of_piece(const T* x, int64_t size) {
   double sum = 0;

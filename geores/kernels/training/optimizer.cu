@@ -9,8 +9,8 @@ using namespace device;
 constexpr int kVector = 4;
 constexpr int kUpdateBlocks = 512;  // about as many as an H100 or H200 runs at a time
 
-// f(first, count) for pieces of up to kVector values, all of them shared among all threads. Flat
-// buffers begin at multiples of a vector.
+// f(first, count) for pieces of up to kVector values, divided among all threads. Flat buffers start
+// at multiples of a vector.
 template <class F>
 __device__ inline void for_each_piece(int64_t size, F&& f) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x * kVector;
@@ -48,8 +48,8 @@ __global__ void sums_of_squares(const T* x, int64_t size, double* partial) {
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// Every block adds up the partial sums again: cheaper than a kernel for it, and always in the same
-// order.
+// Every block adds up the partial sums again: that is cheaper than another kernel, and always in
+// the same order.
 template <class T>
 __global__ void update(T* values, T* gradients, T* first_moment, T* second_moment, int64_t size,
                        DeviceAdamW<T> step) {

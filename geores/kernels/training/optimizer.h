@@ -8,7 +8,7 @@
 
 namespace geores::kernels {
 
-// Σ x², in double and in pieces of fixed size: the same for any number of threads.
+// Σ x², in double and in pieces of fixed size: the result is the same for any number of threads.
 template <class T>
 double sum_of_squares(const T* x, int64_t size);
 
@@ -27,7 +27,7 @@ template <class T>
 void adamw_update(T* values, T* gradients, T* first_moment, T* second_moment, int64_t size,
                   const AdamWStep& step);
 
-// On a GPU the numbers that change from step to step lie on the device.
+// On a GPU, the numbers that change from step to step are in device memory.
 inline constexpr int kSquareSums = 1024;
 template <class T>
 struct DeviceAdamW {
@@ -38,8 +38,9 @@ struct DeviceAdamW {
   const T *learning_rate, *bias1, *bias2;  // one value each, bias = 1 − βᵗ
   double* partial_squares;                 // room for kSquareSums
   T* norm;                                 // of the gradients before clipping
-  BFloat16* product_values;                // gets the new values in this type; null: nobody does
-  bool clear_gradients;                    // for the next step, instead of leaving them clipped
+  BFloat16* product_values;                // gets the new values as bfloat16; or null
+  // To zero, for the next step; otherwise they stay clipped.
+  bool clear_gradients;
 };
 template <class T>
 void adamw_update(CudaStream stream, T* values, T* gradients, T* first_moment, T* second_moment,

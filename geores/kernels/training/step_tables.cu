@@ -13,7 +13,7 @@ inline int64_t blocks_of(int64_t sequences, int64_t size) {
   return sequences * ((size + kPiece - 1) / kPiece);
 }
 
-// One piece of one sequence. Value by value: a sequence begins anywhere.
+// One piece of one sequence. Copied value by value: a sequence may start at any address.
 template <class T, class A>
 __device__ void take_piece(const int64_t* numbers, const Sequences<T, A>& sequences,
                            int64_t block) {

@@ -1,12 +1,14 @@
-// What a recorded training step looks up by its number, which lies on the GPU like the tables, and
-// what it leaves there: a kernel where it begins and one where it ends.
+// Tables of a recorded training step. The step's number and the tables are on the GPU. A kernel at
+// the beginning of the step looks up the batch and the rates; a kernel at its end stores the
+// results.
 #pragma once
 
 #include "geores/kernels/device.h"
 
 namespace geores::kernels {
 
-// Sequences of a data set: all (count, size), and room for those of a batch (sequences, size).
+// The sequences of a data set: all of them (count, size), and space for those of a batch
+// (sequences, size).
 template <class T, class A>
 struct Sequences {
   const T* all;
@@ -14,7 +16,7 @@ struct Sequences {
   A* taken;
 };
 
-// Which sequences a batch has: table (steps, sequences).
+// The sequences of each batch: table (steps, sequences).
 struct BatchTable {
   const int64_t *step, *table;
   int64_t sequences;
@@ -28,12 +30,13 @@ struct StepRow {
   T* taken;
 };
 
-// x is taken in type A, as a product wants it.
+// Copies the current step's sequences and rates to `taken`: x in type A, which the next product
+// takes.
 template <class T, class A>
 void take_step(CudaStream stream, const BatchTable& batches, const Sequences<T, A>& x,
                const Sequences<T, T>& y, const StepRow<T>& rates);
 
-// losses[step] = loss, norms[step] = norm, and then the next step.
+// losses[step] = loss, norms[step] = norm; then increments the step.
 template <class T>
 void end_step(CudaStream stream, int64_t* step, const T* loss, T* losses, const T* norm, T* norms);
 

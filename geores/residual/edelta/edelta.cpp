@@ -56,7 +56,7 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
     torch::nn::init::eye_(pre_->weight);
     torch::nn::init::eye_(post_->weight);
   }
-  // Rotations start close to I because u and v do; a reflection never is.
+  // Rotations start close to I because u and v start small; a reflection is never close to I.
   if (!reflects()) traits_.initial_map = InitialMap::near_identity;
 }
 

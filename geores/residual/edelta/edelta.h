@@ -1,18 +1,23 @@
-// EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout:
+// EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout: the width is cut into n streams of
+// width d. F is the sublayer.
 //   g  = G x,   G = γ Q + (1 − γ) H                 x as (B, T, n, d); G (B, T', n, n)
-//   x' = g + H_post F(H_pre LN(g))
+//   x' = g + H_post F(H_pre LN(g))                  H_pre, H_post (D, D), learned
 // Q = (I + M)⁻¹(I − M), M = (β/2)(u vᵀ − v uᵀ): a Cayley rotation (det +1).
 // H = I − 2 k kᵀ: a Householder reflection (det −1).
-// u, v, k, β from a summary x̄ of the sequence through small perceptrons, γ = σ(w·x̄ + b).
+// Small perceptrons make u, v, β and k from x̄, the input pooled over positions; γ = σ(w·x̄ + b).
+// There is one operator for each sequence (T' = 1) or for each token (T' = T): see `pool`.
 // Auxiliary loss: gate_weight · mean 4γ(1 − γ).
 //
-// Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ), σ_min(G) = |2γ − 1|: γ = ½ is singular, so the default gate
-// starts away from it.
-// Traps, each an option because the published numbers need them:
-//   pool = sequence  averages over all T, so every position sees the future. Not causal.
-//   init = reference H_pre, H_post ~ N(0, 0.02), as the public code ran; the paper states identity.
+// Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ) and σ_min(G) = |2γ − 1|. So G is singular at γ = ½, and the
+// default gate starts away from it.
+//
+// Three options reproduce the published numbers, and each has a catch:
+//   pool = sequence  averages over all T positions, so every position sees the future: not causal.
+//                    pool = causal averages over the past; pool = token takes the token itself.
+//   init = reference draws H_pre and H_post from N(0, 0.02), as the public code does; the paper
+//                    states the identity.
 //   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the mean stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²; the
-//                    paper describes the plain gate only.
+//                    paper describes only the plain gate.
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
 #pragma once
 

@@ -1,5 +1,5 @@
-// EΔ one token at a time: the running mean, the generators, G, G x and its norm, all in buffers
-// that stay. Hybrid operator with pool = causal or token.
+// EΔ one token at a time: the running mean, the generators, G, G x and its norm. All buffers are
+// allocated once. For the hybrid operator with pool = causal or token.
 #include "geores/ops/inference/into.h"
 #include "geores/residual/edelta/edelta.h"
 
