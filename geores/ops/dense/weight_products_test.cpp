@@ -62,8 +62,8 @@ struct Parameters {
 
  private:
   std::pair<Tensor, Tensor> parts(int64_t begin, int64_t rows, int64_t columns) const {
-    const auto of = [&](const Tensor& all) {
-      return all.slice(0, begin, begin + rows * columns).view({rows, columns}).detach();
+    const auto of = [&](const Tensor& flat) {
+      return flat.slice(0, begin, begin + rows * columns).view({rows, columns}).detach();
     };
     return {of(values).requires_grad_(true), of(gradients)};
   }

@@ -217,7 +217,7 @@ TEST_F(Fused, AttentionInTf32OnAGpuEqualsItsDefinition) {
       };
       EXPECT_LT(error(Precision::tf32), 1e-3) << width << " " << length;
       EXPECT_GT(error(Precision::tf32), 1e-5) << "not in tf32: " << width << " " << length;
-      EXPECT_LT(error("fp32"), 2e-6) << width << " " << length;
+      EXPECT_LT(error(Precision::fp32), 2e-6) << width << " " << length;
     }
 }
 
