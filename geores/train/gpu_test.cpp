@@ -71,7 +71,7 @@ TEST_F(Gpu, ProductsInBfloat16ChangeALossLittle) {
 }
 
 // A step's kernels add to the gradients by themselves and leave some of it to another stream
-// (ops/sum_room.h): all of it must be what autograd alone gives.
+// (ops/gradients/step_parameters.h): all of it must be what autograd alone gives.
 TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
   const auto gradients_of = [&](const TransformerConfig& config, const Tensor& x, const Tensor& y,
                                 int64_t parts) {  // 0: without a step

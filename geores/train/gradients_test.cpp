@@ -181,7 +181,8 @@ TEST(StepGradients, ABlockThatIsUsedThreeTimesHasTheGradientsOfTheComposedForm) 
             torch::randn({4, 15, std::string(connection) == "jpmhc" ? 256 : 64}).to(device);
         const ExecutionScope products(precision);
         {
-          const ExecutionScope scope(Form::composed);
+          // In bfloat16 the two forms round in other places; there autograd alone is the definition.
+          const ExecutionScope scope(precision == Precision::fp32 ? Form::composed : Form::fused);
           model->loss(x).backward();
         }
         const auto composed = gradients_of(*model);
@@ -192,8 +193,7 @@ TEST(StepGradients, ABlockThatIsUsedThreeTimesHasTheGradientsOfTheComposedForm) 
         parameters.collect_gradients(1, [&](int64_t) { model->loss(x).backward(); });
         const auto collected = gradients_of(*model);
         ASSERT_EQ(collected.size(), composed.size());
-        // In bfloat16 the two forms round in other places, and small gradients are differences.
-        const double tolerance = precision == Precision::fp32 ? 2e-4 : 3e-2;
+        const double tolerance = precision == Precision::fp32 ? 2e-4 : 1e-2;
         for (size_t i = 0; i < collected.size(); ++i) {
           const auto scale = std::max(composed[i].norm().item<double>(), 1e-2 * largest);
           EXPECT_LT((collected[i] - composed[i]).norm().item<double>(), tolerance * scale)

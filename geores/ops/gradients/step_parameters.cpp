@@ -87,15 +87,17 @@ Tensor StepParameters::gradient_place(const Tensor& x) const {
 
 Tensor StepParameters::make_gradient_place(const Tensor& x) {
   if (!in_pass() || x.device() != gradients_.device() || !x.is_contiguous()) return {};
-  const auto place = take_zeros(x.sizes());
+  const auto place = take_zeros(x.sizes(), gradients_);
   if (place.defined()) made_.push_back({WeakTensor(x.getIntrusivePtr()), place});
   return place;
 }
 
 // Gradients of what is packed or folded of parameters need no more room than the parameters' own. A
 // model that uses a weight many times may: then there is none left, and autograd goes its own way.
-Tensor StepParameters::take_zeros(at::IntArrayRef shape) {
-  if (!in_pass()) return {};
+Tensor StepParameters::take_zeros(at::IntArrayRef shape, const Tensor& like) {
+  if (!in_pass() || like.scalar_type() != gradients_.scalar_type() ||
+      like.device() != gradients_.device())
+    return {};
   const auto begin = (zeros_used_ + 3) / 4 * 4;  // aligned, for kernels that add four together
   const auto end = begin + c10::multiply_integers(shape);
   if (end > gradients_.numel()) return {};
@@ -121,8 +123,7 @@ Tensor make_gradient_place(const Tensor& x) {
 Tensor take_zeros(at::IntArrayRef shape, const Tensor& like) {
   auto* parameters = execution().parameters;
   if (parameters == nullptr) return {};
-  const auto zeros = parameters->take_zeros(shape);
-  return zeros.defined() && zeros.scalar_type() == like.scalar_type() ? zeros : Tensor();
+  return parameters->take_zeros(shape, like);
 }
 
 c10::intrusive_ptr<WeightGradients> weight_gradients() {

@@ -52,8 +52,9 @@ class StepParameters {
   // parameters. x stays alive as long as operations may ask.
   Tensor make_gradient_place(const Tensor& x);
 
-  // Zeros of this shape in the type of the parameters, cleared together with all others.
-  Tensor take_zeros(at::IntArrayRef shape);
+  // Zeros of this shape, cleared together with all others; undefined if `like` has another type or
+  // device than the parameters.
+  Tensor take_zeros(at::IntArrayRef shape, const Tensor& like);
 
   c10::intrusive_ptr<WeightGradients> weight_gradients() const;
 

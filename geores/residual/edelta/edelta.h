@@ -16,8 +16,10 @@
 //                    pool = causal averages over the past; pool = token takes the token itself.
 //   init = reference draws H_pre and H_post from N(0, 0.02), as the public code does; the paper
 //                    states the identity.
+//                    init_std is that 0.02.
 //   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the mean stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²; the
 //                    paper describes only the plain gate.
+// operator = identity is the control without geometry: G = I, the same H_pre and H_post, no gate.
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
 #pragma once
 
@@ -32,6 +34,7 @@ struct EdeltaOptions {
   std::string operator_name = "hybrid";
   std::string pool = "sequence";
   std::string init = "identity";
+  double init_std = 0.02;
   std::string gate = "plain";
   double gate_bias = 1.5;
   double gate_weight = 0.1;
@@ -53,8 +56,9 @@ class Edelta final : public Residual {
   std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
-  bool rotates() const { return options_.operator_name != "householder"; }
-  bool reflects() const { return options_.operator_name != "cayley"; }
+  bool rotates() const { return is("hybrid") || is("cayley"); }
+  bool reflects() const { return is("hybrid") || is("householder"); }
+  bool is(const char* name) const { return options_.operator_name == name; }
   bool gated() const { return rotates() && reflects(); }
 
   // The operator (B, T', n, n), and x for the path around.
