@@ -1,5 +1,5 @@
 // The fused operations as torch.ops.geores.*, with gradients, for Python and TorchScript:
-//   torch.ops.load_library("build/release/geores/ops/libgeores_torch.so")
+//   torch.ops.load_library("build/release/geores/python/libgeores_torch.so")
 //   y = torch.ops.geores.causal_attention(qkv, heads)
 // A shared library of its own: in a static one nothing would refer to this file, and the linker
 // would leave it out. See docs/performance.md.

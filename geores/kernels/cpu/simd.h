@@ -37,7 +37,7 @@ using Vec = typename VectorOf<T>::Type;
 template <class T>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
-// Buffers that are processed in whole vectors are padded to a multiple of this many values.
+// `count` rounded up to whole vectors, or to a multiple of `to`: the size of a padded buffer.
 template <class T>
 constexpr int64_t padded(int64_t count, int64_t to = kLanes<T>) {
   return (count + to - 1) / to * to;

@@ -33,8 +33,8 @@ template <class T>
 void normalize_row(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm, T* y,
                    int64_t width);
 
-// Writes or adds to dx the gradient of the row; adds to dweight and dbias (null or `width` values).
-// dx may be dy.
+// Writes the gradient of the row to dx, or adds it if `accumulate`; adds to dweight and dbias (null
+// or `width` values). dx may be dy.
 template <class T>
 void normalize_row_backward(const T* x, const RowStatistics<T>& statistics, const Norm<T>& norm,
                             const T* dy, bool accumulate, T* dx, T* dweight, T* dbias,

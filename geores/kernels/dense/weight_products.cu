@@ -158,7 +158,7 @@ __device__ inline void add_products(Sums& sums, unsigned char* shared, const Fac
   if constexpr (sizeof(A) == sizeof(BFloat16)) {
     fetch<L>(left_place, left, row, inner);
     fetch<R>(right_place, right, column, inner);
-  } else {  // the factor that must be converted comes last: its loads take longest
+  } else {  // the converted factor comes last: it waits for its values
     fetch<R>(right_place, right, column, inner);
     fetch<L>(left_place, left, row, inner);
   }

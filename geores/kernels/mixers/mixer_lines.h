@@ -13,7 +13,7 @@ GEORES_HOST_DEVICE S sum_over(const manifold::Matrix<S, N>& m, int line) {
   return sum;
 }
 
-// p ← p / (sum + guard) over rows or columns; returns the divisors.
+// p ← p / (sum + guard) over rows or columns; also writes the divisors.
 template <bool Rows, class S, int N>
 GEORES_HOST_DEVICE void normalize_lines(manifold::Matrix<S, N>& p, S guard,
                                         manifold::Vector<S, N>& divisors) {

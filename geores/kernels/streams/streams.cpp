@@ -61,7 +61,7 @@ void mix_norm_backward(const T* m, const T* x, const Norm<T>& norm,
   with_streams(s.n, [&](auto streams) {
     parallel_ranges(operators, threads, [&](int64_t begin, int64_t end, int thread) {
       T* g = scratch<MixSpace, T>(2 * width);
-      T* dtotal = g + width;  // total gradient of g, from the operator and from the norm
+      T* dtotal = g + width;  // gradient of g: dg plus the part through the norm
       for (auto o = begin; o < end; ++o) {
         const T* matrix = m + o * size;
         std::fill_n(dm + o * size, size, T(0));

@@ -1,4 +1,4 @@
-// EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout: the width is cut into n streams of
+// EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout: the width D is cut into n streams of
 // width d. F is the sublayer.
 //   g  = G x,   G = γ Q + (1 − γ) H                 x as (B, T, n, d); G (B, T', n, n)
 //   x' = g + H_post F(H_pre LN(g))                  H_pre, H_post (D, D), learned
@@ -17,8 +17,8 @@
 //   init = reference draws H_pre and H_post from N(0, 0.02), as the public code does; the paper
 //                    states the identity.
 //                    init_std is that 0.02.
-//   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the mean stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²; the
-//                    paper describes only the plain gate.
+//   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the pooled stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²,
+//                    X (n, d) the streams of a token; the paper describes only the plain gate.
 // operator = identity is the control without geometry: G = I, the same H_pre and H_post, no gate.
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
 #pragma once
