@@ -6,8 +6,8 @@
 //
 // H_res, read and write are made anew for each token, by one of five mixers:
 //   mixer         H_res                                           read and write
-//   cayley        `iterations` steps of the Cayley fixed point    softmax of the same projection
-//                 for αW, W = H̃ − H̃ᵀ: nearly orthogonal
+//   cayley        `cayley_iterations` fixed-point steps for the      softmax of the same projection
+//                 Cayley map of αW, W = H̃ − H̃ᵀ: nearly orthogonal
 //   cayley_exact  (I − αW/2)⁻¹(I + αW/2): exactly orthogonal      softmax of the same projection
 //   sinkhorn      doubly stochastic, implicit gradient            sigmoids of an RMSNorm
 //   grassmann     U Uᵀ, U with n/2 orthonormal columns            sigmoids of an RMSNorm
