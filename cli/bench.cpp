@@ -12,7 +12,8 @@
 #include "geores/benchmark/step_benchmark.h"
 #include "geores/experiments/experiment.h"
 #include "geores/kernels/cpu/bfloat16_tile.h"
-#include "geores/model/parameter_budget.h"
+#include "geores/model/transformer/parameter_budget.h"
+#include "geores/model/transformer/transformer_kind.h"
 #include "geores/train/recorded_work.h"
 
 namespace geores::cli {
@@ -40,8 +41,10 @@ std::vector<Size> paper_sizes(const std::string& connection) {
   for (const auto& preset : presets()) {
     TrainConfig config;
     config.read(preset.config, preset.name);
-    if (config.model == connection)
-      sizes.push_back({connection, config.layers, config.width, preset.name, config.options});
+    config.complete();
+    const auto size = transformer_config(config.model.options, {});
+    if (size.connection == connection)
+      sizes.push_back({connection, size.layers, size.width, preset.name, size.options});
   }
   if (sizes.size() == 1)
     sizes[0].label = connection;  // a preset may have another connection's name
@@ -52,7 +55,7 @@ std::vector<Size> paper_sizes(const std::string& connection) {
   return {{connection, layers_for(budget, edelta_parameters), width}};
 }
 
-TransformerConfig model_of(const Size& size, const BenchFlags& flags) {
+TransformerConfig config_of(const Size& size, const BenchFlags& flags) {
   return {.connection = size.connection,
           .layers = flags.layers > 0 ? flags.layers : size.layers,
           .width = size.width,
@@ -75,8 +78,8 @@ double median(std::vector<double> values) {
 }
 
 Row measure(const Size& size, const BenchFlags& flags, const std::function<void()>& done) {
-  const auto config = model_of(size, flags);
-  StepBenchmark benchmark(config, flags.batch, flags.length);
+  const auto config = config_of(size, flags);
+  StepBenchmark benchmark(std::make_shared<Transformer>(config), flags.batch, flags.length);
   Row row{.label = size.label,
           .layers = config.layers,
           .width = config.width,
@@ -221,15 +224,14 @@ std::vector<Size> wanted_sizes(const BenchFlags& flags) {
 }
 
 // 1, 2, 4, … runs at a time, up to the number that is asked for.
-std::vector<SideBySide> measure_side_by_side(const TransformerConfig& config,
-                                             const BenchFlags& flags) {
+std::vector<SideBySide> measure_side_by_side(const MakeModel& make, const BenchFlags& flags) {
   std::vector<int> counts;
   for (int runs = 1; runs < flags.side_by_side; runs *= 2) counts.push_back(runs);
   if (flags.side_by_side > 0) counts.push_back(flags.side_by_side);
   std::vector<SideBySide> all;
   for (const auto runs : counts)
-    all.push_back(device_steps_side_by_side(config, flags.batch, flags.length, flags.precision,
-                                            runs, flags.replays));
+    all.push_back(device_steps_side_by_side(make, flags.batch, flags.length, flags.precision, runs,
+                                            flags.replays));
   return all;
 }
 
@@ -253,9 +255,10 @@ void bench_on_gpu(const BenchFlags& flags) {
     fmt::print(line, "connection", "L/D", "ms", "ms", "ms", "kernels", "MB", "M tok/s");
   }
   for (const auto& size : wanted_sizes(flags)) {
-    const auto config = model_of(size, flags);
+    const auto config = config_of(size, flags);
+    const MakeModel make = [&] { return std::make_shared<Transformer>(config); };
     const auto times = [&](Form form, int64_t replays) {
-      return device_step_times(config, flags.batch, flags.length, flags.precision, form, replays);
+      return device_step_times(make, flags.batch, flags.length, flags.precision, form, replays);
     };
     const auto fused = times(Form::fused, flags.replays);
     const auto composed = flags.replays >= 20 ? times(Form::composed, 20).median : 0.0;
@@ -270,7 +273,7 @@ void bench_on_gpu(const BenchFlags& flags) {
                     {"kernels", fused.kernels},
                     {"peak_bytes", fused.peak_bytes},
                     {"side_by_side", nlohmann::json::array()}});
-    const auto together = measure_side_by_side(config, flags);
+    const auto together = measure_side_by_side(make, flags);
     for (const auto& one : together)
       rows.back()["side_by_side"].push_back({{"runs", one.runs},
                                              {"steps_per_second", one.steps_per_second},
@@ -297,8 +300,9 @@ void explain(const BenchFlags& flags) {
   require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
           "device cuda was asked for, but there is none");
   for (const auto& size : wanted_sizes(flags)) {
-    const auto explanation = explain_step(model_of(size, flags), flags.batch, flags.length,
-                                          flags.precision, flags.device);
+    const auto config = config_of(size, flags);
+    const auto explanation = explain_step([&] { return std::make_shared<Transformer>(config); },
+                                          flags.batch, flags.length, flags.precision, flags.device);
     if (flags.json) {
       auto lines = nlohmann::json::array();
       for (const auto& line : explanation.lines())

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <thread>
 
+#include "geores/data/batch_sampler.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device_loop.h"
 
@@ -73,13 +74,12 @@ Tensor random_with(const std::vector<int64_t>& sizes, const std::vector<int64_t>
   return torch::empty_strided(sizes, strides, dtype).normal_();
 }
 
-std::pair<Tensor, Tensor> random_batch(const TransformerConfig& config, int64_t batch,
-                                       int64_t length) {
+std::pair<Tensor, Tensor> random_batch(const Model& model, int64_t batch, int64_t length) {
   torch::manual_seed(1);
+  const auto input = model.input();
   const auto one = [&] {
-    return config.input == "tokens"
-               ? torch::randint(config.vocabulary, {batch, length}, torch::kInt64)
-               : torch::randn({batch, length, config.input_width});
+    return input.tokens() ? torch::randint(input.vocabulary, {batch, length}, torch::kInt64)
+                          : torch::randn({batch, length, input.width});
   };
   auto x = one();
   return {x, one()};
@@ -87,18 +87,18 @@ std::pair<Tensor, Tensor> random_batch(const TransformerConfig& config, int64_t 
 
 }  // namespace
 
-StepBenchmark::StepBenchmark(const TransformerConfig& config, int64_t batch, int64_t length)
-    : model_(config), step_(model_, {}) {
-  std::tie(x_, y_) = random_batch(config, batch, length);
+StepBenchmark::StepBenchmark(std::shared_ptr<Model> model, int64_t batch, int64_t length)
+    : model_(std::move(model)), step_(*model_, {}, model_->initial_carry(batch)) {
+  std::tie(x_, y_) = random_batch(*model_, batch, length);
 }
 
-Explanation explain_step(const TransformerConfig& config, int64_t batch, int64_t length,
+Explanation explain_step(const MakeModel& make, int64_t batch, int64_t length,
                          const std::string& precision, const std::string& device) {
   const torch::Device where(device);
-  Transformer model(config);
-  model.to(where);
-  TrainingStep step(model, {});
-  const auto [x, y] = random_batch(config, batch, length);
+  const auto model = make();
+  model->to(where);
+  TrainingStep step(*model, {}, model->initial_carry(batch));
+  const auto [x, y] = random_batch(*model, batch, length);
   set_float32_products(precision_from(precision));
   Explanation explanation;
   auto explained = execution();
@@ -158,23 +158,23 @@ class DeviceRun {
  public:
   static constexpr int64_t kStepsBefore = 10;  // recording included
 
-  DeviceRun(const TransformerConfig& config, int64_t batch, int64_t length,
-            const std::string& precision, int64_t steps)
-      : model_(config) {
+  DeviceRun(const MakeModel& make, int64_t batch, int64_t length, const std::string& precision,
+            int64_t steps)
+      : model_(make()) {
     constexpr int64_t sequences = 512;
     training_.batch = batch;
     training_.steps = kStepsBefore + steps;
     training_.precision = precision;
     const auto random = [&] {
-      return torch::randn({sequences, length, config.input_width}).to(device_);
+      return torch::randn({sequences, length, model_->input().width}).to(device_);
     };
     data_ = {random(), random(), random(), random()};
-    model_.to(device_);
-    step_ = std::make_unique<TrainingStep>(model_, AdamWOptions());
+    model_->to(device_);
+    step_ = std::make_unique<TrainingStep>(*model_, AdamWOptions(), model_->initial_carry(batch));
     std::vector<std::vector<int64_t>> batches;
     for (int64_t i = 0; i < training_.steps; ++i)
       batches.push_back(BatchSampler(1, sequences).indices(0, i, batch));
-    loop_ = std::make_unique<DeviceLoop>(model_, *step_, training_, data_, batches, 0);
+    loop_ = std::make_unique<DeviceLoop>(*model_, *step_, training_, data_, batches, 0);
   }
 
   void start_steps(int64_t count) {
@@ -185,14 +185,14 @@ class DeviceRun {
   void wait() const { loop_->numbers(started_ - 1); }
 
   int64_t kernels() const { return loop_->kernels(); }
-  int64_t parameters() const { return parameter_count(model_); }
+  int64_t parameters() const { return parameter_count(*model_); }
 
  private:
   const torch::Device device_{torch::kCUDA};
   const DeviceStream stream_{device_};
   TrainConfig training_;
   DeviceData data_;
-  Transformer model_;
+  std::shared_ptr<Model> model_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<DeviceLoop> loop_;
   int64_t started_ = 0;
@@ -200,14 +200,14 @@ class DeviceRun {
 
 }  // namespace
 
-DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
+DeviceStepTimes device_step_times(const MakeModel& make, int64_t batch, int64_t length,
                                   const std::string& precision, Form form, int64_t replays) {
   constexpr int64_t group = 20;
   const ExecutionScope scope(form);
   set_float32_products(precision_from(precision));
   torch::manual_seed(1);
   const auto groups = (replays + group - 1) / group;
-  DeviceRun run(config, batch, length, precision, groups * group);
+  DeviceRun run(make, batch, length, precision, groups * group);
   reset_peak_device_memory();
   run.start_steps(2);
   {  // not recorded yet, all libraries awake: what a profiler is to look at
@@ -231,7 +231,7 @@ DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch
           .parameters = run.parameters()};
 }
 
-SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t batch, int64_t length,
+SideBySide device_steps_side_by_side(const MakeModel& make, int64_t batch, int64_t length,
                                      const std::string& precision, int runs, int64_t replays) {
   set_float32_products(precision_from(precision));
   const auto count = static_cast<size_t>(runs);
@@ -243,7 +243,7 @@ SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t ba
     threads.emplace_back([&, i] {
       bool waited = false;
       try {
-        DeviceRun run(config, batch, length, precision, replays);
+        DeviceRun run(make, batch, length, precision, replays);
         run.start_steps(DeviceRun::kStepsBefore);
         run.wait();
         waited = true;

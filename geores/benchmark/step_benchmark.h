@@ -3,11 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "geores/ops/run/choice.h"
+#include "geores/residual/registry.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
@@ -27,19 +28,22 @@ struct ProductTimes {
 class StepBenchmark {
  public:
   // Random vectors (or tokens) in and out.
-  StepBenchmark(const TransformerConfig& config, int64_t batch, int64_t length);
+  StepBenchmark(std::shared_ptr<Model> model, int64_t batch, int64_t length);
 
   // Of one step.
   double seconds(Form form, const std::string& precision = "fp32");
   StepMemory memory(Form form);
   ProductTimes products(int repeats);
-  int64_t parameters() const { return parameter_count(model_); }
+  int64_t parameters() const { return parameter_count(*model_); }
 
  private:
-  Transformer model_;
+  std::shared_ptr<Model> model_;
   TrainingStep step_;
   Tensor x_, y_;
 };
+
+// Makes the model to be timed, the same every time, on the CPU.
+using MakeModel = std::function<std::shared_ptr<Model>()>;
 
 // A training step on a GPU as DeviceLoop runs it: recorded, then replayed.
 struct DeviceStepTimes {
@@ -48,20 +52,20 @@ struct DeviceStepTimes {
   int64_t peak_bytes = 0;          // in use at once: parameters, optimiser, data and the step
   int64_t parameters = 0;
 };
-DeviceStepTimes device_step_times(const TransformerConfig& config, int64_t batch, int64_t length,
+DeviceStepTimes device_step_times(const MakeModel& make, int64_t batch, int64_t length,
                                   const std::string& precision, Form form, int64_t replays);
 
-// Several runs of the same model in one process, each with a thread and a stream of its own.
+// Several runs of the same model in one process, each with a thread and a CUDA stream of its own.
 struct SideBySide {
   int runs = 1;
   double steps_per_second = 0;  // of all together
   double start_seconds = 0;     // for a thread to start a step, waiting until one more may be
 };
-SideBySide device_steps_side_by_side(const TransformerConfig& config, int64_t batch, int64_t length,
+SideBySide device_steps_side_by_side(const MakeModel& make, int64_t batch, int64_t length,
                                      const std::string& precision, int runs, int64_t replays);
 
 // Which form every operation of a training step takes, and why, on this device ("cpu" or "cuda").
-Explanation explain_step(const TransformerConfig& config, int64_t batch, int64_t length,
+Explanation explain_step(const MakeModel& make, int64_t batch, int64_t length,
                          const std::string& precision, const std::string& device);
 
 // A connection alone around a sublayer that costs nothing, forward and backward: how its own work

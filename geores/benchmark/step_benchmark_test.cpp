@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "geores/model/registry.h"
+
 namespace geores {
 namespace {
 
@@ -11,9 +13,9 @@ TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
   for (const auto& [connection, width] :
        {std::pair<std::string, int64_t>{"additive", 32}, {"jpmhc", 128}}) {
     const auto peak = [&](int64_t layers) {
-      StepBenchmark benchmark(
-          {.connection = connection, .layers = layers, .width = width, .context = length}, batch,
-          length);
+      const ModelConfig config{
+          .options = {{"connection", connection}, {"layers", layers}, {"width", width}}};
+      StepBenchmark benchmark(make_model(config, {.length = length, .width = 16}), batch, length);
       const auto bytes = benchmark.memory(Form::fused).peak;
       return static_cast<double>(bytes) / static_cast<double>(batch * length * width * 4);
     };
@@ -30,14 +32,17 @@ TEST(StepBenchmark, ExplainsWhichKernelsAStepTakes) {
       any = any || (line.operation == operation && line.missing.empty());
     return any;
   };
-  const TransformerConfig config{.connection = "edelta", .layers = 1, .width = 40, .context = 8};
-  const auto fused = explain_step(config, 2, 8, "fp32", "cpu");
+  const auto explained = [](int64_t streams) {
+    const ModelConfig config{
+        .options = {{"connection", "edelta"}, {"layers", 1}, {"width", 40}, {"streams", streams}}};
+    return explain_step([&] { return make_model(config, {.length = 8, .width = 16}); }, 2, 8,
+                        "fp32", "cpu");
+  };
+  const auto fused = explained(4);
   for (const auto* operation :
        {"causal_attention", "perceptron", "hybrid_operator", "mix_and_norm"})
     EXPECT_TRUE(runs(fused, operation)) << operation;
-  auto odd = config;
-  odd.streams = 5;  // no kernel of operators is compiled for 5
-  const auto lacking = explain_step(odd, 2, 8, "fp32", "cpu");
+  const auto lacking = explained(5);  // no kernel of operators is compiled for 5
   EXPECT_TRUE(runs(lacking, "causal_attention"));
   EXPECT_FALSE(runs(lacking, "hybrid_operator"));
 }

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string recipe_text(TaskConfig task) { return task.fields().write().dump(); }
+std::string recipe_text(const TaskConfig& task) { return task.completed().to_json().dump(); }
 
 void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& shelf,
                const std::function<void(const std::string&)>& notice,

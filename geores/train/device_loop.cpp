@@ -33,7 +33,7 @@ Tensor by_step(int64_t steps, const Tensor& like, Value&& value) {
 
 }  // namespace
 
-DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainConfig& config,
+DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
                        const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
                        int64_t first_step)
     : model_(model),
@@ -105,8 +105,7 @@ void DeviceLoop::evaluate_work() {
              shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
   const auto x = data_.validation_x.index_select(0, rows),
              y = data_.validation_y.index_select(0, rows);
-  Trace trace;
-  evaluation_sum_.add_(weighted_loss(model_.forward(x, trace), y, shares));
+  evaluation_sum_.add_(model_.weighted_loss({x, y}, shares));
   evaluation_step_.add_(1);
 }
 
@@ -115,7 +114,7 @@ double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
   for (const auto& rows : drawn)
     require(static_cast<int64_t>(rows.size()) == evaluation_rows_.size(1), "train",
             "a batch to evaluate has {} sequences, not {}", rows.size(), evaluation_rows_.size(1));
-  auto batches = evaluation_batches(drawn, data_.validation_y);
+  auto batches = evaluation_batches(drawn, model_.weighs_sequences());
   const auto count = static_cast<int64_t>(batches.size());
   require(count <= evaluation_rows_.size(0), "train", "no room for {} batches of evaluation",
           count);

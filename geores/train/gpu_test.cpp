@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "geores/model/transformer/transformer.h"
 #include "geores/modules/layers.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/dispatch.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
+#include "geores/model/transformer/transformer.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device_loop.h"
@@ -148,8 +149,9 @@ class Thrice : public torch::nn::Module {
  public:
   explicit Thrice(const std::string& connection) {
     block_ = register_module(
-        "block", std::make_shared<Block>(
-                     connection, ResidualConfig{.width = connection == "jpmhc" ? 256 : 64}, 2, 3));
+        "block", std::make_shared<Block>(connection,
+                                         ResidualConfig{.width = connection == "jpmhc" ? 256 : 64},
+                                         SublayerOptions{}, 2, 3));
   }
   Tensor loss(const Tensor& x) {
     Trace trace;

@@ -36,7 +36,6 @@ class PoolMemory {
   std::vector<Seen> seen_;
   size_t next_ = 0;
 };
-using StreamMemory = PoolMemory;  // its name in model/streamer.h
 
 // (B, T, k) -> (B, 1, k) for sequence, (B, T, k) otherwise. With a memory, x continues the sequences
 // of earlier passes; pool = sequence refuses a memory.
