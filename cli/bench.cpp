@@ -14,7 +14,7 @@
 #include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/model/transformer/parameter_budget.h"
 #include "geores/model/transformer/transformer_kind.h"
-#include "geores/train/recorded_work.h"
+#include "geores/train/device/recorded_work.h"
 
 namespace geores::cli {
 namespace {

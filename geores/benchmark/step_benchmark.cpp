@@ -13,7 +13,7 @@
 
 #include "geores/data/batch_sampler.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
+#include "geores/train/device/device_loop.h"
 
 namespace geores {
 namespace {

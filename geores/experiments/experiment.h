@@ -9,7 +9,7 @@
 
 #include "geores/experiments/norms.h"
 #include "geores/experiments/statistics.h"
-#include "geores/train/train_config.h"
+#include "geores/train/run/train_config.h"
 
 namespace geores {
 

@@ -10,12 +10,12 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/base/testing.h"
 #include "geores/experiments/figures.h"
 #include "geores/experiments/report.h"
 #include "geores/experiments/reproduce.h"
 #include "geores/model/transformer/transformer_kind.h"
 #include "geores/modules/seeding.h"
+#include "geores/testing/testing.h"
 #include "geores/train/trainer.h"
 
 namespace geores {

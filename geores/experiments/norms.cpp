@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "geores/modules/seeding.h"
-#include "geores/train/recorded_work.h"
+#include "geores/train/device/recorded_work.h"
 
 namespace geores {
 namespace {

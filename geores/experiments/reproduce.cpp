@@ -9,7 +9,7 @@
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/recorded_work.h"
+#include "geores/train/device/recorded_work.h"
 #include "geores/train/trainer.h"
 
 namespace geores {

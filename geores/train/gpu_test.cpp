@@ -12,9 +12,9 @@
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
-#include "geores/train/recorded_work.h"
-#include "geores/train/schedule.h"
+#include "geores/train/device/device_loop.h"
+#include "geores/train/device/recorded_work.h"
+#include "geores/train/optimizer/schedule.h"
 
 namespace geores {
 namespace {

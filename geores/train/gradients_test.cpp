@@ -7,7 +7,7 @@
 #include "geores/model/transformer/transformer.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
+#include "geores/train/device/device_loop.h"
 #include "geores/train/training_step.h"
 
 namespace geores {

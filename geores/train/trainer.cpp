@@ -8,9 +8,9 @@
 #include "geores/data/batch_sampler.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
+#include "geores/train/device/device_loop.h"
 #include "geores/train/evaluation.h"
-#include "geores/train/schedule.h"
+#include "geores/train/optimizer/schedule.h"
 #include "geores/train/training_step.h"
 
 namespace geores {

@@ -13,7 +13,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/printable.h"
-#include "geores/manifold/random.h"
+#include "geores/manifold/algebra/random.h"
 #include "web/wasm/exports.h"
 
 namespace geores::web {
