@@ -189,7 +189,7 @@ class DeviceRun {
 
  private:
   const torch::Device device_{torch::kCUDA};
-  const DeviceStream stream_{device_};
+  const OwnCudaStream cuda_stream_{device_};
   TrainConfig training_;
   DeviceData data_;
   std::shared_ptr<Model> model_;

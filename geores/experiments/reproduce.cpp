@@ -178,7 +178,7 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   check_names(options.only);
   check_seeds(options.scale.chosen_seeds);
   if (options.hardware.device == "cuda") {
-    expect_streams(2 * options.jobs);  // work, and work beside it
+    expect_cuda_streams(2 * options.jobs);  // work, and work beside it
     set_float32_products(precision_from(options.hardware.precision));
   }
   make_folder(options.out);

@@ -132,6 +132,60 @@ TEST_F(Training, ResumedAtTheVeryEndTheResultIsTheSame) {
   EXPECT_EQ(without_time(folder("run")), before);
 }
 
+// The time of earlier legs counts, and the last validation loss is known before the next one.
+TEST_F(Training, TimeAndValidationGoOnAfterAResume) {
+  const auto config = small_config("additive");
+  double validation = -1, seconds = 0;
+  Listener stop;
+  stop.progress = [&](const Progress& progress) {
+    validation = progress.validation;
+    seconds = progress.seconds;
+    if (progress.step > 20) throw Interruption();
+  };
+  EXPECT_THROW(train(config, data_, {.path = folder("run")}, stop), Interruption);
+  // As if the first leg had taken an hour.
+  const auto path = root_ / "run" / "metrics.jsonl";
+  std::istringstream lines(read_text_file(path));
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    auto object = nlohmann::json::parse(line);
+    if (object.contains("seconds")) object["seconds"] = object["seconds"].get<double>() + 3600;
+    text += object.dump() + "\n";
+  }
+  write_file_atomically(path, text);
+
+  bool first = true;
+  Listener listener;
+  listener.progress = [&](const Progress& progress) {
+    if (first) {
+      EXPECT_EQ(progress.validation, validation);
+    }
+    first = false;
+    EXPECT_GT(progress.seconds, 3600 + 0.5 * seconds);
+  };
+  const auto result = train(config, data_, {.path = folder("run"), .resume = true}, listener);
+  EXPECT_FALSE(first);
+  EXPECT_GT(result.seconds, 3600);
+  std::istringstream all(read_text_file(path));
+  for (std::string line; std::getline(all, line);) {
+    const auto object = nlohmann::json::parse(line);
+    if (object.contains("tokens_per_second") && object["step"] > 20) {
+      EXPECT_GT(object["tokens_per_second"].get<double>(), 100) << "of the second leg alone";
+    }
+  }
+}
+
+TEST_F(Training, MemoryOnlyRunKeepsTheBestOfManifoldParametersToo) {
+  auto config = small_config("jpmhc");
+  config.model.options["mixer"] = "grassmann";
+  config.lr = config.min_lr = 1.0;  // the best evaluation is an early one
+  config.warmup = 0;
+  const auto with_files = train(config, data_, {.path = folder("run")});
+  const auto without = train(config, data_, {});
+  EXPECT_LT(with_files.best_step, config.steps - config.eval_interval);
+  EXPECT_EQ(with_files.exact_best, without.exact_best);
+}
+
 TEST_F(Training, GrassmannStateIsResumedToo) {
   auto config = small_config("jpmhc");
   config.model.options["mixer"] = "grassmann";

@@ -13,23 +13,23 @@
 
 namespace geores {
 
-// While it lives, this thread's work on the device goes to a stream of its own: recording needs
-// one, and runs side by side do not wait for each other.
-class DeviceStream {
+// While it lives, this thread's work on the device goes to a CUDA stream of its own: recording
+// needs one, and runs side by side do not wait for each other. No-op for a CPU.
+class OwnCudaStream {
  public:
-  explicit DeviceStream(const torch::Device& device);
-  ~DeviceStream();
-  DeviceStream(const DeviceStream&) = delete;
-  DeviceStream& operator=(const DeviceStream&) = delete;
+  explicit OwnCudaStream(const torch::Device& device);
+  ~OwnCudaStream();
+  OwnCudaStream(const OwnCudaStream&) = delete;
+  OwnCudaStream& operator=(const OwnCudaStream&) = delete;
 
  private:
   struct Guard;
   std::unique_ptr<Guard> guard_;
 };
 
-// A GPU keeps the work of 8 streams apart, or of 32 where it is told so before it is first used
-// (later it does nothing): here, where there will be more than 8.
-void expect_streams(int count);
+// A GPU runs the work of 8 CUDA streams side by side, or of 32 if it is told so before it is first
+// used. Call this before, where there will be more than 8.
+void expect_cuda_streams(int count);
 
 class RecordedWork {
  public:

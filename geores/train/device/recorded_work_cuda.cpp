@@ -69,14 +69,14 @@ class OwnStream {
 
 }  // namespace
 
-struct DeviceStream::Guard {
+struct OwnCudaStream::Guard {
   OwnStream own;
   c10::cuda::CUDAStreamGuard current{own.get()};
 };
-DeviceStream::DeviceStream(const torch::Device& device) {
+OwnCudaStream::OwnCudaStream(const torch::Device& device) {
   if (device.is_cuda()) guard_ = std::make_unique<Guard>();
 }
-DeviceStream::~DeviceStream() {
+OwnCudaStream::~OwnCudaStream() {
   if (!guard_) return;
   // Not checked: this may be the way out of an error, which says more.
   cudaStreamSynchronize(at::cuda::getCurrentCUDAStream());
@@ -169,7 +169,7 @@ int64_t RecordedWork::kernels() const {
   return graph_ && graph_->runs > Graph::kRunsBefore ? kernels_of(*graph_->graph) : 0;
 }
 
-void expect_streams(int count) {
+void expect_cuda_streams(int count) {
   if (count > 8) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 }
 

@@ -3,11 +3,11 @@
 
 namespace geores {
 
-struct DeviceStream::Guard {};
-DeviceStream::DeviceStream(const torch::Device&) {}
-DeviceStream::~DeviceStream() = default;
+struct OwnCudaStream::Guard {};
+OwnCudaStream::OwnCudaStream(const torch::Device&) {}
+OwnCudaStream::~OwnCudaStream() = default;
 
-void expect_streams(int) {}
+void expect_cuda_streams(int) {}
 
 struct RecordedWork::Graph {};
 RecordedWork::RecordedWork(const torch::Device&, std::function<void()> work)
