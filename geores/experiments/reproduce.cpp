@@ -170,6 +170,7 @@ void write_report(const Findings& findings) {
 std::vector<std::string> experiment_names() {
   std::vector<std::string> names;
   for (const auto& experiment : paper_experiments()) names.push_back(experiment.name);
+  for (const auto& experiment : own_experiments()) names.push_back(experiment.name);
   names.insert(names.end(), {"reflection", "norms"});
   return names;
 }
@@ -187,6 +188,9 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   std::vector<Experiment> experiments;
   for (const auto& experiment : paper_experiments())
     if (wanted(options, experiment.name) || (experiment.name == "main" && wanted(options, "norms")))
+      experiments.push_back(experiment);
+  for (const auto& experiment : own_experiments())
+    if (!options.only.empty() && wanted(options, experiment.name))
       experiments.push_back(experiment);
 
   const auto runs = (fs::path(options.out) / "runs").string();
