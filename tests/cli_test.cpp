@@ -346,7 +346,9 @@ TEST_F(UserData, ConfigurationIsCompleteAndNamesItsConnection) {
   expect_refused("train --resume " + out() + " --gate-weight 0.75", "'gate_weight'");
   result = run(train("transformer --connection edelta --pool causal") + "2");
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  expect_refused(train("additive --heads 3") + "3", "width 8 is not divisible by 3 heads");
+  expect_refused("train --task folder --data " + folder_.string() +
+                     " --model additive --width 8 --heads 3 --out " + file("other"),
+                 "width 8 is not divisible by 3 heads");
 }
 
 TEST_F(UserData, RefusesBadDataInOneLineAndMakesNoRun) {

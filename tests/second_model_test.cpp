@@ -269,13 +269,18 @@ TEST(SecondModel, MicroBatchesHaveTheirOwnPartOfTheCarry) {
 TEST(SecondModel, TheDeviceLoopCarriesAsTheHostDoes) {
   auto config = small_config();
   const auto make = [&] {
-    return with_seed(
-        3, [&] { return make_model(config.model, input_shape(data()), catalogue().models); });
+    return with_seed(3, [&] {
+      auto model = make_model(config.model, input_shape(data()), catalogue().models);
+      model->to(torch::kFloat64);
+      return model;
+    });
   };
   const auto host_model = make(), device_model = make();
   TrainingStep host(*host_model, {}, host_model->initial_carry(config.batch)),
       device(*device_model, {}, device_model->initial_carry(config.batch));
-  const DeviceData there{data().train_x, data().train_y, data().validation_x, data().validation_y};
+  const auto doubles = [](const Tensor& values) { return values.to(torch::kFloat64); };
+  const DeviceData there{doubles(data().train_x), doubles(data().train_y),
+                         doubles(data().validation_x), doubles(data().validation_y)};
   const BatchSampler sampler(1, data().train_x.size(0));
   std::vector<std::vector<int64_t>> batches;
   for (int64_t step = 0; step < config.steps; ++step)
@@ -284,19 +289,19 @@ TEST(SecondModel, TheDeviceLoopCarriesAsTheHostDoes) {
   const Schedule schedule{
       .peak = config.lr, .floor = config.min_lr, .warmup = config.warmup, .total = config.steps};
   for (int64_t step = 0; step < 10; ++step) {
-    const auto [x, y] = rows_of(data().train_x, data().train_y, batches[size_t(step)]);
+    const auto [x, y] = rows_of(there.train_x, there.train_y, batches[size_t(step)]);
     host.run(x, y, schedule.at(step));
     loop.step();
   }
   for (const auto* name : {"hidden", "steps"}) {
     const auto &ours = device.carry().at(name), &wanted = host.carry().at(name);
-    EXPECT_LT((ours - wanted).abs().max().item<double>(), 1e-6) << name;
+    EXPECT_LT((ours - wanted).abs().max().item<double>(), 1e-12) << name;
     EXPECT_GT(wanted.abs().max().item<double>(), 0) << name;
   }
   const std::vector<std::vector<int64_t>> drawn = {{0, 1, 2, 3}, {3, 2, 2, 0}};
   EXPECT_NEAR(loop.evaluate(drawn),
-              loss_over_batches(*device_model, data().validation_x, data().validation_y, drawn),
-              1e-9);
+              loss_over_batches(*device_model, there.validation_x, there.validation_y, drawn),
+              1e-12);
 }
 
 TEST(SecondModel, IsInspectedAsAnyModel) {

@@ -279,7 +279,7 @@ TEST(Transformer, RefusesWithTheThingAndTheValue) {
   EXPECT_EQ(refusal_of({.layers = 0}), "[transformer] layers must be >= 1, got 0");
   EXPECT_EQ(refusal_of({.connection = "edelta", .input = "tokens"}),
             "[transformer] edelta with these options lets a token see later ones; choose a causal "
-            "variant (pool = causal) or set allow_noncausal");
+            "variant (pool = causal, attention = causal) or set allow_noncausal");
   Transformer model(small("additive"));
   Trace trace;
   EXPECT_THROW(model.forward(torch::randn({2, 10, 5}), trace), Error);  // longer than the context
@@ -384,7 +384,7 @@ TEST(ModelKinds, MakeTheModelOfTheirOptions) {
   EXPECT_EQ(refused({{"connection", "additive"}, {"mixer", "sinkhorn"}}),
             "[transformer] unknown option 'mixer'");
   EXPECT_EQ(refused({{"mlp", "relu"}}),
-            "[transformer] 'mlp' must be one of gelu, swiglu; got 'relu'");
+            "[transformer] 'mlp' must be one of gelu, swiglu; got 'relu', did you mean 'gelu'?");
   EXPECT_EQ(refused({{"wdith", 8}}), "[transformer] unknown option 'wdith', did you mean 'width'?");
 }
 
