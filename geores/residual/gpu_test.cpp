@@ -73,6 +73,8 @@ void expect_fused_equals_composed(const torch::Device& device, const Case& c,
   // converged.
   if (connection.name == "mhc" || used.value("mixer", "") == "sinkhorn")
     used["sinkhorn_gradient"] = "unrolled";
+  // Each case has its own numbers: another connection or option must not change them.
+  torch::manual_seed(std::hash<std::string>()(connection.name + options.dump()) % 1000);
   Stack stack;
   for (int64_t i = 0; i < c.depth; ++i) {
     const auto residual =
@@ -105,6 +107,9 @@ void expect_fused_equals_composed(const torch::Device& device, const Case& c,
   // as bfloat16 products are, and the composed form shows how far that is.
   const auto rounded = run(Form::composed, c.precision);
   ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
+  double largest = 0;
+  for (const auto& [name, tensor] : composed.tensors)
+    largest = std::max(largest, tensor.to(torch::kFloat64).norm().item<double>());
   for (size_t i = 0; i < fused.tensors.size(); ++i) {
     // Gradients of parameters that hardly matter are nothing but rounding.
     const auto scale = composed.tensors[i].second.to(torch::kFloat64).norm().item<double>();
@@ -113,8 +118,10 @@ void expect_fused_equals_composed(const torch::Device& device, const Case& c,
     // The gradient of a single scale or bias is a sum over all tokens that nearly cancels. Only the
     // rounding of the products is left of it.
     if (c.precision == "bf16" && wanted.numel() == 1) continue;
+    // Rounded products leave an error in proportion to the large gradients in the small ones, too.
+    const auto small = c.precision == "bf16" ? std::max(1.0, 1e-2 * largest / scale) : 1.0;
     const auto rounding = relative_error(rounded.tensors[i].second, wanted);
-    EXPECT_LT(relative_error(fused.tensors[i].second, wanted), c.tolerance + 2 * rounding)
+    EXPECT_LT(relative_error(fused.tensors[i].second, wanted), small * c.tolerance + 2 * rounding)
         << connection.name << " " << options.dump() << " " << c.precision << " "
         << fused.tensors[i].first << " width " << c.width << " length " << c.length;
   }
