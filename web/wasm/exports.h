@@ -10,6 +10,7 @@
 #pragma once
 
 #include <iterator>
+#include <stdexcept>
 
 #if defined(__wasm__)
 #define GEORES_EXPORTED extern "C" __attribute__((visibility("default"), used))
@@ -38,6 +39,13 @@ struct Values<1> {
   operator double() const { return value; }
   explicit operator int() const { return static_cast<int>(value); }
 };
+
+// Refuses without the machinery of exceptions, which costs a small module twenty kilobytes.
+#if defined(__wasm__)
+[[noreturn]] void stop(const char* line);
+#else
+[[noreturn]] inline void stop(const char* line) { throw std::runtime_error(line); }
+#endif
 
 #if !defined(__wasm__)
 struct Field {

@@ -38,6 +38,18 @@ double sized(Random& random, double low, double high) {
 // How to draw the inputs of each computation, by the position of its fields.
 using Draw = std::function<void(Random&, double*)>;
 
+void draw_drift(Random& r, double* x) {
+  x[0] = whole(r, 1, 96);
+  x[1] = draw(r, 0, 0.5, {0, 0.1});
+  // A branch against a state shorter than itself turns it round, and rounding decides what follows.
+  x[2] = x[1] == 0 ? draw(r, -1, 1, {-1, 1}) : draw(r, 0, 1, {0, 1});
+  x[3] = draw(r, 0, 1, {0, 0.5, 0.9, 1});
+  x[4] = draw(r, 0, 2, {0, 1, 2});
+  x[5] = whole(r, 0, 1000);
+  x[6] = whole(r, 0, 1);
+  x[7] = whole(r, 0, 8);
+}
+
 const std::map<std::string, Draw>& draws() {
   static const std::map<std::string, Draw> all = {
       {"polar",
@@ -90,6 +102,32 @@ const std::map<std::string, Draw>& draws() {
          x[7] = sized(r, 1e-4, 1);
          x[8] = draw(r, 0, 0.5, {0, 0, 0});
          x[9] = whole(r, 0, 1000);
+       }},
+      {"drift", draw_drift},
+      {"drift_median", draw_drift},
+      {"bench",
+       [](Random& r, double* x) {
+         x[0] = whole(r, 0, 10);
+         x[1] = whole(r, 2, x[0] == 4 ? 6 : 8);
+         x[2] = draw(r, 0, 5, {0, 5});
+         x[3] = r.below(5) == 0;
+         x[4] = whole(r, 0, 1000);
+         x[5] = whole(r, 1, 50);
+         x[6] = r.below(3) == 0 ? whole(r, 2, 12) : 1;
+         // Products of many unconstrained matrices have eigenvalues that rounding moves.
+         if (x[0] == 2) x[6] = 1;
+       }},
+      {"sweeps",
+       [](Random& r, double* x) {
+         x[0] = draw(r, -8, -1, {-8});
+         x[1] = whole(r, 0, 1000);
+       }},
+      {"iterative",
+       [](Random& r, double* x) {
+         x[0] = draw(r, 0, 2.2, {0, 2});
+         x[1] = whole(r, 1, 3);
+         x[2] = whole(r, 0, 1);
+         x[3] = draw(r, 0, 1, {0, 1});
        }},
   };
   return all;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <exception>
 
+#include "web/wasm/exports.h"
+
 extern "C" {
 
 __attribute__((import_module("page"), import_name("refuse"), noreturn)) void page_refuse(
@@ -20,10 +22,8 @@ void* __cxa_allocate_exception(std::size_t size) noexcept { return std::malloc(s
 }
 }
 
-// Failed allocations and broken invariants of the standard library end here too.
-namespace std {
-[[noreturn]] void terminate() noexcept {
-  const char text[] = "[explorer] out of memory or a broken computation";
-  page_refuse(text, sizeof text - 1);
-}
-}  // namespace std
+namespace geores::web {
+
+void stop(const char* line) { page_refuse(line, std::strlen(line)); }
+
+}  // namespace geores::web
