@@ -23,7 +23,7 @@ mkdirSync(dirname(output), { recursive: true });
 
 const read = (path) => readFileSync(join(root, path));
 const json = (path) => JSON.parse(read(path).toString());
-const moduleNames = ["plane", "gate", "streams", "predictor", "spectrum"];
+const moduleNames = ["operators", "predictor", "spectrum"];
 const wasm = Object.fromEntries(
   moduleNames
     .map((name) => [name, join(options.wasm, `${name}.wasm`)])
@@ -87,6 +87,13 @@ const licences = bundled
   .concat(`geores\n\n${read("LICENSE")}`)
   .join("\n\n");
 
+const models = existsSync(join(web, "models"))
+  ? readdirSync(join(web, "models")).filter((name) => name.endsWith(".safetensors"))
+  : [];
+const model = Object.fromEntries(
+  models.map((name) => [name.replace(".safetensors", ""), readFileSync(join(web, "models", name))]),
+);
+
 // The first states: rendered by the same components with the same modules, here in Node.js.
 const renderer = join(dirname(output), "prerender.mjs");
 writeFileSync(
@@ -96,7 +103,8 @@ writeFileSync(
 const { prerender } = await import(pathToFileURL(renderer));
 const names = testNames();
 const files = ["results", "twelve_seeds", "gates"].map((name) => `docs/results/${name}.json`);
-const { body, data } = prerender({
+const { body, data } = await prerender({
+  models: model,
   modules: Object.fromEntries(
     Object.entries(wasm).map(([name, bytes]) => [name, new WebAssembly.Module(bytes)]),
   ),
@@ -120,13 +128,6 @@ const policy = [
 ].join("; ");
 const packed = (id, bytes) =>
   `<script type="application/octet-stream" id="${id}">${gzipSync(bytes, { level: 9 }).toString("base64")}</script>\n`;
-const models = existsSync(join(web, "models"))
-  ? readdirSync(join(web, "models")).filter((name) => name.endsWith(".safetensors"))
-  : [];
-const model = Object.fromEntries(
-  models.map((name) => [name.replace(".safetensors", ""), readFileSync(join(web, "models", name))]),
-);
-
 if (script.includes("</script") || style.includes("</style"))
   throw new Error("the script or the style would end its own element");
 const html = `<!doctype html>
@@ -158,7 +159,7 @@ writeFileSync(output, html);
 const table = checkSizes(budgets, {
   file: Buffer.from(html),
   script: Buffer.from(script),
-  early: ["plane", "gate", "streams"].map((name) => wasm[name]).filter(Boolean),
+  operators: [wasm.operators].filter(Boolean),
   spectrum: [wasm.spectrum].filter(Boolean),
   predictor: [wasm.predictor].filter(Boolean),
   models: Object.values(model),

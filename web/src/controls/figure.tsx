@@ -87,8 +87,8 @@ export function Figure<F extends Fields>(props: {
           <div class="controls">{props.more}</div>
         </details>
       ) : null}
+      {props.buttons ? <div class="tools">{props.buttons}</div> : null}
       <div class="tools">
-        {props.buttons}
         <Button
           onClick={() => {
             widget.reset();

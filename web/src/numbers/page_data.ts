@@ -6,6 +6,7 @@ import type { GateRun, Results } from "./figures.ts";
 export interface PageData {
   results: Results;
   gates: GateRun[];
+  driftMedians?: number[]; // of the first state, over twenty seeds
   spectrum?: Spectrum; // its first state, which takes too long to compute while hydrating
 }
 

@@ -29,7 +29,7 @@ export function Gate() {
   const s = widget.state;
   const { value: g, refusal } = useComputed(
     () =>
-      compute("plane", "gate", {
+      compute("operators", "gate", {
         gamma: s.gamma,
         beta: s.beta,
         k: s.k,
@@ -50,7 +50,7 @@ export function Gate() {
       label: "k",
       drag: (px, py) =>
         widget.set({
-          k: Math.round(compute("plane", "polar", { x: p.x.back(px), y: p.y.back(py) }).degrees),
+          k: Math.round(compute("operators", "polar", { x: p.x.back(px), y: p.y.back(py) }).degrees),
         }),
       inputs: [
         {

@@ -23,7 +23,7 @@ export function Iterative() {
   const steps = Number(s.s);
   const fromIdentity = s.start === "identity" ? 1 : 0;
   const { value: it, refusal } = useComputed(
-    () => compute("streams", "iterative", { m: s.m, steps, from_identity: fromIdentity, ratio: s.ratio }),
+    () => compute("operators", "iterative", { m: s.m, steps, from_identity: fromIdentity, ratio: s.ratio }),
     [s.m, s.s, s.start, s.ratio],
   );
   const effective = steps - fromIdentity; // from I the first step only makes I + αW

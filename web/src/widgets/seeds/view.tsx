@@ -22,7 +22,7 @@ function variant(run: GateRun): string {
   if (c["hidden_ratio"] !== undefined) return "hidden";
   if (c["pool"] === "causal") return "causal";
   if (c["init"] !== "reference") return "identity";
-  return c["gate"] === "entropy" ? "run" : "plain";
+  return c["operators"] === "entropy" ? "run" : "plain";
 }
 const repetition = (run: GateRun) =>
   run.reproduction.startsWith("twelve") ? "twelve" : run.reproduction.includes("19e5c58") ? "second" : "third";
@@ -146,7 +146,7 @@ export function Seeds() {
             <g
               class="pick"
               role="button"
-              tabIndex={index === Math.max(0, first) ? 0 : -1}
+              tabindex={index === Math.max(0, first) ? 0 : -1}
               aria-pressed={String(dot.index) === s.run}
               aria-label={label(dot.run)}
               data-run={dot.index}

@@ -10,16 +10,17 @@ import { useComputed, useWidget } from "../../state/widget.ts";
 import { colours, connections, fields } from "./state.ts";
 
 const order = Object.keys(connections);
-const p = plane(220, 1.6);
-const course = room(300, 230, { left: 44, top: 30 });
+const eigen = 150;
+const p = plane(eigen, 1.6);
+const course = room(220, 176, { left: 42, right: 8, top: 32 });
 const line = room(300, 74, { left: 14, right: 14, top: 26, bottom: 22 });
 const lineX = linear(0, 1.5, ...across(line), 4);
-const inset = room(360, 200, { left: 50, top: 30 });
+const inset = room(360, 230, { left: 50, top: 38 });
 
 type Bench = ReturnType<typeof bench>;
 
 function bench(connection: string, inputs: Omit<BenchInputs, "connection">) {
-  return compute("streams", "bench", { ...inputs, connection: order.indexOf(connection) });
+  return compute("operators", "bench", { ...inputs, connection: order.indexOf(connection) });
 }
 interface BenchInputs {
   connection: number;
@@ -111,8 +112,8 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
       </Drawing>
       <div class="two">
         <Drawing
-          width={220}
-          height={220}
+          width={eigen}
+          height={eigen}
           label={`Eigenvalues: ${Array.from({ length: n }, (_, i) => `${number(b.re[i]!)} ${b.im[i]! < 0 ? "−" : "+"} ${number(Math.abs(b.im[i]!))}i`).join("; ")}`}
         >
           <Cross plane={p} />
@@ -164,7 +165,7 @@ export function Streams() {
   const { value: b, refusal } = useComputed(() => bench(s.c, inputs), [s.c, ...key]);
   const pinned = useComputed(() => (s.pin === "none" ? null : bench(s.pin, inputs)), [s.pin, ...key]);
   const { value: sweeps } = useComputed(
-    () => compute("streams", "sweeps", { off: -8, seed: s.seed }),
+    () => compute("operators", "sweeps", { off: -8, seed: s.seed }),
     [s.seed],
   );
   const range = (values: Float64Array) => {

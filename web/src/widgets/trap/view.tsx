@@ -27,7 +27,7 @@ export function Trap() {
   const s = widget.state;
   const { value: t, refusal } = useComputed(
     () =>
-      compute("gate", "trap", {
+      compute("operators", "trap", {
         lambda: s.lambda,
         t: s.t,
         b: s.b,
@@ -134,7 +134,7 @@ export function Trap() {
               <path
                 class="downhill"
                 data-way={arrow > 0 ? "right" : "left"}
-                d={downhill(gx(i / 20), ly(t.landscape[i * 5]!) + 18, arrow)}
+                d={downhill(gx(i / 20), Math.min(ly(t.landscape[i * 5]!) + 18, r.height - r.bottom - 8), arrow)}
               />
             ) : null,
           )}
@@ -172,7 +172,7 @@ export function Trap() {
 const every = (values: Float64Array) => values.filter((_, i) => i % 4 === 0);
 
 const startOf = (b: number) =>
-  compute("gate", "trap", {
+  compute("operators", "trap", {
     lambda: 0,
     t: 0,
     b,

@@ -201,7 +201,7 @@ function Inspections({ runs }: { runs: readonly Run[] }) {
   const law = (gamma: number | undefined) =>
     gamma === undefined
       ? undefined
-      : compute("plane", "gate", { gamma, beta: 0, k: 0, x0: 1, x1: 0, n: 2, seed: 1 }).penalty;
+      : compute("operators", "gate", { gamma, beta: 0, k: 0, x0: 1, x1: 0, n: 2, seed: 1 }).penalty;
   return (
     <>
       <Chart title="defect; dotted: 4γ(1 − γ)" xLabel="operator" series={[...operators((item) => item.defect?.mean), ...operators((item) => law(item.gamma?.mean), "dotted thin")]} />
