@@ -27,6 +27,7 @@ const std::map<std::string, Layer> kLayers = {
      {{"geores/base/", "geores/manifold/", "geores/kernels/"}, {"torch/", "fmt/", "ATen/"}}},
     {"geores/spectral",
      {{"geores/base/refusal.h", "geores/base/testing.h", "geores/manifold/"}, {"Eigen/"}}},
+    {"geores/portable", {{"geores/base/refusal.h", "geores/manifold/"}, {}}},
     {"geores/spectrum", {{"geores/base/", "geores/spectral/"}, {"Eigen/", "nlohmann/", "fmt/"}}},
     {"geores/residual",
      {{"geores/base/", "geores/manifold/", "geores/ops/"}, {"torch/", "nlohmann/", "fmt/"}}},
@@ -48,7 +49,7 @@ const std::map<std::string, Layer> kLayers = {
      {{"geores/base/", "geores/model/", "geores/train/", "geores/data/", "geores/ops/"},
       {"torch/", "nlohmann/", "ATen/", "fmt/"}}},
     {"cli", {{"geores/", "cli/"}, {"CLI/", "fmt/", "nlohmann/"}}},
-    {"tests", {{"geores/"}, {"torch/", "fmt/", "nlohmann/"}}},
+    {"tests", {{"geores/", "tests/"}, {"torch/", "fmt/", "nlohmann/"}}},
 };
 
 bool starts_with_any(const std::string& text, const std::vector<std::string>& prefixes) {
