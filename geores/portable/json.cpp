@@ -1,7 +1,5 @@
 #include "geores/portable/json.h"
 
-#include <cstdlib>
-
 #include "geores/base/refusal.h"
 
 namespace geores::portable {
@@ -91,25 +89,41 @@ class JsonReader {
     expect(take(']'), "an array does not end");
   }
 
+  // Digits are added to `value`; returns how many there were.
+  int read_digits(double& value) {
+    int count = 0;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_, ++count)
+      value = 10 * value + (text_[at_] - '0');
+    expect(count > 0, "a value is missing");
+    return count;
+  }
+
+  // Exact up to fifteen digits and powers of 10 up to 22, which is all that a configuration or a
+  // header holds; beyond that to a few units in the last place.
   double read_number() {
-    const auto begin = at_;
-    const auto digits = [&] {
-      const auto first = at_;
-      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-      expect(at_ > first, "a value is missing");
-    };
-    if (text_[at_] == '-') ++at_;
-    digits();
+    const bool negative = text_[at_] == '-';
+    if (negative) ++at_;
+    double value = 0;
+    const auto first = at_;
+    const int whole = read_digits(value);
+    expect(whole == 1 || text_[first] != '0', "a number begins with 0");
+    double power = 0;
     if (at_ < text_.size() && text_[at_] == '.') {
       ++at_;
-      digits();
+      power = -read_digits(value);
     }
     if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
       ++at_;
+      const bool down = at_ < text_.size() && text_[at_] == '-';
       if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
-      digits();
+      double exponent = 0;
+      read_digits(exponent);
+      power += down ? -exponent : exponent;
     }
-    return std::strtod(std::string(text_.substr(begin, at_ - begin)).c_str(), nullptr);
+    double scale = 1;
+    for (int i = 0; i < 400 && i < (power < 0 ? -power : power); ++i) scale *= 10;
+    value = power < 0 ? value / scale : value * scale;
+    return negative ? -value : value;
   }
 
   unsigned read_unit() {  // four hexadecimal digits

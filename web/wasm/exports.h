@@ -13,9 +13,9 @@
 #include <stdexcept>
 
 #if defined(__wasm__)
-#define GEORES_EXPORTED extern "C" __attribute__((visibility("default"), used))
+#define GEORES_EXPORTED(name) extern "C" __attribute__((export_name(#name)))
 #else
-#define GEORES_EXPORTED extern "C"
+#define GEORES_EXPORTED(name) extern "C"
 #endif
 
 namespace geores::web {
@@ -99,14 +99,14 @@ struct Computation {
   }
 #endif
 
-#define GEORES_EXPORT(name, fields)                                                  \
-  namespace {                                                                        \
-  struct name##_struct {                                                             \
-    fields(GEORES_MEMBER, GEORES_MEMBER)                                             \
-  } name;                                                                            \
-  }                                                                                  \
-  GEORES_EXPORTED double* name##_data() { return reinterpret_cast<double*>(&name); } \
-  GEORES_EXPORTED int name##_size() { return sizeof(name) / sizeof(double); }        \
-  GEORES_EXPORTED void name##_compute();                                             \
-  GEORES_LIST(name, fields)                                                          \
-  GEORES_EXPORTED void name##_compute()
+#define GEORES_EXPORT(name, fields)                                                               \
+  namespace {                                                                                     \
+  struct name##_struct {                                                                          \
+    fields(GEORES_MEMBER, GEORES_MEMBER)                                                          \
+  } name;                                                                                         \
+  }                                                                                               \
+  GEORES_EXPORTED(name##_data) double* name##_data() { return reinterpret_cast<double*>(&name); } \
+  GEORES_EXPORTED(name##_size) int name##_size() { return sizeof(name) / sizeof(double); }        \
+  GEORES_EXPORTED(name##_compute) void name##_compute();                                          \
+  GEORES_LIST(name, fields)                                                                       \
+  GEORES_EXPORTED(name##_compute) void name##_compute()

@@ -129,6 +129,16 @@ const std::map<std::string, Draw>& draws() {
          x[2] = whole(r, 0, 1);
          x[3] = draw(r, 0, 1, {0, 1});
        }},
+      {"path",
+       [](Random& r, double* x) {
+         x[0] = whole(r, 0, 7);
+         x[1] = whole(r, 8, 15);
+         x[2] = draw(r, -0.7, 0.7, {0, 1});
+         x[3] = draw(r, -0.7, 0.7, {0});
+         x[4] = draw(r, 0.1, 3.1);
+         x[5] = whole(r, 1, 32);
+         x[6] = 16;
+       }},
   };
   return all;
 }

@@ -22,6 +22,15 @@ void* __cxa_allocate_exception(std::size_t size) noexcept { return std::malloc(s
 }
 }
 
+// The C++ library's own handlers of a failed invariant print a demangled name: 150 kilobytes that
+// nobody would see.
+extern "C" {
+[[noreturn]] static void give_up() { geores::web::stop("[explorer] out of memory"); }
+void (*__cxa_terminate_handler)() = give_up;
+void (*__cxa_unexpected_handler)() = give_up;
+void (*__cxa_new_handler)() = give_up;
+}
+
 namespace geores::web {
 
 void stop(const char* line) { page_refuse(line, std::strlen(line)); }
