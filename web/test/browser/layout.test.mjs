@@ -14,10 +14,13 @@ before(async () => {
 });
 after(() => browser.close());
 
+// Brings the late widgets to life, too.
 async function wake(page) {
-  for (const id of ["spectrum", "predict"])
-    await page.evaluate((name) => document.getElementById(name)?.scrollIntoView(), id).then(() => settle(page, 250));
-  await page.waitForSelector("[data-widget=predict][data-alive=yes]", { state: "attached" });
+  for (const island of await page.$$("[data-late]")) {
+    await island.scrollIntoViewIfNeeded();
+    const id = await island.getAttribute("data-widget");
+    await page.waitForSelector(`[data-widget=${id}][data-alive=yes]`, { timeout: 10_000 });
+  }
   await page.evaluate(() => scrollTo(0, 0));
 }
 
