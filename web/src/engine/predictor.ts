@@ -74,16 +74,11 @@ export class Model {
     else module.call("path", { i, j, x, y, theta, length, width });
     const answer = module.call("predict", { length, shown: path.shown, feed: path.feed ? 1 : 0 });
     const copy = (name: string, count: number) => module.doubles(name, count).slice();
-    const context = info.context;
-    const all = copy("predictor_rules", 4 * context * width);
-    const ruleStates = new Float64Array(4 * length * width);
-    for (let rule = 0; rule < 4; ++rule)
-      ruleStates.set(all.subarray(rule * context * width, rule * context * width + length * width), rule * length * width);
     return {
       inputs: copy("predictor_inputs", length * width),
       targets: copy("predictor_targets", length * width),
       outputs: copy("predictor_outputs", length * width),
-      rules: ruleStates,
+      rules: copy("predictor_rules", 4 * length * width),
       probes: copy("predictor_probes", length * info.operators * 3),
       mse: answer.model_mse,
       rulesMse: answer.rules_mse,

@@ -22,7 +22,7 @@ function variant(run: GateRun): string {
   if (c["hidden_ratio"] !== undefined) return "hidden";
   if (c["pool"] === "causal") return "causal";
   if (c["init"] !== "reference") return "identity";
-  return c["operators"] === "entropy" ? "run" : "plain";
+  return c["gate"] === "entropy" ? "run" : "plain";
 }
 const repetition = (run: GateRun) =>
   run.reproduction.startsWith("twelve") ? "twelve" : run.reproduction.includes("19e5c58") ? "second" : "third";
