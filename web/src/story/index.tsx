@@ -7,6 +7,7 @@ import { missing } from "./missing.tsx";
 import { results } from "./results.tsx";
 import { seeds } from "./seeds.tsx";
 import { skew } from "./skew.tsx";
+import { spectrum } from "./spectrum.tsx";
 import { streams } from "./streams.tsx";
 import { trap } from "./trap.tsx";
 import { turn } from "./turn.tsx";
@@ -21,6 +22,7 @@ export const stories: Record<string, Story> = {
   trap,
   streams,
   iterative,
+  spectrum,
   results,
   seeds,
   yours,
