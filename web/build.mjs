@@ -149,7 +149,9 @@ ${Object.entries(wasm)
   .map(([name, bytes]) => packed(`wasm-${name}`, bytes))
   .join("")}${Object.entries(model)
   .map(([name, bytes]) => packed(`model-${name}`, bytes))
-  .join("")}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
+  .join(
+    "",
+  )}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
 <script>${script}</script>
 </body>
 </html>

@@ -18,8 +18,7 @@ const started = new Map<string, Promise<void>>();
 function need(name: ModuleName | "data" | "models"): Promise<void> {
   let promise = started.get(name);
   if (!promise) {
-    promise =
-      name === "data" ? needData() : name === "models" ? needModels() : needModule(name);
+    promise = name === "data" ? needData() : name === "models" ? needModels() : needModule(name);
     started.set(name, promise);
   }
   return promise;

@@ -1,8 +1,11 @@
 // What the WebAssembly modules must answer: the same sources, built for this machine, print their
 // inputs and outputs as JSON.
 //   fixtures --layout     {"plane": {"skew": [["ux", 1, "in"], ...]}}
+//   fixtures --spectrum   [{"chain": {"in", "out"}, "density": ..., "printed": ..., "summary": ...,
+//                         "sample": ...}, ...]: computations of one chain each, in this order
 //   fixtures NAME [COUNT] [{"in": [...], "out": [...]}, ...] for COUNT (1000) seeded draws of the
 //                         computation NAME, extremes included
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -157,24 +160,63 @@ nlohmann::json number(double x) {
   return std::isnan(x) ? nlohmann::json(nullptr) : nlohmann::json(x);
 }
 
-void print(const Computation& computation, int count) {
-  const auto found = draws().find(computation.name);
-  require(found != draws().end(), "fixtures", "nobody has said how to draw inputs of {}",
-          computation.name);
-  Random random(1);
+const Computation& computation_named(const std::string& name) {
+  for (const auto* c = Computation::first; c != nullptr; c = c->next)
+    if (name == c->name) return *c;
+  fail("fixtures", "unknown computation {}", quote(name));
+}
+
+// Runs it on the inputs that lie there.
+nlohmann::json run(const Computation& computation) {
   int inputs = 0, all = 0;
   for (int i = 0; i < computation.field_count; ++i) {
     all += computation.fields[i].count;
     if (computation.fields[i].input) inputs = all;
   }
+  auto in = nlohmann::json::array(), out = nlohmann::json::array();
+  for (int i = 0; i < inputs; ++i) in.push_back(number(computation.data[i]));
+  computation.compute();
+  for (int i = inputs; i < all; ++i) out.push_back(number(computation.data[i]));
+  return {{"in", in}, {"out", out}};
+}
+
+nlohmann::json run(const std::string& name, std::initializer_list<double> inputs) {
+  const auto& computation = computation_named(name);
+  std::copy(inputs.begin(), inputs.end(), computation.data);
+  return run(computation);
+}
+
+void print(const Computation& computation, int count) {
+  const auto found = draws().find(computation.name);
+  require(found != draws().end(), "fixtures", "nobody has said how to draw inputs of {}",
+          computation.name);
+  Random random(1);
   std::cout << "[";
   for (int n = 0; n < count; ++n) {
     found->second(random, computation.data);
-    nlohmann::json in, out;
-    for (int i = 0; i < inputs; ++i) in.push_back(number(computation.data[i]));
-    computation.compute();
-    for (int i = inputs; i < all; ++i) out.push_back(number(computation.data[i]));
-    std::cout << (n > 0 ? ",\n" : "\n") << nlohmann::json{{"in", in}, {"out", out}};
+    std::cout << (n > 0 ? ",\n" : "\n") << run(computation);
+  }
+  std::cout << "\n]\n";
+}
+
+void print_spectra() {
+  std::cout << "[";
+  for (int mixer = 0; mixer <= 8; ++mixer) {
+    const double depth = mixer % 3 == 0 ? 1 : mixer % 3 == 1 ? 3 : 10;
+    auto* given = computation_named("spectrum_chain").data;
+    std::fill_n(given, 13007, 0.0);
+    Random random(mixer);
+    for (int i = 0; i < 64 * 3; ++i) given[7 + 200 + i] = i % 64 < 9 ? random.normal() / 2 : 0;
+    const bool is_given = mixer == 8;
+    nlohmann::json set;
+    set["chain"] = run("spectrum_chain", {double(mixer), is_given ? 3.0 : 4.0, depth, 0.05, 0.02,
+                                          double(mixer + 1), is_given ? 3.0 : 0.0});
+    set["density"] = run("spectrum_density", {6, 0, 0.1, 0.5, 0.8, 1, 1.2, 1.5});
+    if (mixer < 2) set["printed"] = run("spectrum_density", {2, 1, 0.8, 1.2});
+    for (int part = 0; part < 4; ++part)
+      set["summary"].push_back(run("spectrum_summary", {double(part)}));
+    set["sample"] = run("spectrum_sample", {3, 2, 5, 7});
+    std::cout << (mixer > 0 ? ",\n" : "\n") << set;
   }
   std::cout << "\n]\n";
 }
@@ -191,12 +233,11 @@ int main(int argc, char** argv) try {
     std::cout << web::layout() << "\n";
     return 0;
   }
-  for (const auto* c = web::Computation::first; c != nullptr; c = c->next)
-    if (what == c->name) {
-      web::print(*c, count);
-      return 0;
-    }
-  fail("fixtures", "unknown computation {}", quote(what));
+  if (what == "--spectrum") {
+    web::print_spectra();
+    return 0;
+  }
+  web::print(web::computation_named(what), count);
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";
   return 1;

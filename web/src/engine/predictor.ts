@@ -40,11 +40,17 @@ export class Model {
   ) {}
 
   static async start(name: string, code: WebAssembly.Module, weights: Uint8Array, config = "") {
-    return new Model(name, ...Model.filled(await new Module("predictor", code).start(), weights, config));
+    return new Model(
+      name,
+      ...Model.filled(await new Module("predictor", code).start(), weights, config),
+    );
   }
 
   static startNow(name: string, code: WebAssembly.Module, weights: Uint8Array, config = "") {
-    return new Model(name, ...Model.filled(new Module("predictor", code).startNow(), weights, config));
+    return new Model(
+      name,
+      ...Model.filled(new Module("predictor", code).startNow(), weights, config),
+    );
   }
 
   private static filled(
@@ -91,7 +97,8 @@ export class Model {
   private draw(path: PathState, length: number, width: number) {
     const points = path.drawn!;
     const states = Array.from({ length: length + 1 }, (_, t) => {
-      const [x, y] = points[Math.min(points.length - 1, Math.round((t * (points.length - 1)) / length))]!;
+      const [x, y] =
+        points[Math.min(points.length - 1, Math.round((t * (points.length - 1)) / length))]!;
       this.module.call("path", { i: path.i, j: path.j, x, y, theta: 0, length: 1, width });
       return this.module.doubles("predictor_inputs", width).slice();
     });
@@ -108,4 +115,6 @@ const models = new Map<string, Model>();
 export const installModel = (model: Model) => models.set(model.name, model);
 export const model = (name: string): Model | undefined => models.get(name);
 export const polar = (x: number, y: number) =>
-  isLoaded("operators") ? loaded("operators").call("polar", { x, y }) : { length: 0, radians: 0, degrees: 0 };
+  isLoaded("operators")
+    ? loaded("operators").call("polar", { x, y })
+    : { length: 0, radians: 0, degrees: 0 };

@@ -41,9 +41,7 @@ export function pageData(results: Results, gates: readonly GateRun[]): PageData 
         map(task, (runs) => runs.map(({ random, validation }) => ({ random, validation }))),
       ),
       reflection: map(results.reflection, (operator) =>
-        map(operator, (runs) =>
-          runs.map(({ gamma, beta, cosine }) => ({ gamma, beta, cosine })),
-        ),
+        map(operator, (runs) => runs.map(({ gamma, beta, cosine }) => ({ gamma, beta, cosine }))),
       ),
       norms_published: results.norms_published,
       norms_baselines: results.norms_baselines,

@@ -45,6 +45,9 @@ export function parseFile(path: string, bytes: Uint8Array): Parsed {
     throw new Problem(`${name}: neither config, result, inspection nor results of geores`);
   } catch (error) {
     if (error instanceof Problem) return { kind: "problem", message: error.message };
-    return { kind: "problem", message: `${name} could not be read: ${String(error).slice(0, 120)}` };
+    return {
+      kind: "problem",
+      message: `${name} could not be read: ${String(error).slice(0, 120)}`,
+    };
   }
 }

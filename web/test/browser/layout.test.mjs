@@ -43,8 +43,10 @@ const overlaps = () => {
     const figure = widget.querySelector("figure");
     compare(`${id} parts`, [...figure.children]);
     compare(`${id} panels`, [...figure.querySelector(".drawings").children]);
-    for (const controls of figure.querySelectorAll(".controls")) compare(`${id} controls`, [...controls.children]);
-    for (const axis of figure.querySelectorAll(".axis")) compare(`${id} axis`, [...axis.querySelectorAll("text")]);
+    for (const controls of figure.querySelectorAll(".controls"))
+      compare(`${id} controls`, [...controls.children]);
+    for (const axis of figure.querySelectorAll(".axis"))
+      compare(`${id} axis`, [...axis.querySelectorAll("text")]);
   }
   return found;
 };
@@ -62,9 +64,17 @@ for (const width of widths)
       assert.ok(sideways <= 0, `the page is ${sideways} px too wide`);
       assert.deepEqual(await page.evaluate(overlaps), []);
       await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+      const { violations } = await page.evaluate(() =>
+        globalThis.axe.run(document, { resultTypes: ["violations"] }),
+      );
       assert.deepEqual(
-        violations.map((item) => `${item.id}: ${item.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? "")).join(" | ")}`),
+        violations.map(
+          (item) =>
+            `${item.id}: ${item.nodes
+              .slice(0, 3)
+              .map((node) => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? ""))
+              .join(" | ")}`,
+        ),
         [],
       );
       assert.deepEqual(said, []);
@@ -73,10 +83,16 @@ for (const width of widths)
     });
 
 test("reduced motion and forced colours: alive, nothing said", async () => {
-  const { page, context, said } = await open(browser, { reducedMotion: "reduce", forcedColors: "active" });
+  const { page, context, said } = await open(browser, {
+    reducedMotion: "reduce",
+    forcedColors: "active",
+  });
   await page.click("[data-widget=trap] button:has-text('Play')");
   await settle(page);
-  assert.equal(await page.locator("[data-widget=trap] button[aria-pressed=true]:has-text('Pause')").count(), 0);
+  assert.equal(
+    await page.locator("[data-widget=trap] button[aria-pressed=true]:has-text('Pause')").count(),
+    0,
+  );
   assert.deepEqual(said, []);
   await context.close();
 });
@@ -95,7 +111,9 @@ test("the whole page can be walked with Tab, and focus is always to be seen", as
       const hidden = element.classList.contains("hidden-input");
       const ring = hidden
         ? element.closest(".drawing, .scrub, .file-button") !== null
-        : getComputedStyle(element).outlineStyle !== "none" || element.closest(".segments") !== null || element.classList.contains("pick");
+        : getComputedStyle(element).outlineStyle !== "none" ||
+          element.closest(".segments") !== null ||
+          element.classList.contains("pick");
       return { widget, ring, html: element.outerHTML.slice(0, 120) };
     });
     if (!now) break;

@@ -11,14 +11,19 @@ after(() => browser.close());
 
 test("the page makes no request but for itself, from top to bottom", async () => {
   const { page, context, said, asked } = await open(browser);
-  const ids = await page.$$eval("[data-widget]", (items) => items.map((item) => item.dataset.widget));
+  const ids = await page.$$eval("[data-widget]", (items) =>
+    items.map((item) => item.dataset.widget),
+  );
   for (const id of ids) {
     await page.evaluate((name) => document.getElementById(name).scrollIntoView(), id);
     await settle(page, 200);
   }
   assert.deepEqual(asked, []);
   assert.deepEqual(said, []);
-  assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie]), [0, 0, ""]);
+  assert.deepEqual(
+    await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie]),
+    [0, 0, ""],
+  );
   await context.close();
 });
 
@@ -27,10 +32,15 @@ test("fetch, remote pictures, inline handlers, inline styles and eval are refuse
   const blocked = [];
   await page.exposeFunction("blockedBy", (directive) => blocked.push(directive));
   await page.evaluate(() => {
-    document.addEventListener("securitypolicyviolation", (event) => globalThis.blockedBy(event.effectiveDirective));
+    document.addEventListener("securitypolicyviolation", (event) =>
+      globalThis.blockedBy(event.effectiveDirective),
+    );
   });
   const tried = await page.evaluate(async () => {
-    const fetched = await fetch("https://example.org/").then(() => true, () => false);
+    const fetched = await fetch("https://example.org/").then(
+      () => true,
+      () => false,
+    );
     const image = await new Promise((done) => {
       const picture = new Image();
       picture.onload = () => done(true);
@@ -52,9 +62,21 @@ test("fetch, remote pictures, inline handlers, inline styles and eval are refuse
       coloured: getComputedStyle(holder.querySelector("p")).color === "rgb(255, 0, 0)",
     };
   });
-  assert.deepEqual(tried, { fetched: false, image: false, handler: false, script: false, coloured: false });
+  assert.deepEqual(tried, {
+    fetched: false,
+    image: false,
+    handler: false,
+    script: false,
+    coloured: false,
+  });
   await settle(page, 100);
-  for (const directive of ["connect-src", "img-src", "script-src-attr", "script-src-elem", "style-src-attr"])
+  for (const directive of [
+    "connect-src",
+    "img-src",
+    "script-src-attr",
+    "script-src-elem",
+    "style-src-attr",
+  ])
     assert.ok(blocked.includes(directive), `${directive} was not refused: ${blocked}`);
   await context.close();
 });
@@ -71,7 +93,10 @@ test("hostile links open the page, say what was wrong and run nothing", async ()
     const { page, context, said } = await open(browser, { hash });
     await settle(page);
     if (hash.startsWith("#gate"))
-      assert.match(await page.textContent("[data-widget=gate] .refusal[role=status]"), /In the link: /);
+      assert.match(
+        await page.textContent("[data-widget=gate] .refusal[role=status]"),
+        /In the link: /,
+      );
     assert.equal(await page.locator("img").count(), 0);
     assert.deepEqual(said, []);
     await context.close();

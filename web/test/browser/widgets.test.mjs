@@ -18,9 +18,17 @@ const widgets = {
   missing: { keys: ["input[name=bm]", "ArrowRight"], pull: "pair" },
   gate: { keys: ["input[name=gamma]", "ArrowRight"], pull: "k", by: [-30, -25] },
   trap: { keys: ["input[name=t]", "ArrowRight"], pull: "ball" },
-  streams: { keys: ["input[name=layers]", "ArrowRight"], press: "label:has-text('as initialised')", more: true },
+  streams: {
+    keys: ["input[name=layers]", "ArrowRight"],
+    press: "label:has-text('as initialised')",
+    more: true,
+  },
   iterative: { keys: ["input[name=m]", "ArrowRight"], pull: "m" },
-  spectrum: { keys: ["input[name=s2]", "ArrowRight"], press: "button:has-text('Play depth')", slow: true },
+  spectrum: {
+    keys: ["input[name=s2]", "ArrowRight"],
+    press: "button:has-text('Play depth')",
+    slow: true,
+  },
   predict: { keys: ["input[name=theta]", "ArrowRight"], pull: "start", slow: true },
   results: { keys: ["select[name=table]", "ArrowDown"], press: ".claim-button >> nth=0" },
   seeds: { keys: [".pick[tabindex='0']", "ArrowDown"], press: ".pick >> nth=71" },
@@ -28,7 +36,9 @@ const widgets = {
 
 const drawing = (page, id) =>
   page.$eval(`[data-widget=${id}] .drawings`, (element) =>
-    [...element.querySelectorAll("svg, .mixer, .rows")].map((part) => part.outerHTML).join("\n")
+    [...element.querySelectorAll("svg, .mixer, .rows")]
+      .map((part) => part.outerHTML)
+      .join("\n")
       .replace(/ (focused|held)\b| tabindex="[^"]*"/g, ""),
   );
 
@@ -41,7 +51,7 @@ async function at(id, options = {}) {
 
 // Waits until the drawing is other than `before`, or fails.
 async function changed(page, id, before) {
-  for (let i = 0; i < 60; ++i) {
+  for (let i = 0; i < (widgets[id].slow ? 300 : 60); ++i) {
     await settle(page, 50);
     const now = await drawing(page, id);
     if (now !== before) return now;
@@ -78,7 +88,8 @@ for (const [id, move] of Object.entries(widgets)) {
     assert.match(hash, new RegExp(`^#${id}\\?`));
     const again = await at(id, { hash });
     if (move.slow) await settle(again.page, 4000);
-    for (let i = 0; i < 60 && (await drawing(again.page, id)) !== moved; ++i) await settle(again.page, 50);
+    for (let i = 0; i < 60 && (await drawing(again.page, id)) !== moved; ++i)
+      await settle(again.page, 50);
     assert.equal(await drawing(again.page, id), moved, "the link draws something else");
     await again.context.close();
     await back(page, id, first);
@@ -117,7 +128,8 @@ for (const [id, move] of Object.entries(widgets)) {
       await settle(page);
       const [x, y] = await middle(page, handle);
       const cdp = await context.newCDPSession(page);
-      const touch = (type, points) => cdp.send("Input.dispatchTouchEvent", { type, touchPoints: points });
+      const touch = (type, points) =>
+        cdp.send("Input.dispatchTouchEvent", { type, touchPoints: points });
       await touch("touchStart", [{ x, y }]);
       for (let i = 1; i <= 4; ++i) await touch("touchMove", [{ x: x - 8 * i, y: y + 6 * i }]);
       await touch("touchEnd", []);
@@ -130,11 +142,20 @@ for (const [id, move] of Object.entries(widgets)) {
 
 test("without scripts every section has its text, its first drawing and no dead control", async () => {
   const { page, context } = await open(browser, { javaScriptEnabled: false, alive: false });
-  const ids = await page.locator("main > section").evaluateAll((items) => items.map((item) => item.id)).catch(() => null);
+  const ids = await page
+    .locator("main > section")
+    .evaluateAll((items) => items.map((item) => item.id))
+    .catch(() => null);
   const html = await page.content();
   for (const id of Object.keys(widgets)) {
-    const part = html.slice(html.indexOf(`data-widget="${id}"`), html.indexOf("<div class=\"prose\">", html.indexOf(`data-widget="${id}"`)));
-    assert.ok(/<path[^>]+d="M[^"]{20,}/.test(part) || /<circle/.test(part), `${id} has no first drawing`);
+    const part = html.slice(
+      html.indexOf(`data-widget="${id}"`),
+      html.indexOf('<div class="prose">', html.indexOf(`data-widget="${id}"`)),
+    );
+    assert.ok(
+      /<path[^>]+d="M[^"]{20,}/.test(part) || /<circle/.test(part),
+      `${id} has no first drawing`,
+    );
     assert.ok(/<figcaption[^>]*>[^<]{10,}/.test(part) || /<figcaption/.test(part));
   }
   assert.equal(await page.locator(".controls:visible").count(), 0);

@@ -1,6 +1,14 @@
 // The reader's own files.
 import assert from "node:assert/strict";
-import { closeSync, cpSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import test, { after, before } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -21,19 +29,32 @@ const chosen = async (files) => {
   await opened.page.setInputFiles(inputs, files);
   return opened;
 };
-const runFiles = ["metrics.jsonl", "config.json", "result.json", "inspection.json"].map((name) => join(sample, name));
+const runFiles = ["metrics.jsonl", "config.json", "result.json", "inspection.json"].map((name) =>
+  join(sample, name),
+);
 
 test("a real run: its curves have as many points as its file has lines", async () => {
   const { page, context, said } = await chosen(runFiles);
   await page.waitForSelector("[data-widget=yours] path[data-points]");
   await settle(page, 300);
-  const lines = readFileSync(runFiles[0], "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  const lines = readFileSync(runFiles[0], "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   const points = await page.$$eval("[data-widget=yours] path[data-points]", (paths) =>
-    paths.map((path) => [Number(path.dataset.points), path.getAttribute("d").split(/[ML]/).length - 1]),
+    paths.map((path) => [
+      Number(path.dataset.points),
+      path.getAttribute("d").split(/[ML]/).length - 1,
+    ]),
   );
   const training = lines.filter((line) => "loss" in line).length;
   const evaluations = lines.filter((line) => "validation" in line).length;
-  assert.deepEqual(points, [[training, training], [evaluations, evaluations], [training, training], [training, training]]);
+  assert.deepEqual(points, [
+    [training, training],
+    [evaluations, evaluations],
+    [training, training],
+    [training, training],
+  ]);
   for (const tab of ["gates", "inspection"]) {
     await page.click(`[data-widget=yours] label:has-text('${tab}')`);
     await page.waitForSelector("[data-widget=yours] path[data-points]");
@@ -42,7 +63,7 @@ test("a real run: its curves have as many points as its file has lines", async (
   await page.click("[data-widget=yours] label:has-text('Jacobian')");
   await page.waitForSelector("[data-widget=yours] .histogram");
   await page.click("[data-widget=yours] button:has-text('Remove')");
-  await page.waitForFunction === undefined;
+  (await page.waitForFunction) === undefined;
   await settle(page, 100);
   assert.equal(await page.locator("[data-widget=yours] .run-list").count(), 0);
   assert.deepEqual(said, []);
@@ -55,7 +76,10 @@ test("a broken file gives its message, and the page goes on", async () => {
   writeFileSync(broken, '{"step":0,"loss":1}\n{"step":1,"loss":"x"}\n');
   const { page, context, said } = await chosen([broken]);
   await page.waitForSelector("[data-widget=yours] .problems");
-  assert.match(await page.textContent("[data-widget=yours] .problems"), /metrics\.jsonl line 2: "loss" is not a number/);
+  assert.match(
+    await page.textContent("[data-widget=yours] .problems"),
+    /metrics\.jsonl line 2: "loss" is not a number/,
+  );
   await page.setInputFiles(inputs, runFiles);
   await page.waitForSelector("[data-widget=yours] path[data-points]");
   assert.deepEqual(said, []);
@@ -84,7 +108,11 @@ test("200 MB of garbage, and 60 MB of it within the limit: a message, and the pa
     };
     tick();
   });
-  await page.setInputFiles(inputs, [make("metrics.jsonl", 200), make("inspection.json", 60), make("best.safetensors", 60)]);
+  await page.setInputFiles(inputs, [
+    make("metrics.jsonl", 200),
+    make("inspection.json", 60),
+    make("best.safetensors", 60),
+  ]);
   await page.waitForSelector("[data-widget=yours] .problems li:nth-child(3)", { timeout: 60_000 });
   const told = await page.textContent("[data-widget=yours] .problems");
   assert.match(told, /metrics\.jsonl: 200000000 bytes, the limit is 64000000/);
@@ -112,10 +140,15 @@ test("runs that are in the page are drawn when it opens", async () => {
   const text = (name) => readFileSync(join(sample, name), "utf8");
   const runs = ["first", "second"].map((name) => ({
     name: `runs/${name}`,
-    files: Object.fromEntries(["metrics.jsonl", "config.json", "result.json"].map((item) => [item, text(item)])),
+    files: Object.fromEntries(
+      ["metrics.jsonl", "config.json", "result.json"].map((item) => [item, text(item)]),
+    ),
   }));
   const block = '<script type="application/json" id="runs">';
-  const html = readFileSync(file, "utf8").replace(`${block}[]`, () => block + JSON.stringify(runs).replace(/</g, "\\u003c"));
+  const html = readFileSync(file, "utf8").replace(
+    `${block}[]`,
+    () => block + JSON.stringify(runs).replace(/</g, "\\u003c"),
+  );
   const path = join(folder, "explorer.html");
   writeFileSync(path, html);
   const context = await browser.newContext();
@@ -123,7 +156,9 @@ test("runs that are in the page are drawn when it opens", async () => {
   const said = [];
   page.on("console", (message) => said.push(message.text()));
   await page.goto(`file://${path}`);
-  await page.waitForSelector("[data-widget=yours] .run-list li:nth-child(2)", { state: "attached" });
+  await page.waitForSelector("[data-widget=yours] .run-list li:nth-child(2)", {
+    state: "attached",
+  });
   await settle(page, 300);
   assert.equal(await page.locator("[data-widget=yours] path[data-points]").count(), 8);
   assert.match(await page.textContent("[data-widget=yours] .run-list"), /runs\/first/);

@@ -6,9 +6,7 @@ import test from "node:test";
 import { close, layouts, start, wasmFolder } from "./sources.mjs";
 
 const fixtures = (...args) =>
-  JSON.parse(
-    execFileSync(join(wasmFolder, "fixtures"), args, { maxBuffer: 2 ** 30 }).toString(),
-  );
+  JSON.parse(execFileSync(join(wasmFolder, "fixtures"), args, { maxBuffer: 2 ** 30 }).toString());
 const native = fixtures("--layout");
 const width = (shape) => Object.values(shape).reduce((sum, count) => sum + count, 0);
 

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import test from "node:test";
 import { load, web } from "./sources.mjs";
 
-const { firstState, fromQuery, toQuery, fromSlider, toSlider, range } = await load("state/fields.ts");
+const { firstState, fromQuery, toQuery, fromSlider, toSlider, range } =
+  await load("state/fields.ts");
 const { readHash, writeHash } = await load("state/link.ts");
 const widgets = await Promise.all(
   readdirSync(join(web, "src/widgets"), { withFileTypes: true })
@@ -73,7 +74,15 @@ test("hostile links give a state within range and notes, never an exception", ()
     assert.equal(Object.getPrototypeOf(state), Object.prototype);
     for (const note of notes) assert.ok(note.length < 200);
   }
-  for (const hash of ["#", "#?", "#%", "#a b?x", `#${"x".repeat(1e4)}`, "#../../etc", "#gate?theme=pink"])
+  for (const hash of [
+    "#",
+    "#?",
+    "#%",
+    "#a b?x",
+    `#${"x".repeat(1e4)}`,
+    "#../../etc",
+    "#gate?theme=pink",
+  ])
     assert.doesNotThrow(() => readHash(hash));
   assert.equal(readHash("#GATE<script>").id, "");
 });
@@ -89,6 +98,9 @@ test("sliders reach both ends and come back", () => {
     assert.equal(fromSlider(field, 0), field.from);
     assert.equal(fromSlider(field, 1), field.to);
     for (const part of [0.1, 0.35, 0.8])
-      assert.ok(Math.abs(toSlider(field, fromSlider(field, part)) - part) < 5e-3, `${scale} ${part}`);
+      assert.ok(
+        Math.abs(toSlider(field, fromSlider(field, part)) - part) < 5e-3,
+        `${scale} ${part}`,
+      );
   }
 });

@@ -23,14 +23,17 @@ test("TypeScript computes no operator: transcendental functions only in charts a
 
 test("no figure is typed into the story", () => {
   for (const path of code.filter((item) => item.startsWith("src/story/"))) {
-    const prose = text(path).replace(/tex="[^"]*"/g, "").replace(/by: "[^"]*"/g, "");
+    const prose = text(path)
+      .replace(/tex="[^"]*"/g, "")
+      .replace(/by: "[^"]*"/g, "");
     const found = /\d(?:\.\d+)?e[-+]?\d|\d\s*[±×]|[±×]\s*\d/.exec(prose);
     assert.equal(found, null, `${path}: ${found?.[0]}`);
   }
 });
 
 test("no inline style and no inline handler, which the policy would refuse", () => {
-  for (const path of code) assert.doesNotMatch(text(path), /<\w[^>]*\sstyle=|innerHTML =|eval\(|new Function/, path);
+  for (const path of code)
+    assert.doesNotMatch(text(path), /<\w[^>]*\sstyle=|innerHTML =|eval\(|new Function/, path);
 });
 
 test("no file is longer than 500 lines, no folder holds more than 25 sources", () => {
@@ -51,7 +54,10 @@ test("every published, measured and no-model figure equals its source", async ()
   const stability = results.experiments[0].columns.find((column) => column.name === "stability");
   const edelta = stability.arms.find((arm) => arm.name === "edelta");
   assert.equal(figures.text("main/stability/edelta/published"), "4.35 ± 0.27 e-6");
-  assert.equal(Number(figures.text("main/stability/edelta/published").split(" ")[0]) * 1e-6, edelta.published.mean);
+  assert.equal(
+    Number(figures.text("main/stability/edelta/published").split(" ")[0]) * 1e-6,
+    edelta.published.mean,
+  );
   assert.equal(figures.text("main/stability/no_model/running_mean"), "1.04e-6");
   assert.equal(figures.text("lost/0.1"), "3 of 12");
   assert.equal(figures.text("reflection_published/edelta/gate"), "0.051");
@@ -62,13 +68,16 @@ test("every published, measured and no-model figure equals its source", async ()
 test("a size over its limit is named", () => {
   const parts = Object.fromEntries(Object.keys(budgets).map((key) => [key, [Buffer.alloc(10)]]));
   assert.deepEqual(checkSizes(budgets, parts).over, []);
-  assert.deepEqual(checkSizes(budgets, { ...parts, script: [Buffer.alloc(200_000)] }).over, ["script"]);
+  assert.deepEqual(checkSizes(budgets, { ...parts, script: [Buffer.alloc(200_000)] }).over, [
+    "script",
+  ]);
 });
 
 const file = process.env.EXPLORER ?? join(root, "build/web/explorer.html");
 const page = existsSync(file) ? readFileSync(file, "utf8") : null;
 const words = page
-  ?.replace(/<script[\s\S]*?<\/script>|<style[\s\S]*?<\/style>/g, "").replace(/<ul class="claims"[\s\S]*?<\/ul>/g, "") // claims are quoted there, with their verdict
+  ?.replace(/<script[\s\S]*?<\/script>|<style[\s\S]*?<\/style>/g, "")
+  .replace(/<ul class="claims"[\s\S]*?<\/ul>/g, "") // claims are quoted there, with their verdict
   .replace(/<[^>]+>/g, " ");
 
 test("the page says none of the statements that are wrong", { skip: !page && "not built" }, () => {
@@ -83,10 +92,31 @@ test("the page says none of the statements that are wrong", { skip: !page && "no
     assert.doesNotMatch(words, wrong);
 });
 
-test("the page has thirteen sections, each with a first drawing and no address to fetch", { skip: !page && "not built" }, () => {
-  const ids = [...page.matchAll(/data-widget="(\w+)"/g)].map(([, id]) => id);
-  assert.deepEqual(ids, ["drift", "skew", "turn", "missing", "gate", "trap", "streams", "iterative", "spectrum", "predict", "results", "seeds", "yours"]);
-  assert.doesNotMatch(page.replace(/xmlns="[^"]*"|http:\/\/www\.w3\.org\/\S+/g, ""), /<(?:img|link|script|iframe)[^>]+(?:src|href)="https?:/);
-  assert.equal(page.split('<script type="application/json" id="runs">[]</script>').length, 2);
-  assert.doesNotMatch(page.replace(/<script[\s\S]*?<\/script>/g, ""), /\sstyle="/);
-});
+test(
+  "the page has thirteen sections, each with a first drawing and no address to fetch",
+  { skip: !page && "not built" },
+  () => {
+    const ids = [...page.matchAll(/data-widget="(\w+)"/g)].map(([, id]) => id);
+    assert.deepEqual(ids, [
+      "drift",
+      "skew",
+      "turn",
+      "missing",
+      "gate",
+      "trap",
+      "streams",
+      "iterative",
+      "spectrum",
+      "predict",
+      "results",
+      "seeds",
+      "yours",
+    ]);
+    assert.doesNotMatch(
+      page.replace(/xmlns="[^"]*"|http:\/\/www\.w3\.org\/\S+/g, ""),
+      /<(?:img|link|script|iframe)[^>]+(?:src|href)="https?:/,
+    );
+    assert.equal(page.split('<script type="application/json" id="runs">[]</script>').length, 2);
+    assert.doesNotMatch(page.replace(/<script[\s\S]*?<\/script>/g, ""), /\sstyle="/);
+  },
+);

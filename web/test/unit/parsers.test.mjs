@@ -17,7 +17,11 @@ const line = '{"step":0,"loss":0.5,"lr":0.001,"grad_norm":1.5}\n';
 
 test("the files of a real run are read", () => {
   const { metrics } = parseFile("metrics.jsonl", sample("run/metrics.jsonl"));
-  const lines = sample("run/metrics.jsonl").toString().trim().split("\n").map((text) => JSON.parse(text));
+  const lines = sample("run/metrics.jsonl")
+    .toString()
+    .trim()
+    .split("\n")
+    .map((text) => JSON.parse(text));
   assert.equal(metrics.step.length, lines.filter((entry) => "loss" in entry).length);
   assert.equal(metrics.evaluated.length, lines.filter((entry) => "validation" in entry).length);
   assert.equal(metrics.gamma.length, lines.find((entry) => entry.gamma).gamma.length);
@@ -27,15 +31,24 @@ test("the files of a real run are read", () => {
   const { inspection } = parseFile("inspection.json", sample("run/inspection.json"));
   assert.equal(inspection.operators.length, 2 * inspection.layers.length);
   assert.ok(inspection.jacobian.length > 0);
-  const { results } = parseFile("results.json", readFileSync(join(root, "docs/results/results.json")));
+  const { results } = parseFile(
+    "results.json",
+    readFileSync(join(root, "docs/results/results.json")),
+  );
   assert.equal(results.experiments.length, 7);
   assert.equal(results.claims.length, 13);
-  const golden = parseFile("edelta.safetensors", readFileSync(join(root, "tests/golden/edelta.safetensors")));
+  const golden = parseFile(
+    "edelta.safetensors",
+    readFileSync(join(root, "tests/golden/edelta.safetensors")),
+  );
   assert.ok(golden.tensors.parameters > 10000);
 });
 
 test("a refusal names the line and the key", () => {
-  assert.equal(message("metrics.jsonl", line + '{"step":1,"loss":"x"}\n'), 'metrics.jsonl line 2: "loss" is not a number');
+  assert.equal(
+    message("metrics.jsonl", line + '{"step":1,"loss":"x"}\n'),
+    'metrics.jsonl line 2: "loss" is not a number',
+  );
   assert.equal(message("metrics.jsonl", '{"loss":1}\n'), 'metrics.jsonl line 1: "step" is missing');
   assert.match(message("metrics.jsonl", `${line}nonsense\n${line}`), /line 2: not JSON/);
   assert.match(message("metrics.jsonl", ""), /is empty/);
@@ -50,15 +63,23 @@ test("a cut last line is left out with a note; null is a gap", () => {
   const { metrics } = parseFile("metrics.jsonl", bytes(`${line}{"step":1,"lo`));
   assert.equal(metrics.step.length, 1);
   assert.match(metrics.notes[0], /last line is cut off/);
-  assert.ok(Number.isNaN(parseFile("metrics.jsonl", bytes('{"step":0,"loss":null}\n')).metrics.loss[0]));
+  assert.ok(
+    Number.isNaN(parseFile("metrics.jsonl", bytes('{"step":0,"loss":null}\n')).metrics.loss[0]),
+  );
 });
 
 test("limits: lines, bytes, header", () => {
   assert.match(message("metrics.jsonl", line.repeat(200_001)), /200001 lines, the limit is 200000/);
-  assert.match(message("best.safetensors", new Uint8Array(65e6)), /65000000 bytes, the limit is 64000000/);
+  assert.match(
+    message("best.safetensors", new Uint8Array(65e6)),
+    /65000000 bytes, the limit is 64000000/,
+  );
   const header = new Uint8Array(2e6 + 8);
   new DataView(header.buffer).setBigUint64(0, BigInt(2e6), true);
-  assert.match(message("best.safetensors", header), /header length 2000000 exceeds the limit of 1000000/);
+  assert.match(
+    message("best.safetensors", header),
+    /header length 2000000 exceeds the limit of 1000000/,
+  );
 });
 
 const frame = (entries, data = 0) => {
@@ -76,15 +97,45 @@ test("hostile safetensors frames are refused", () => {
   refuse(/exceeds the/, new Uint8Array(8).fill(255));
   refuse(/must begin with/, frame("[]"));
   refuse(/not JSON/, frame("{"));
-  refuse(/dtype "F99" is not known/, frame({ a: { dtype: "F99", shape: [1], data_offsets: [0, 4] } }, 4));
+  refuse(
+    /dtype "F99" is not known/,
+    frame({ a: { dtype: "F99", shape: [1], data_offsets: [0, 4] } }, 4),
+  );
   refuse(/"shape" is missing/, frame({ a: { dtype: "F32", data_offsets: [0, 4] } }, 4));
-  refuse(/shape\[0\] is not a count/, frame({ a: { dtype: "F32", shape: [-1], data_offsets: [0, 4] } }, 4));
-  refuse(/shape needs 8 bytes, data_offsets give 4/, frame({ a: { dtype: "F32", shape: [2], data_offsets: [0, 4] } }, 4));
-  refuse(/exceed the 4 bytes of data/, frame({ a: { dtype: "F32", shape: [2], data_offsets: [0, 8] } }, 4));
-  refuse(/two increasing counts/, frame({ a: { dtype: "F32", shape: [0], data_offsets: [4, 0] } }, 4));
-  refuse(/not where the last tensor ends/, frame({ a: { dtype: "F32", shape: [1], data_offsets: [0, 4] }, b: { dtype: "F32", shape: [1], data_offsets: [2, 6] } }, 8));
-  refuse(/4 bytes after the last tensor/, frame({ a: { dtype: "F32", shape: [1], data_offsets: [0, 4] } }, 8));
-  refuse(/is not a count|needs/, frame({ a: { dtype: "F32", shape: [2 ** 40, 2 ** 40], data_offsets: [0, 4] } }, 4));
+  refuse(
+    /shape\[0\] is not a count/,
+    frame({ a: { dtype: "F32", shape: [-1], data_offsets: [0, 4] } }, 4),
+  );
+  refuse(
+    /shape needs 8 bytes, data_offsets give 4/,
+    frame({ a: { dtype: "F32", shape: [2], data_offsets: [0, 4] } }, 4),
+  );
+  refuse(
+    /exceed the 4 bytes of data/,
+    frame({ a: { dtype: "F32", shape: [2], data_offsets: [0, 8] } }, 4),
+  );
+  refuse(
+    /two increasing counts/,
+    frame({ a: { dtype: "F32", shape: [0], data_offsets: [4, 0] } }, 4),
+  );
+  refuse(
+    /not where the last tensor ends/,
+    frame(
+      {
+        a: { dtype: "F32", shape: [1], data_offsets: [0, 4] },
+        b: { dtype: "F32", shape: [1], data_offsets: [2, 6] },
+      },
+      8,
+    ),
+  );
+  refuse(
+    /4 bytes after the last tensor/,
+    frame({ a: { dtype: "F32", shape: [1], data_offsets: [0, 4] } }, 8),
+  );
+  refuse(
+    /is not a count|needs/,
+    frame({ a: { dtype: "F32", shape: [2 ** 40, 2 ** 40], data_offsets: [0, 4] } }, 4),
+  );
 });
 
 test("10,000 mutations are read or refused, none throws", () => {
@@ -93,8 +144,14 @@ test("10,000 mutations are read or refused, none throws", () => {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
     return seed % below;
   };
-  const golden = frame({ a: { dtype: "F32", shape: [2], data_offsets: [0, 8] }, __metadata__: { step: "1" } }, 8);
-  const files = ["metrics.jsonl", "config.json", "result.json", "inspection.json"].map((name) => [name, sample(`run/${name}`)]);
+  const golden = frame(
+    { a: { dtype: "F32", shape: [2], data_offsets: [0, 8] }, __metadata__: { step: "1" } },
+    8,
+  );
+  const files = ["metrics.jsonl", "config.json", "result.json", "inspection.json"].map((name) => [
+    name,
+    sample(`run/${name}`),
+  ]);
   const results = readFileSync(join(root, "docs/results/twelve_seeds.json"));
   files.push(["results.json", results], ["best.safetensors", golden]);
   let refused = 0;
@@ -107,17 +164,25 @@ test("10,000 mutations are read or refused, none throws", () => {
       if (kind === 0) copy[at] = random(256);
       else if (kind === 1) copy = copy.slice(0, at + 1);
       else if (kind === 2) copy[at] ^= 1 << random(8);
-      else if (kind === 3) copy.set(bytes(["null", "[]", "{}", "1e999", '"x"', "-1"][random(6)]).slice(0, copy.length - at), at);
+      else if (kind === 3)
+        copy.set(
+          bytes(["null", "[]", "{}", "1e999", '"x"', "-1"][random(6)]).slice(0, copy.length - at),
+          at,
+        );
       else copy.copyWithin(at, random(copy.length), random(copy.length));
     }
     const parsed = parseFile(name, copy);
     assert.ok(typeof parsed.kind === "string");
     if (parsed.kind === "problem") {
       ++refused;
-      assert.ok(parsed.message.length < 400 && !parsed.message.includes("could not be read"), parsed.message);
+      assert.ok(
+        parsed.message.length < 400 && !parsed.message.includes("could not be read"),
+        parsed.message,
+      );
     }
   }
   assert.ok(refused > 3000, String(refused));
 });
 
-test("the samples are all used", () => assert.equal(readdirSync(join(web, "test/data/run")).length >= 4, true));
+test("the samples are all used", () =>
+  assert.equal(readdirSync(join(web, "test/data/run")).length >= 4, true));

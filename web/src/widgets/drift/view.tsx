@@ -147,8 +147,7 @@ export function Drift() {
             at: [x(at), r.height - r.bottom],
             colour: "c-quiet",
             bare: true,
-            drag: (px) =>
-              widget.set({ at: Math.min(s.L, Math.max(0, Math.round(x.back(px)))) }),
+            drag: (px) => widget.set({ at: Math.min(s.L, Math.max(0, Math.round(x.back(px)))) }),
             inputs: [
               {
                 label: "layer read out",
@@ -178,8 +177,17 @@ export function Drift() {
                 data-line={name}
                 d={path(layers.slice(0, s.L + 1), course(name), x, y)}
               />
-              <circle class={`dot ${colours[name]}`} cx={place(x(at))} cy={place(y(Math.max(low, course(name)[at]!)))} r="3.5" />
-              <text class={`label ${colours[name]}`} x={r.width - r.right + 6} y={place(ends[i]! + 4)}>
+              <circle
+                class={`dot ${colours[name]}`}
+                cx={place(x(at))}
+                cy={place(y(Math.max(low, course(name)[at]!)))}
+                r="3.5"
+              />
+              <text
+                class={`label ${colours[name]}`}
+                x={r.width - r.right + 6}
+                y={place(ends[i]! + 4)}
+              >
                 {lines[name]}
               </text>
             </>
@@ -208,7 +216,10 @@ export function Drift() {
         >
           <Axes room={strip} x={sx} y={sy} xLabel="layer" yLabel="norm of each stream">
             {[0, 1, 2, 3].map((i) => (
-              <path class={`line ${i % 2 ? "thin" : ""} ${colours[focused]} ${["", "dotted", "dashed", "long"][i]}`} d={path(layers.slice(0, s.L + 1), stream(i), sx, sy)} />
+              <path
+                class={`line ${i % 2 ? "thin" : ""} ${colours[focused]} ${["", "dotted", "dashed", "long"][i]}`}
+                d={path(layers.slice(0, s.L + 1), stream(i), sx, sy)}
+              />
             ))}
           </Axes>
         </Drawing>

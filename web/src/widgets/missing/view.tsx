@@ -117,7 +117,12 @@ export function Missing() {
             −1
           </text>
         </Drawing>
-        <Drawing width={small} height={small} label="The letter F and its image under Q: turned, not mirrored." class="small">
+        <Drawing
+          width={small}
+          height={small}
+          label="The letter F and its image under Q: turned, not mirrored."
+          class="small"
+        >
           <Cross plane={f} circle={false} />
           <LetterF plane={f} colour="c-quiet" />
           <LetterF plane={f} matrix={m.q} colour="c-rotation" />
@@ -141,7 +146,12 @@ export function Missing() {
             −1
           </text>
         </Drawing>
-        <Drawing width={small} height={small} label="The letter F and its image under I − βkkᵀ: flattened, then mirrored." class="small">
+        <Drawing
+          width={small}
+          height={small}
+          label="The letter F and its image under I − βkkᵀ: flattened, then mirrored."
+          class="small"
+        >
           <Cross plane={f} circle={false} />
           <LetterF plane={f} colour="c-quiet" />
           <LetterF plane={f} matrix={m.h} colour="c-reflection" />

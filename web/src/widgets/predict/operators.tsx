@@ -28,8 +28,12 @@ export function Operators(props: {
         γ (bar) and angle (needle) of each operator
       </text>
       <path class="grid-line" d={`M30 ${half + 50}H396M30 22H396`} />
-      <text x="2" y="27">1</text>
-      <text x="2" y={half + 54}>0</text>
+      <text x="2" y="27">
+        1
+      </text>
+      <text x="2" y={half + 54}>
+        0
+      </text>
       {Array.from({ length: operators }, (_, o) => {
         const gamma = probe(o, 0);
         const angle = probe(o, 2);
@@ -38,12 +42,20 @@ export function Operators(props: {
         return (
           <g>
             {Number.isFinite(gamma) ? (
-              <path class={`bar ${gamma > 0.5 ? "c-rotation" : "c-reflection"}`} data-operator={o} d={`M${place(x - 16)} ${place(top)}h12V102h-12Z`} />
+              <path
+                class={`bar ${gamma > 0.5 ? "c-rotation" : "c-reflection"}`}
+                data-operator={o}
+                d={`M${place(x - 16)} ${place(top)}h12V102h-12Z`}
+              />
             ) : null}
             {Number.isFinite(angle) ? (
               <g transform={`translate(${place(x + 14)} 62)`}>
                 <circle class="ring-mark" r="13" />
-                <path class="line c-rotation" transform={`rotate(${place((-angle * 180) / Math.PI)})`} d="M0 0H13" />
+                <path
+                  class="line c-rotation"
+                  transform={`rotate(${place((-angle * 180) / Math.PI)})`}
+                  d="M0 0H13"
+                />
               </g>
             ) : null}
             <text x={place(x)} y="122" text-anchor="middle">

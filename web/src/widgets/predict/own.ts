@@ -24,7 +24,12 @@ export function useOwnModel(): Own {
     }
     const start = async () => {
       try {
-        const started = await Model.start(run.name, await predictorCode(), run.weights!, run.configText!);
+        const started = await Model.start(
+          run.name,
+          await predictorCode(),
+          run.weights!,
+          run.configText!,
+        );
         if (started.info.input_width !== 16)
           throw new Error(`its states have width ${started.info.input_width}, this path has 16`);
         if (wanted)
@@ -38,7 +43,10 @@ export function useOwnModel(): Own {
           });
       } catch (error) {
         if (wanted)
-          setOwn({ ...none, note: `${run.name} is not drawn: ${error instanceof Error ? error.message : String(error)}.` });
+          setOwn({
+            ...none,
+            note: `${run.name} is not drawn: ${error instanceof Error ? error.message : String(error)}.`,
+          });
       }
     };
     void start();

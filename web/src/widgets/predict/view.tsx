@@ -145,7 +145,12 @@ export function Predict() {
   const shownAt = Math.min(s.t, q.errors.length) - 1;
   const off = (l: Line) => number(l.errors[shownAt]!, 2);
   const sentence = `After ${s.t} states the squared error of EΔ is ${off(lines[0]!)}, of GPT ${off(lines[1]!)}, of the running mean ${off(errorLines[errorLines.length - 3]!)}${s.theta > seen && !drawn ? "; a turn this large was never seen in training" : ""}.`;
-  const chosen = s.model === "gpt" ? model("gpt")! : s.model === "own" && own.model ? own.model : model("edelta")!;
+  const chosen =
+    s.model === "gpt"
+      ? model("gpt")!
+      : s.model === "own" && own.model
+        ? own.model
+        : model("edelta")!;
   const probes = s.model === "gpt" ? value.gpt : s.model === "own" && value.own ? value.own : q;
   const track = (event: PointerEvent, svg: SVGElement) => {
     const matrix = (svg as SVGSVGElement).getScreenCTM();
@@ -177,7 +182,10 @@ export function Predict() {
       table={() => ({
         caption: "Squared error by position",
         head: ["position", ...errorLines.map((l) => l.name)],
-        rows: Array.from(q.errors, (_, t) => [t + 1, ...errorLines.map((l) => number(l.errors[t]!))]),
+        rows: Array.from(q.errors, (_, t) => [
+          t + 1,
+          ...errorLines.map((l) => number(l.errors[t]!)),
+        ]),
       })}
       controls={
         <>
@@ -225,17 +233,33 @@ export function Predict() {
             )}
           />
           {positions.map((_, t) => (
-            <circle class="ring-mark" cx={place(p.x(at(q.targets, t)[0]))} cy={place(p.y(at(q.targets, t)[1]))} r="6" />
+            <circle
+              class="ring-mark"
+              cx={place(p.x(at(q.targets, t)[0]))}
+              cy={place(p.y(at(q.targets, t)[1]))}
+              r="6"
+            />
           ))}
           {lines.map((l) => (
             <g data-path={l.name}>
               {positions.map((_, t) => {
                 const [a, b] = at(l.states, t);
-                const [px, py] = [p.x(Math.max(-1.35, Math.min(1.35, a))), p.y(Math.max(-1.35, Math.min(1.35, b)))];
+                const [px, py] = [
+                  p.x(Math.max(-1.35, Math.min(1.35, a))),
+                  p.y(Math.max(-1.35, Math.min(1.35, b))),
+                ];
                 return l.mark === "dot" ? (
-                  <circle class={`dot ${l.class} ${t < shownAt ? "past" : ""}`} cx={place(px)} cy={place(py)} r={t === shownAt ? 5.5 : 3} />
+                  <circle
+                    class={`dot ${l.class} ${t < shownAt ? "past" : ""}`}
+                    cx={place(px)}
+                    cy={place(py)}
+                    r={t === shownAt ? 5.5 : 3}
+                  />
                 ) : t >= shownAt ? (
-                  <path class={`line thin ${l.class.split(" ")[0]}`} d={`M${place(px - 3)} ${place(py - 3)}l6 6m0 -6l-6 6`} />
+                  <path
+                    class={`line thin ${l.class.split(" ")[0]}`}
+                    d={`M${place(px - 3)} ${place(py - 3)}l6 6m0 -6l-6 6`}
+                  />
                 ) : null;
               })}
             </g>
@@ -252,8 +276,20 @@ export function Predict() {
           <path class="reader" d={`M${place(x(s.t))} ${r.top}V${r.height - r.bottom}`} />
           {errorLines.map((l, i) => (
             <>
-              <path class={`line ${l.class}`} d={path(positions.slice(0, l.errors.length), Array.from(l.errors, (v) => Math.max(1e-7, v)), x, y)} />
-              <text class={`label ${l.class.split(" ")[0]}`} x={r.width - r.right + 5} y={place(endLabel(errorLines, i) + 4)}>
+              <path
+                class={`line ${l.class}`}
+                d={path(
+                  positions.slice(0, l.errors.length),
+                  Array.from(l.errors, (v) => Math.max(1e-7, v)),
+                  x,
+                  y,
+                )}
+              />
+              <text
+                class={`label ${l.class.split(" ")[0]}`}
+                x={r.width - r.right + 5}
+                y={place(endLabel(errorLines, i) + 4)}
+              >
                 {l.name}
               </text>
             </>
@@ -268,7 +304,12 @@ export function Predict() {
           </div>
         ))}
       </dl>
-      <Operators prediction={probes} info={chosen.info} at={shownAt} name={fields.model.names[s.model]!} />
+      <Operators
+        prediction={probes}
+        info={chosen.info}
+        at={shownAt}
+        name={fields.model.names[s.model]!}
+      />
       <p class="hint">
         EΔ {count(model("edelta")!.info.parameters)} parameters, GPT{" "}
         {count(model("gpt")!.info.parameters)}. {own.note}

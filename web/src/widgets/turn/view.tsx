@@ -1,4 +1,14 @@
-import { across, Axes, Cross, Fact, LetterF, Matrix, plane, room, upward } from "../../charts/axes.tsx";
+import {
+  across,
+  Axes,
+  Cross,
+  Fact,
+  LetterF,
+  Matrix,
+  plane,
+  room,
+  upward,
+} from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { log, path, place } from "../../charts/scales.ts";
 import { Choose, Scrub, Slider } from "../../controls/controls.tsx";
@@ -119,12 +129,15 @@ export function Turn() {
         </>
       }
     >
-      <Drawing width={size} height={size} label={sentence} handles={[arc]} >
+      <Drawing width={size} height={size} label={sentence} handles={[arc]}>
         <Cross plane={p} />
         <LetterF plane={p} colour="c-quiet" />
         <LetterF plane={p} matrix={t.q} colour="c-rotation" />
         <path class="line c-rotation" d={arcPath} />
-        <path class="line thin c-rotation" d={`M${place(p.x(0))} ${place(p.y(0))}L${place(tip[0])} ${place(tip[1])}`} />
+        <path
+          class="line thin c-rotation"
+          d={`M${place(p.x(0))} ${place(p.y(0))}L${place(tip[0])} ${place(tip[1])}`}
+        />
       </Drawing>
       <Drawing
         width={r.width}
@@ -143,7 +156,10 @@ export function Turn() {
             <text
               class={`label ${way.how === "closed" ? "c-rotation" : "c-reflection"}`}
               x={place(x(way.how === "solve" ? 1.5e7 : 2e3))}
-              y={place(y(floor(t[way.key][way.how === "solve" ? 45 : 27]!)) + (way.key === "solve64" ? 24 : -9))}
+              y={place(
+                y(floor(t[way.key][way.how === "solve" ? 45 : 27]!)) +
+                  (way.key === "solve64" ? 24 : -9),
+              )}
               text-anchor={way.how === "solve" ? "end" : "middle"}
             >
               {way.name}
@@ -163,7 +179,10 @@ export function Turn() {
         <Matrix name="QᵀQ" values={t.gram} columns={2} digits={4} />
         <dl>
           <Fact name="det Q" value={number(t.det, 6)} />
-          <Fact name="θ" value={`${degrees(Math.abs(t.theta))} = ${number(Math.abs(t.theta), 4)}`} />
+          <Fact
+            name="θ"
+            value={`${degrees(Math.abs(t.theta))} = ${number(Math.abs(t.theta), 4)}`}
+          />
           <Fact name="largest |QᵀQ − I|" value={number(t.defect)} />
           <Fact name="the same at n = 4" value={number(t.defect4)} />
         </dl>
