@@ -9,11 +9,12 @@
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
 #include "geores/base/error.h"
+#include "geores/benchmark/step_benchmark.h"
 #include "geores/experiments/experiment.h"
-#include "geores/kernels/bfloat16_tile.h"
-#include "geores/model/parameter_budget.h"
+#include "geores/kernels/cpu/bfloat16_tile.h"
+#include "geores/model/transformer/parameter_budget.h"
+#include "geores/model/transformer/transformer_kind.h"
 #include "geores/train/recorded_work.h"
-#include "geores/train/step_benchmark.h"
 
 namespace geores::cli {
 namespace {
@@ -22,7 +23,7 @@ struct BenchFlags {
   std::vector<std::string> models;
   int64_t batch = 64, length = 255, repeats = 3, layers = 0, replays = 200;
   int side_by_side = 0;
-  bool json = false, scaling = false;
+  bool json = false, scaling = false, explain = false;
   std::string device = "cpu", precision;
 };
 
@@ -40,8 +41,10 @@ std::vector<Size> paper_sizes(const std::string& connection) {
   for (const auto& preset : presets()) {
     TrainConfig config;
     config.read(preset.config, preset.name);
-    if (config.model == connection)
-      sizes.push_back({connection, config.layers, config.width, preset.name, config.options});
+    config.complete();
+    const auto size = transformer_config(config.model.options, {});
+    if (size.connection == connection)
+      sizes.push_back({connection, size.layers, size.width, preset.name, size.options});
   }
   if (sizes.size() == 1)
     sizes[0].label = connection;  // a preset may have another connection's name
@@ -52,7 +55,7 @@ std::vector<Size> paper_sizes(const std::string& connection) {
   return {{connection, layers_for(budget, edelta_parameters), width}};
 }
 
-TransformerConfig model_of(const Size& size, const BenchFlags& flags) {
+TransformerConfig config_of(const Size& size, const BenchFlags& flags) {
   return {.connection = size.connection,
           .layers = flags.layers > 0 ? flags.layers : size.layers,
           .width = size.width,
@@ -75,8 +78,8 @@ double median(std::vector<double> values) {
 }
 
 Row measure(const Size& size, const BenchFlags& flags, const std::function<void()>& done) {
-  const auto config = model_of(size, flags);
-  StepBenchmark benchmark(config, flags.batch, flags.length);
+  const auto config = config_of(size, flags);
+  StepBenchmark benchmark(std::make_shared<Transformer>(config), flags.batch, flags.length);
   Row row{.label = size.label,
           .layers = config.layers,
           .width = config.width,
@@ -85,18 +88,18 @@ Row measure(const Size& size, const BenchFlags& flags, const std::function<void(
           .stock = 0,
           .bf16 = 0,
           .products = {},
-          .fused_memory = benchmark.memory(Implementation::fused),
-          .stock_memory = benchmark.memory(Implementation::stock)};
+          .fused_memory = benchmark.memory(Form::fused),
+          .stock_memory = benchmark.memory(Form::stock)};
   done();
   row.products = benchmark.products(2);
   done();
   const bool in_bf16 = flags.precision == "bf16";
-  if (in_bf16) benchmark.seconds(Implementation::fused, "bf16");  // the others are warm
+  if (in_bf16) benchmark.seconds(Form::fused, "bf16");  // the others are warm
   std::vector<double> fused, stock, bf16;
   for (int64_t i = 0; i < flags.repeats; ++i) {  // interleaved: all see the same machine
-    fused.push_back(benchmark.seconds(Implementation::fused));
-    stock.push_back(benchmark.seconds(Implementation::stock));
-    if (in_bf16) bf16.push_back(benchmark.seconds(Implementation::fused, "bf16"));
+    fused.push_back(benchmark.seconds(Form::fused));
+    stock.push_back(benchmark.seconds(Form::stock));
+    if (in_bf16) bf16.push_back(benchmark.seconds(Form::fused, "bf16"));
     done();
   }
   row.fused = median(fused);
@@ -116,7 +119,7 @@ Scaling measure_scaling(const Size& size) {
   Scaling scaling{.connection = connection, .length = {}, .streams = {}, .threads = {}};
   const auto seconds = [&](int64_t length, int64_t streams) {
     return connection_seconds(connection, {.width = size.width, .streams = streams}, 16, length,
-                              Implementation::fused, 5);
+                              Form::fused, 5);
   };
   for (const int64_t length : {128, 256, 512, 1024})
     scaling.length.emplace_back(length, seconds(length, 4));
@@ -221,15 +224,14 @@ std::vector<Size> wanted_sizes(const BenchFlags& flags) {
 }
 
 // 1, 2, 4, … runs at a time, up to the number that is asked for.
-std::vector<SideBySide> measure_side_by_side(const TransformerConfig& config,
-                                             const BenchFlags& flags) {
+std::vector<SideBySide> measure_side_by_side(const MakeModel& make, const BenchFlags& flags) {
   std::vector<int> counts;
   for (int runs = 1; runs < flags.side_by_side; runs *= 2) counts.push_back(runs);
   if (flags.side_by_side > 0) counts.push_back(flags.side_by_side);
   std::vector<SideBySide> all;
   for (const auto runs : counts)
-    all.push_back(device_steps_side_by_side(config, flags.batch, flags.length, flags.precision,
-                                            runs, flags.replays));
+    all.push_back(device_steps_side_by_side(make, flags.batch, flags.length, flags.precision, runs,
+                                            flags.replays));
   return all;
 }
 
@@ -253,12 +255,13 @@ void bench_on_gpu(const BenchFlags& flags) {
     fmt::print(line, "connection", "L/D", "ms", "ms", "ms", "kernels", "MB", "M tok/s");
   }
   for (const auto& size : wanted_sizes(flags)) {
-    const auto config = model_of(size, flags);
-    const auto times = [&](Implementation form, int64_t replays) {
-      return device_step_times(config, flags.batch, flags.length, flags.precision, form, replays);
+    const auto config = config_of(size, flags);
+    const MakeModel make = [&] { return std::make_shared<Transformer>(config); };
+    const auto times = [&](Form form, int64_t replays) {
+      return device_step_times(make, flags.batch, flags.length, flags.precision, form, replays);
     };
-    const auto fused = times(Implementation::fused, flags.replays);
-    const auto composed = flags.replays >= 20 ? times(Implementation::composed, 20).median : 0.0;
+    const auto fused = times(Form::fused, flags.replays);
+    const auto composed = flags.replays >= 20 ? times(Form::composed, 20).median : 0.0;
     const auto tokens = static_cast<double>(flags.batch * flags.length) / fused.median / 1e6;
     rows.push_back({{"model", size.label},
                     {"layers", config.layers},
@@ -270,7 +273,7 @@ void bench_on_gpu(const BenchFlags& flags) {
                     {"kernels", fused.kernels},
                     {"peak_bytes", fused.peak_bytes},
                     {"side_by_side", nlohmann::json::array()}});
-    const auto together = measure_side_by_side(config, flags);
+    const auto together = measure_side_by_side(make, flags);
     for (const auto& one : together)
       rows.back()["side_by_side"].push_back({{"runs", one.runs},
                                              {"steps_per_second", one.steps_per_second},
@@ -292,8 +295,38 @@ void bench_on_gpu(const BenchFlags& flags) {
                            .dump(2));
 }
 
+// One line for each kernel that an operation asked for: how often it runs, or what it lacks.
+void explain(const BenchFlags& flags) {
+  require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
+          "device cuda was asked for, but there is none");
+  for (const auto& size : wanted_sizes(flags)) {
+    const auto config = config_of(size, flags);
+    const auto explanation = explain_step([&] { return std::make_shared<Transformer>(config); },
+                                          flags.batch, flags.length, flags.precision, flags.device);
+    if (flags.json) {
+      auto lines = nlohmann::json::array();
+      for (const auto& line : explanation.lines())
+        lines.push_back({{"operation", line.operation},
+                         {"kernel", line.kernel},
+                         {"runs", line.missing.empty()},
+                         {"needs", line.missing},
+                         {"times", line.times}});
+      fmt::print("{}\n", nlohmann::json{{"model", size.label}, {"choices", lines}}.dump());
+      continue;
+    }
+    fmt::print("{}: one training step, batch {}, length {}, {} on {}\n", size.label, flags.batch,
+               flags.length, flags.precision, flags.device == "cuda" ? "a GPU" : "a CPU");
+    fmt::print("{:24} {:32} {:>5}\n", "operation", "kernel", "times");
+    for (const auto& line : explanation.lines())
+      fmt::print("{:24} {:32} {:>5}  {}\n", line.operation, line.kernel, line.times,
+                 line.missing.empty() ? "runs" : "does not run: needs " + line.missing);
+    fmt::print("\n");
+  }
+}
+
 void bench(BenchFlags flags) {
   if (flags.precision.empty()) flags.precision = flags.device == "cuda" ? "bf16" : "fp32";
+  if (flags.explain) return explain(flags);
   if (flags.device == "cuda") return bench_on_gpu(flags);
   require(flags.side_by_side == 0, "bench", "--side-by-side needs --device cuda");
   require(flags.precision != "tf32", "bench",
@@ -359,6 +392,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench --batch 8 --length 64        a quick look\n"
       "  geores bench --models edelta --precision bf16\n"
       "  geores bench --device cuda --models edelta --side-by-side 16\n"
+      "  geores bench --models jpmhc --explain     which kernels run, and why others do not\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
   command->add_option("--batch", flags->batch, "sequences a step [64]")->check(CLI::PositiveNumber);
@@ -386,6 +420,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 256));
   command->add_flag("--scaling", flags->scaling,
                     "also time each connection alone over length, streams and threads");
+  command->add_flag(
+      "--explain", flags->explain,
+      "time nothing; say which kernel every operation of a step takes, and what keeps "
+      "others from running");
   command->add_flag("--json", flags->json, "machine-readable result");
   command->callback([flags, &exit_code] {
     bench(*flags);

@@ -5,7 +5,8 @@
 
 #include "cli/commands.h"
 #include "geores/data/baselines.h"
-#include "geores/train/trainer.h"
+#include "geores/train/evaluation.h"
+#include "geores/train/run_folder.h"
 
 namespace geores::cli {
 namespace {
@@ -17,7 +18,7 @@ struct EvalFlags {
 
 void evaluate(const EvalFlags& flags) {
   const auto run = load_run(flags.run, flags.cache);
-  const auto& data = run.dataset;
+  const auto data = load_dataset(run.config.task, flags.cache);
   const auto validation = exact_loss(*run.model, data.validation_x, data.validation_y);
   const auto training =
       exact_loss(*run.model, data.train_x.slice(0, 0, 1000), data.train_y.slice(0, 0, 1000));
@@ -32,7 +33,8 @@ void evaluate(const EvalFlags& flags) {
     fmt::print("{}\n", object.dump(2));
     return;
   }
-  fmt::print("{} on {}, weights of step {}\n", run.config.model, run.config.task.task, run.step);
+  fmt::print("{} on {}, weights of step {}\n", run.config.model.label(), run.config.task.name,
+             run.step);
   fmt::print("{:<34} {:.4e}\n", "validation, whole set", validation);
   fmt::print("{:<34} {:.4e}\n", "training, first 1000 sequences", training);
   for (const auto& baseline : baselines)

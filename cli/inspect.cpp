@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "geores/base/file.h"
 #include "geores/diagnostics/inspect.h"
-#include "geores/train/trainer.h"
+#include "geores/train/run_folder.h"
 
 namespace geores::cli {
 namespace {
@@ -21,14 +21,14 @@ struct InspectFlags {
 
 void inspect_run(const InspectFlags& flags) {
   const auto run = load_run(flags.run, flags.cache);
-  const auto inspection =
-      inspect(*run.model, run.dataset.validation_x.slice(0, 0, flags.sequences));
-  const auto title = fmt::format("{}: {} on {}, step {}", flags.run, run.config.model,
-                                 run.config.task.task, run.step);
+  const auto data = load_dataset(run.config.task, flags.cache);
+  const auto inspection = inspect(*run.model, data.validation_x.slice(0, 0, flags.sequences));
+  const auto title = fmt::format("{}: {} on {}, step {}", flags.run, run.config.model.label(),
+                                 run.config.task.name, run.step);
   if (flags.json) {
     auto object = inspection.to_json();
     object["run"] = flags.run;
-    object["task"] = run.config.task.task;
+    object["task"] = run.config.task.name;
     object["step"] = run.step;
     fmt::print("{}\n", object.dump(2));
   } else {

@@ -6,9 +6,10 @@
 
 #include "cli/commands.h"
 #include "geores/base/table.h"
-#include "geores/data/tasks.h"
+#include "geores/data/registry.h"
 #include "geores/experiments/experiment.h"
-#include "geores/model/transformer.h"
+#include "geores/model/registry.h"
+#include "geores/model/transformer/transformer.h"
 
 namespace geores::cli {
 namespace {
@@ -33,6 +34,7 @@ Entry describe(const Connection& connection, const ListFlags& flags) {
                            .input = "tokens",
                            .layers = flags.layers,
                            .width = flags.width,
+                           .heads = heads_that_fit(flags.width, 4),  // no matter for the count
                            .streams = flags.streams,
                            .context = 64,
                            .vocabulary = 1,
@@ -61,16 +63,33 @@ nlohmann::json to_json(const Entry& entry) {
           {"options", options}};
 }
 
-nlohmann::json tasks_json() {
+nlohmann::json options_json(const std::vector<OptionDescription>& options) {
   auto array = nlohmann::json::array();
-  for (const auto& task : tasks())
-    array.push_back({{"name", task.name},
-                     {"summary", task.summary},
-                     {"width", task.width},
-                     {"train_sequences", task.defaults.train_sequences},
-                     {"validation_sequences", task.defaults.validation_sequences},
-                     {"length", task.defaults.length}});
+  for (const auto& option : options)
+    array.push_back({{"key", option.key},
+                     {"default", option.default_text},
+                     {"choices", option.choices},
+                     {"help", option.help}});
   return array;
+}
+
+// Tasks or kinds of models with their options.
+template <class Named, class Options>
+nlohmann::json named_json(const std::vector<Named>& all, Options&& options) {
+  auto array = nlohmann::json::array();
+  for (const auto& one : all)
+    array.push_back({{"name", one.name},
+                     {"summary", one.summary},
+                     {"options", options_json(options(one).all())}});
+  return array;
+}
+
+nlohmann::json tasks_json() {
+  return named_json(tasks(), [](const Task& task) { return task.options; });
+}
+
+nlohmann::json models_json() {
+  return named_json(model_kinds(), [](const ModelKind& kind) { return kind.options({}); });
 }
 
 nlohmann::json presets_json() {
@@ -96,6 +115,8 @@ void print_table(const std::vector<Entry>& entries, const ListFlags& flags) {
       "`geores list NAME` shows them.\n",
       to_text(table), flags.width, flags.streams, flags.layers);
 
+  fmt::print("\nmodels (--model), `--model CONNECTION` is a transformer with that connection\n");
+  for (const auto& kind : model_kinds()) fmt::print("  {:<15} {}\n", kind.name, kind.summary);
   fmt::print("\ntasks (--task)\n");
   for (const auto& task : tasks()) fmt::print("  {:<15} {}\n", task.name, task.summary);
   fmt::print("\npresets (--preset): the models of the EΔ paper's tables at their sizes\n");
@@ -131,7 +152,8 @@ void list(const ListFlags& flags) {
     for (const auto& entry : entries) array.push_back(to_json(entry));
     const nlohmann::json object = {{"layers", flags.layers},   {"width", flags.width},
                                    {"streams", flags.streams}, {"connections", array},
-                                   {"tasks", tasks_json()},    {"presets", presets_json()}};
+                                   {"models", models_json()},  {"tasks", tasks_json()},
+                                   {"presets", presets_json()}};
     fmt::print("{}\n", object.dump(2));
   } else if (flags.connection.empty()) {
     print_table(entries, flags);

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "geores/base/error.h"
 #include "geores/base/table.h"
-#include "geores/model/parameter_budget.h"
+#include "geores/model/transformer/parameter_budget.h"
 
 namespace geores::cli {
 namespace {

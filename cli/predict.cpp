@@ -5,9 +5,8 @@
 
 #include "cli/commands.h"
 #include "geores/base/error.h"
-#include "geores/model/streamer.h"
-#include "geores/ops/state_file.h"
-#include "geores/train/trainer.h"
+#include "geores/storage/state_file.h"
+#include "geores/train/run_folder.h"
 
 namespace geores::cli {
 namespace {
@@ -17,14 +16,14 @@ struct PredictFlags {
   bool stream = false;
 };
 
-Tensor read_input(const std::string& path, const TransformerConfig& model) {
+Tensor read_input(const std::string& path, const InputShape& model) {
   auto x = load_npy_tensor(path);
-  const auto tokens = model.input == "tokens";
+  const auto tokens = model.tokens();
   require(x.dim() == (tokens ? 2 : 3), path, "expected {} axes {}, got {}", tokens ? 2 : 3,
           tokens ? "(sequences, positions)" : "(sequences, positions, values)", x.dim());
   require(x.size(0) > 0 && x.size(1) > 0, path, "holds no sequences");
-  require(x.size(1) <= model.context, path,
-          "sequences of {} are longer than the model's context of {}", x.size(1), model.context);
+  require(x.size(1) <= model.length, path,
+          "sequences of {} are longer than the model's context of {}", x.size(1), model.length);
   if (tokens) {
     require(!x.is_floating_point(), path, "expected token ids, got floating-point values");
     x = x.to(torch::kInt64);
@@ -32,8 +31,8 @@ Tensor read_input(const std::string& path, const TransformerConfig& model) {
             "token ids must lie in 0..{}", model.vocabulary - 1);
     return x;
   }
-  require(x.size(2) == model.input_width, path, "vectors of {} values, the model takes {}",
-          x.size(2), model.input_width);
+  require(x.size(2) == model.width, path, "vectors of {} values, the model takes {}", x.size(2),
+          model.width);
   x = x.to(torch::kFloat32);
   require(torch::isfinite(x).all().item<bool>(), path, "holds NaN or infinite values");
   return x;
@@ -42,18 +41,18 @@ Tensor read_input(const std::string& path, const TransformerConfig& model) {
 void predict(const PredictFlags& flags) {
   const auto run = load_run(flags.run, flags.cache);
   auto& model = *run.model;
-  const auto x = read_input(flags.input, model.config());
+  const auto x = read_input(flags.input, model.input());
   torch::NoGradGuard no_grad;
   std::vector<Tensor> outputs;
   if (flags.stream) {
-    Streamer stream(model, x.size(0));
+    const auto decoder = model.decoder(x.size(0));
     for (const auto& position : x.transpose(0, 1).contiguous().unbind(0))
-      outputs.push_back(stream.step(position).clone());  // the next step overwrites it
+      outputs.push_back(decoder->step(position).clone());  // the next step overwrites it
     save_npy_tensor(flags.output, torch::stack(outputs, 1));
   } else {
     for (const auto& part : x.split(64)) {
       Trace trace;
-      outputs.push_back(model.forward(part, trace));
+      outputs.push_back(model.predict(part, trace));
     }
     save_npy_tensor(flags.output, torch::cat(outputs));
   }
@@ -73,7 +72,8 @@ void add_predict(CLI::App& app, int& exit_code) {
   command->add_option("--output", flags->output, ".npy to write")->required();
   command->add_flag("--stream", flags->stream,
                     "read one position at a time with cached state (causal models)");
-  command->add_option("--cache", flags->cache, "folder for generated data");
+  command->add_option("--cache", flags->cache,
+                      "folder for generated data, for runs without a model.json");
   command->callback([flags, &exit_code] {
     predict(*flags);
     exit_code = 0;

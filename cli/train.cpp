@@ -11,6 +11,7 @@
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/experiment.h"
+#include "geores/residual/registry.h"
 #include "geores/train/trainer.h"
 
 namespace geores::cli {
@@ -36,17 +37,15 @@ TrainConfig configuration(const TrainFlags& flags, TrainConfig config) {
   if (!flags.preset.empty()) config.read(find_preset(flags.preset).config, flags.preset);
   if (!flags.config.empty())
     config.read(parse_json(read_text_file(flags.config), flags.config), flags.config);
-  std::set<std::string> own;
-  const auto fields = config.fields();
-  for (const auto& field : fields.all()) {
-    own.insert(field.key);
-    if (const auto found = flags.given.find(field.key); found != flags.given.end())
-      field.set_from_text(found->second, "train");
-  }
-  const auto& connection = find_connection(config.model);
-  for (const auto& [key, text] : flags.given)
-    if (!own.contains(key)) config.options[key] = connection.option_from_text(key, text);
+  config.read_texts(flags.given, "train");
   return config;
+}
+
+bool connection_has(const std::string& key) {
+  for (const auto& connection : connections())
+    for (const auto& option : connection.options)
+      if (option.key == key) return true;
+  return false;
 }
 
 int run_training(const TrainFlags& flags) {
@@ -62,7 +61,7 @@ int run_training(const TrainFlags& flags) {
   require(!folder.path.empty(), "train", "--out DIR (or --resume DIR) is required");
 
   const auto dataset = load_dataset(config.task, flags.cache);
-  ProgressBar bar(fmt::format("{} on {}", config.model, config.task.task));
+  ProgressBar bar(fmt::format("{} on {}", config.model.label(), config.task.name));
   Listener listener;
   listener.progress = [&](const Progress& p) {
     bar.show(p.step, p.total, p.seconds,
@@ -102,18 +101,29 @@ void add_train(CLI::App& app, int& exit_code) {
   command->add_option("--cache", flags->cache, "folder for generated data");
   command->add_flag("--json", flags->json, "machine-readable result");
 
-  TrainConfig defaults;
-  const auto fields = defaults.fields();
+  // Several tasks, models or connections may have an option of one name, each with its own default.
   std::set<std::string> seen;
-  for (const auto& field : fields.all()) {
-    add_flag_for(*command, flags->given, field.key, field.help, field.default_text, "Run");
-    seen.insert(field.key);
-  }
-  for (const auto& connection : connections())
-    for (const auto& option : connection.options)
-      if (seen.insert(option.key).second)
-        add_flag_for(*command, flags->given, option.key, option.help, option.default_text,
-                     "Options of connections (`geores list NAME` tells which has which)");
+  const auto add = [&](const OptionDescription& option, const char* group, bool with_default) {
+    if (seen.insert(option.key).second)
+      add_flag_for(*command, flags->given, option.key, option.help,
+                   with_default ? option.default_text : "", group);
+  };
+  add({"task", "what to learn, see `geores list`", TaskConfig().name, {}}, "Run", true);
+  add({"model",
+       "kind of model, or a connection of the transformer, see `geores list`",
+       ModelConfig().kind,
+       {}},
+      "Run", true);
+  for (const auto& option : OptionSet::of<TrainConfig>().all()) add(option, "Run", true);
+  for (const auto& kind : model_kinds())
+    for (const auto& option : kind.options({}).all())
+      if (!connection_has(option.key)) add(option, "Model", true);
+  for (const auto& task : tasks())
+    for (const auto& option : task.options.all())
+      add(option, "Options of tasks (`geores list --json` tells which has which)", false);
+  for (const auto& kind : model_kinds())
+    for (const auto& option : kind.all_options().all())
+      add(option, "Options of connections (`geores list NAME` tells which has which)", true);
   command->callback([flags, &exit_code] { exit_code = run_training(*flags); });
 }
 

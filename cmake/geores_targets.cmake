@@ -23,11 +23,29 @@ function(geores_settings target scope)
   endif()
 endfunction()
 
-# geores_library(NAME SOURCES a.cpp b.cpp DEPENDS geores_base fmt::fmt-header-only)
-# NAME becomes target geores_NAME, exported as geores::NAME.
+# geores_sources(VARIABLE): the .cpp files below this folder that belong to its library. A new file is
+# found by itself. Tests end in _test.cpp; X_cuda.cpp is for a LibTorch with CUDA, X_host.cpp for one
+# without; X_arm.cpp and X_x86.cpp are compiled for their processor by the folder that has them.
+function(geores_sources variable)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+  list(FILTER sources EXCLUDE REGEX "(_test|_arm|_x86)\\.cpp$")
+  if(TARGET torch_cuda)
+    list(FILTER sources EXCLUDE REGEX "_host\\.cpp$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$")
+  endif()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
+# geores_library(NAME [HEADERS_ONLY] [SOURCES a.cpp b.cpp] DEPENDS geores_base fmt::fmt-header-only)
+# NAME becomes target geores_NAME, exported as geores::NAME. Without SOURCES it takes all sources below
+# its folder.
 function(geores_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "HEADERS_ONLY" "" "SOURCES;DEPENDS" ${ARGN})
   set(target geores_${name})
+  if(NOT arg_SOURCES AND NOT arg_HEADERS_ONLY)
+    geores_sources(arg_SOURCES)
+  endif()
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
     geores_settings(${target} PUBLIC)
@@ -48,7 +66,7 @@ endfunction()
 
 # The folders above ops/ all see torch; those below must not.
 function(geores_precompile_torch target depends)
-  if(NOT depends MATCHES "geores_(ops|residual|model|train|reference|diagnostics|experiments)|torch")
+  if(NOT depends MATCHES "geores_(ops|modules|storage|residual|model|data|train|benchmark|reference|diagnostics|experiments)|torch")
     return()
   endif()
   if(NOT TARGET geores_pch)
@@ -62,6 +80,9 @@ function(geores_precompile_torch target depends)
     target_precompile_headers(geores_pch PRIVATE <torch/torch.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM geores_pch)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # ccache wants it beside a precompiled header
+  endif()
 endfunction()
 
 # geores_program(NAME SOURCES main.cpp DEPENDS geores_model)
@@ -77,14 +98,19 @@ function(geores_program name)
   geores_precompile_torch(${name} "${arg_DEPENDS}")
 endfunction()
 
-# geores_test(NAME SOURCES a_test.cpp DEPENDS geores_base [SHARDS 2] [DEFINITIONS A=1])
-# A test program is one ctest entry (loading torch for every single case would cost more than the
-# cases); SHARDS splits a long one so that two cores can share it.
+# geores_test(NAME [SOURCES a_test.cpp] DEPENDS geores_base [SHARDS 2] [DEFINITIONS A=1])
+# Without SOURCES: every *_test.cpp below this folder but *gpu_test.cpp. A test program is one ctest
+# entry (loading torch for every single case would cost more than the cases); SHARDS splits a long one
+# so that two cores can share it.
 function(geores_test name)
   if(NOT GEORES_TESTS)
     return()
   endif()
   cmake_parse_arguments(arg "" "SHARDS" "SOURCES;DEPENDS;DEFINITIONS" ${ARGN})
+  if(NOT arg_SOURCES)
+    file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS *_test.cpp)
+    list(FILTER arg_SOURCES EXCLUDE REGEX "gpu_test\\.cpp$")
+  endif()
   set(program test_${name})
   geores_program(${program} SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS} GTest::gtest_main)
   target_compile_definitions(${program} PRIVATE ${arg_DEFINITIONS})

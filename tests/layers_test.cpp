@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace geores {
@@ -14,59 +16,75 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Layer {
-  std::vector<std::string> geores;     // prefixes of "geores/..." includes besides its own folder
-  std::vector<std::string> libraries;  // prefixes of <...> includes besides the standard library
+// A library as the table calls it, and how its headers begin.
+const std::map<std::string, std::vector<std::string>> kLibraries = {
+    {"nlohmann-json", {"nlohmann/"}},
+    {"fmt", {"fmt/"}},
+    {"Eigen", {"Eigen/"}},
+    {"CLI11", {"CLI/"}},
+    {"gtest", {"gtest/"}},
+    {"torch", {"torch/", "ATen/", "c10/"}},
+    {"CBLAS", {"cblas.h"}},
+    {"OpenMP", {"omp.h"}},
+    {"CUDA", {"cuda_", "cuda.h", "cublas", "ATen/cuda/", "c10/cuda/"}},
 };
 
-const std::map<std::string, Layer> kLayers = {
-    {"geores/base", {{}, {"nlohmann/", "fmt/"}}},
-    {"geores/manifold", {{}, {}}},
-    {"geores/kernels", {{"geores/manifold/"}, {}}},
-    {"geores/ops",
-     {{"geores/base/", "geores/manifold/", "geores/kernels/"}, {"torch/", "fmt/", "ATen/"}}},
-    {"geores/spectral",
-     {{"geores/base/refusal.h", "geores/base/testing.h", "geores/manifold/"}, {"Eigen/"}}},
-    {"geores/portable", {{"geores/base/refusal.h", "geores/manifold/"}, {}}},
-    {"geores/spectrum", {{"geores/base/", "geores/spectral/"}, {"Eigen/", "nlohmann/", "fmt/"}}},
-    {"geores/residual",
-     {{"geores/base/", "geores/manifold/", "geores/ops/"}, {"torch/", "nlohmann/", "fmt/"}}},
-    {"geores/data", {{"geores/base/", "geores/ops/"}, {"torch/", "nlohmann/", "fmt/"}}},
-    {"geores/diagnostics",
-     {{"geores/base/", "geores/model/", "geores/residual/residual.h", "geores/residual/registry.h",
-       "geores/ops/", "geores/spectrum/"},
-      {"torch/", "nlohmann/", "fmt/"}}},
-    {"geores/model",
-     {{"geores/base/", "geores/residual/residual.h", "geores/residual/registry.h", "geores/ops/"},
-      {"torch/", "nlohmann/"}}},
-    {"geores/train",
-     {{"geores/base/", "geores/model/", "geores/data/", "geores/ops/"},
-      {"torch/", "nlohmann/", "ATen/", "c10/", "fmt/"}}},
-    {"geores/reference",
-     {{"geores/base/", "geores/model/", "geores/train/", "geores/ops/"},
-      {"torch/", "nlohmann/", "fmt/"}}},
-    {"geores/experiments",
-     {{"geores/base/", "geores/model/", "geores/train/", "geores/data/", "geores/ops/"},
-      {"torch/", "nlohmann/", "ATen/", "fmt/"}}},
-    {"cli", {{"geores/", "cli/"}, {"CLI/", "fmt/", "nlohmann/"}}},
-    {"tests", {{"geores/", "tests/"}, {"torch/", "fmt/", "nlohmann/"}}},
-};
-
-bool starts_with_any(const std::string& text, const std::vector<std::string>& prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](const auto& prefix) { return text.starts_with(prefix); });
-}
-
-// Standard headers have neither a slash nor an extension. gtest is for tests alone, and manifold/
-// must compile where there is no standard library.
+// The C++ library and the C library below it.
 bool is_standard(const std::string& header) {
-  return header.find('/') == std::string::npos && header.find('.') == std::string::npos;
+  const bool plain = header.find('/') == std::string::npos;
+  const bool c_header = header.ends_with(".h") && header.find('/') == std::string::npos;
+  return (plain && header.find('.') == std::string::npos) || c_header ||
+         header.starts_with("sys/") || header.starts_with("asm/");
 }
 
-std::string folder_of(const std::string& file) {
-  for (const auto& [folder, layer] : kLayers)
-    if (file.starts_with(folder + "/")) return folder;
-  return "";
+std::string library_of(const std::string& header) {
+  // The longest beginning wins: ATen/cuda/ is CUDA's, ATen/ is torch's.
+  std::string best, name = is_standard(header) ? "std" : "";
+  for (const auto& [library, beginnings] : kLibraries)
+    for (const auto& beginning : beginnings)
+      if (header.starts_with(beginning) && beginning.size() > best.size())
+        best = beginning, name = library;
+  return name;
+}
+
+struct Row {
+  std::string folder;                             // "geores/base/"
+  std::set<std::string> folders, files, allowed;  // "geores/base/", "geores/a/b.h", libraries
+};
+
+using Rows = std::vector<Row>;
+
+// A word of the third column: a folder of geores, a file in backticks, or a library.
+void add_word(Row& row, std::string word) {
+  word = std::regex_replace(word, std::regex("^\\s+|\\s+$"), "");
+  if (word.empty()) return;
+  if (word.front() == '`')
+    row.files.insert(word.substr(1, word.size() - 2));
+  else if (word == "std" || kLibraries.count(word) > 0)
+    row.allowed.insert(word);
+  else
+    row.folders.insert("geores/" + word + "/");
+}
+
+Rows read_table(const std::string& text) {
+  Rows rows;
+  std::istringstream lines(text);
+  static const std::regex pattern(R"(^\| `([a-z/_]+/)` \|[^|]*\|([^|]*)\|\s*$)");
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, pattern)) continue;
+    Row row{.folder = match[1], .folders = {}, .files = {}, .allowed = {}};
+    std::istringstream words(match[2].str());
+    for (std::string word; std::getline(words, word, ',');) add_word(row, word);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+const Row* row_of(const Rows& rows, const std::string& file) {
+  for (const auto& row : rows)
+    if (file.starts_with(row.folder)) return &row;
+  return nullptr;
 }
 
 bool is_test_source(const std::string& file) {
@@ -74,85 +92,180 @@ bool is_test_source(const std::string& file) {
   return name.ends_with("_test") || name == "testing" || file.starts_with("tests/");
 }
 
-// One line per include of `file` (relative path, text) that its folder's row does not allow.
-std::vector<std::string> violations(const std::string& file, const std::string& text) {
-  const auto folder = folder_of(file);
-  if (folder.empty()) return {file + " lies in no folder of the layer table"};
-  const auto& layer = kLayers.at(folder);
-  // Within residual/, a connection may include its own folder and what lies beside the folders.
-  std::string connection;
-  if (folder == "geores/residual") {
-    const auto inside = file.substr(folder.size() + 1);
-    if (const auto slash = inside.find('/'); slash != std::string::npos)
-      connection = folder + "/" + inside.substr(0, slash + 1);
-  }
+struct Include {
+  std::string header;
+  bool ours;
+};
 
-  std::vector<std::string> found;
+std::vector<Include> includes_of(const std::string& text) {
   static const std::regex pattern(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
+  std::vector<Include> all;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
-    if (!std::regex_search(line, match, pattern)) continue;
-    const auto header = match[2].str();
-    bool allowed = false;
-    if (match[1] == "\"") {
-      allowed = header.starts_with(folder + "/") || starts_with_any(header, layer.geores);
-      const auto sibling = header.starts_with("geores/residual/") &&
-                           std::count(header.begin(), header.end(), '/') > 2;
-      if (!connection.empty() && sibling) allowed = header.starts_with(connection);
-    } else {
-      const auto test_library = is_test_source(file) && header.starts_with("gtest/");
-      const auto posix = is_standard(header) || header.ends_with(".h");
-      allowed = starts_with_any(header, layer.libraries) || test_library ||
-                (folder != "geores/manifold" && is_standard(header)) ||
-                (folder == "geores/manifold" && is_test_source(file) && is_standard(header)) ||
-                (posix && header.find('/') == std::string::npos && folder != "geores/manifold") ||
-                header.starts_with("sys/");
-    }
-    if (!allowed) found.push_back(file + " includes " + header);
+    if (std::regex_search(line, match, pattern)) all.push_back({match[2], match[1] == "\""});
   }
+  return all;
+}
+
+// "geores/residual/hc/" for a file of the connection hc, empty for others.
+std::string connection_of(const std::string& file) {
+  static const std::string residual = "geores/residual/";
+  if (!file.starts_with(residual)) return "";
+  const auto slash = file.find('/', residual.size());
+  return slash == std::string::npos ? "" : file.substr(0, slash + 1);
+}
+
+bool allows(const Row& row, const std::string& file, const Include& include) {
+  const auto& header = include.header;
+  const bool test = is_test_source(file);
+  if (!include.ours) {
+    const auto library = library_of(header);
+    if (test && (library == "gtest" || library == "std")) return true;
+    return row.allowed.count(library) > 0;
+  }
+  if (test && (header.starts_with("geores/testing/") || header.starts_with("geores/storage/")))
+    return true;
+  const auto mine = connection_of(file), theirs = connection_of(header);
+  if (!mine.empty() && !theirs.empty() && mine != theirs) return false;
+  return header.starts_with(row.folder) || row.files.count(header) > 0 ||
+         std::any_of(row.folders.begin(), row.folders.end(),
+                     [&](const auto& folder) { return header.starts_with(folder); });
+}
+
+// One line for each include of `file` that its row does not allow.
+std::vector<std::string> violations(const Rows& rows, const std::string& file,
+                                    const std::string& text) {
+  const auto* row = row_of(rows, file);
+  if (row == nullptr) return {file + " lies in no folder of the layer table"};
+  std::vector<std::string> found;
+  for (const auto& include : includes_of(text))
+    if (!allows(*row, file, include)) found.push_back(file + " includes " + include.header);
   return found;
 }
 
-TEST(Layers, EveryIncludeIsAllowedByTheTable) {
+std::string read(const fs::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Rows table() { return read_table(read(fs::path(GEORES_SOURCE_DIR) / "docs/architecture.md")); }
+
+std::map<std::string, std::string> all_sources() {
   const fs::path root = GEORES_SOURCE_DIR;
-  int files = 0;
-  for (const auto* top : {"geores", "cli", "tests"})
+  std::map<std::string, std::string> sources;
+  for (const auto* top : {"geores", "cli", "web/wasm", "tests"})
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
       const auto extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".cuh" &&
-          extension != ".inc")
-        continue;
-      ++files;
-      std::ifstream in(entry.path());
-      std::stringstream text;
-      text << in.rdbuf();
-      const auto file = fs::relative(entry.path(), root).generic_string();
-      for (const auto& violation : violations(file, text.str())) ADD_FAILURE() << violation;
+      if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh" ||
+          extension == ".inc")
+        sources[fs::relative(entry.path(), root).generic_string()] = read(entry.path());
     }
-  EXPECT_GT(files, 60);
+  return sources;
+}
+
+TEST(Layers, ARowNamesOnlyRowsAboveIt) {
+  std::set<std::string> above;
+  for (const auto& row : table()) {
+    for (const auto& folder : row.folders)
+      EXPECT_EQ(above.count(folder), 1u) << row.folder << " names " << folder;
+    for (const auto& file : row.files)
+      EXPECT_TRUE(fs::exists(fs::path(GEORES_SOURCE_DIR) / file)) << file;
+    above.insert(row.folder);
+  }
+  EXPECT_GE(above.size(), 15u) << "the table of docs/architecture.md was not read";
+}
+
+TEST(Layers, EveryIncludeIsAllowedByTheTable) {
+  const auto rows = table();
+  const auto sources = all_sources();
+  EXPECT_GT(sources.size(), 200u);
+  for (const auto& [file, text] : sources)
+    for (const auto& violation : violations(rows, file, text)) ADD_FAILURE() << violation;
+}
+
+// What a file includes in the end, through every header on the way.
+void follow(const std::map<std::string, std::string>& sources, const std::string& file,
+            std::set<std::string>& files, std::set<std::string>& libraries) {
+  if (!files.insert(file).second) return;
+  const auto text = sources.find(file);
+  if (text == sources.end()) return;
+  for (const auto& include : includes_of(text->second))
+    if (include.ours)
+      follow(sources, include.header, files, libraries);
+    else
+      libraries.insert(library_of(include.header));
+}
+
+// What a row's folders may reach by the rows of what they name, and so on.
+void close(const Rows& rows, const Row& row, std::set<std::string>& folders,
+           std::set<std::string>& libraries) {
+  if (!folders.insert(row.folder).second) return;
+  libraries.insert(row.allowed.begin(), row.allowed.end());
+  for (const auto& other : rows)
+    if (row.folders.count(other.folder) > 0 ||
+        std::any_of(row.files.begin(), row.files.end(),
+                    [&](const auto& file) { return file.starts_with(other.folder); }))
+      close(rows, other, folders, libraries);
+}
+
+TEST(Layers, NothingIsReachedThroughOtherHeaders) {
+  const auto rows = table();
+  const auto sources = all_sources();
+  for (const auto& [file, text] : sources) {
+    if (is_test_source(file)) continue;
+    std::set<std::string> files, libraries, folders_allowed, libraries_allowed;
+    follow(sources, file, files, libraries);
+    close(rows, *row_of(rows, file), folders_allowed, libraries_allowed);
+    for (const auto& reached : files) {
+      EXPECT_EQ(sources.count(reached), 1u)
+          << file << " reaches " << reached << ", which is not there";
+      const auto* row = row_of(rows, reached);
+      ASSERT_NE(row, nullptr) << reached;
+      EXPECT_EQ(folders_allowed.count(row->folder), 1u) << file << " reaches " << reached;
+    }
+    for (const auto& library : libraries)
+      EXPECT_EQ(libraries_allowed.count(library), 1u) << file << " reaches " << library;
+  }
 }
 
 TEST(Layers, TheCheckSeesAViolation) {
-  const auto refused = [](const std::string& file, const std::string& include) {
-    return violations(file, "#include " + include + "\n").size() == 1;
+  const auto rows = table();
+  const auto refused = [&](const std::string& file, const std::string& include) {
+    return violations(rows, file, "#include " + include + "\n").size() == 1;
   };
   EXPECT_TRUE(refused("geores/base/config.h", "<torch/torch.h>"));
-  EXPECT_TRUE(refused("geores/base/config.h", "\"geores/ops/cayley.h\""));
+  EXPECT_TRUE(refused("geores/base/config.h", "\"geores/ops/mixers/cayley.h\""));
   EXPECT_TRUE(refused("geores/manifold/cayley.h", "<vector>"));
   EXPECT_TRUE(refused("geores/manifold/cayley.h", "\"geores/base/error.h\""));
   EXPECT_TRUE(refused("geores/spectral/chain.h", "<torch/torch.h>"));
+  EXPECT_TRUE(refused("geores/spectral/chain.h", "\"geores/base/error.h\""));
   EXPECT_TRUE(refused("geores/residual/hc/hc.h", "\"geores/residual/mhc/mhc.h\""));
   EXPECT_TRUE(refused("geores/residual/hc/hc.h", "\"geores/model/block.h\""));
   EXPECT_TRUE(refused("geores/model/block.h", "\"geores/residual/hc/hc.h\""));
+  EXPECT_TRUE(refused("geores/ops/run/choice.h", "\"geores/modules/layers.h\""));
   EXPECT_TRUE(refused("geores/train/adamw.h", "\"cli/commands.h\""));
-  EXPECT_TRUE(refused("geores/ops/cayley.cpp", "<gtest/gtest.h>"));
+  EXPECT_TRUE(refused("geores/ops/mixers/cayley.cpp", "<gtest/gtest.h>"));
+  EXPECT_TRUE(refused("geores/ops/mixers/cayley.cpp", "<CLI/CLI.hpp>"));
   EXPECT_TRUE(refused("elsewhere/file.h", "<vector>"));
 
   EXPECT_FALSE(refused("geores/residual/hc/hc.h", "\"geores/residual/hyper_connection.h\""));
   EXPECT_FALSE(refused("geores/residual/jpmhc/jpmhc.h", "\"geores/residual/jpmhc/mixer.h\""));
   EXPECT_FALSE(refused("geores/residual/registry.cpp", "\"geores/residual/hc/hc.h\""));
   EXPECT_FALSE(refused("geores/base/config.h", "<vector>"));
+  EXPECT_FALSE(refused("geores/ops/mixers/cayley_test.cpp", "<gtest/gtest.h>"));
+}
+
+// A room that nobody can take in at a glance has to be divided (docs/architecture.md).
+TEST(Layers, NoFolderAndNoFileGrowsBeyondAGlance) {
+  std::map<std::string, int> counts;
+  for (const auto& [file, text] : all_sources()) {
+    ++counts[fs::path(file).parent_path().generic_string()];
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 500) << file;
+  }
+  for (const auto& [folder, count] : counts) EXPECT_LE(count, 25) << folder;
 }
 
 }  // namespace

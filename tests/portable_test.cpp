@@ -9,7 +9,7 @@
 #include "geores/base/testing.h"
 #include "geores/portable/model.h"
 #include "geores/portable/predictors.h"
-#include "tests/golden_model.h"
+#include "geores/reference/golden_model.h"
 
 namespace geores::portable {
 namespace {

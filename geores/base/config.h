@@ -39,7 +39,7 @@
 
 namespace geores {
 
-// Both ends belong to the range.
+// Both ends are part of the range.
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = +std::numeric_limits<double>::infinity();
@@ -59,18 +59,18 @@ class Field {
   std::string type;                  // "bool", "integer", "number" or "text"
   std::vector<std::string> choices;  // empty: any text
   Range range;
-  std::string default_text;  // value_text() when the field was added
+  std::string default_text;  // value_text() at the time the field was added
 
-  // The value as set_from_text() takes it; a number keeps every bit.
+  // The value in the form that set_from_text() takes; a number keeps every bit.
   std::string value_text() const;
 
   // bool: true or false. Numbers: the whole text, decimal, no blanks and no leading '+'.
   void set_from_text(std::string_view text, std::string_view where) const;
 
-  // Throws Error where the value cannot be stored as JSON: NaN, infinite, or not UTF-8.
+  // Throws Error if the value cannot be stored as JSON: NaN, infinite, or not UTF-8.
   nlohmann::json to_json() const;
 
-  // A checked value, not yet assigned.
+  // The value after all checks; nothing is assigned yet.
   Value from_json(const nlohmann::json& json, std::string_view where) const;
   void assign(Value value) const;
 
@@ -91,10 +91,10 @@ class Fields {
   Fields& choice(std::string key, std::string& value, std::vector<std::string> allowed,
                  std::string help);
 
-  // All options of another struct, which must outlive this one.
+  // Adds all options of another struct, which must outlive this object.
   Fields& add_all(const Fields& others);
 
-  // Options that the object does not name keep their values; null is the empty object.
+  // Options that the object does not name keep their values; null counts as the empty object.
   void read(const nlohmann::json& object, std::string_view where) const;
 
   // The current values.

@@ -1,8 +1,9 @@
-// A report of headings, sentences, tables and figures, written once and rendered as one
+// A report of headings, sentences, tables and figures. It is written once and rendered as one
 // self-contained HTML page (no scripts, no fonts, nothing loaded) or as Markdown.
 //   Document document("Losses");
-//   document.heading("Gyroscope").text("Ten runs.").table(table).figure("loss", svg, "Loss by
-//   step"); write_file_atomically("index.html", document.to_html());
+//   document.heading("Gyroscope").text("Ten runs.").table(table);
+//   document.figure("loss", svg, "Loss by step");
+//   write_file_atomically("index.html", document.to_html());
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ class Document {
   Document& text(std::string sentences);
   Document& warning(std::string sentences);  // set apart on the page
   Document& table(Table table);
-  // `name` becomes figures/NAME.svg in Markdown; the page holds the drawing itself.
+  // In Markdown the figure is a link to figures/NAME.svg; the HTML page contains the drawing
+  // itself.
   Document& figure(std::string name, std::string svg, std::string caption);
 
   std::string to_html() const;

@@ -17,7 +17,8 @@ namespace geores {
 static_assert(std::endian::native == std::endian::little,
               "arrays are stored as they lie in memory");
 
-// In the order in which a safetensors file lists them: the widest first keeps every tensor aligned.
+// In the order in which a safetensors file lists them: with the widest types first, every tensor is
+// aligned.
 enum class Dtype { i64, f64, f32, i32, bf16, f16, i16, i8, u8, boolean };
 
 struct DtypeInfo {
@@ -45,9 +46,9 @@ constexpr std::optional<Dtype> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-// Bytes of an array; a shape of no dimensions is a scalar. Nothing where a dimension is negative or
-// where the non-zero ones multiply past 2^63 - 1 bytes: [2^62, 2^62, 0] is refused although it is
-// empty, so that strides can be computed from any shape that passed.
+// The bytes of an array; a shape without dimensions is a scalar. No value if a dimension is
+// negative, or if the product of the non-zero dimensions exceeds 2^63 - 1 bytes. So [2^62, 2^62, 0]
+// is refused although it is empty: strides can be computed from any shape that passed.
 constexpr std::optional<int64_t> byte_count(Dtype dtype, std::span<const int64_t> shape) {
   int64_t bytes = dtype_size(dtype);
   bool empty = false;
@@ -64,7 +65,8 @@ constexpr std::optional<int64_t> byte_count(Dtype dtype, std::span<const int64_t
   return empty ? 0 : bytes;
 }
 
-// A bool of C++ that holds a byte other than 0 or 1 is undefined behaviour: readers refuse it.
+// A C++ bool that holds a byte other than 0 or 1 is undefined behaviour, so readers refuse such a
+// byte.
 inline bool are_bytes_valid(Dtype dtype, std::span<const std::byte> bytes) {
   return dtype != Dtype::boolean ||
          std::ranges::all_of(bytes, [](std::byte b) { return b <= std::byte{1}; });

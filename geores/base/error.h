@@ -1,9 +1,9 @@
-// The one way geores refuses: an exception whose text is one line that names the thing and the
-// value.
+// The one way in which geores refuses: an exception whose text is one line that names the thing and
+// the value.
 //   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
 //   -> [sinkhorn] iterations must be >= 1, got 0
-// The text is a single line of valid UTF-8 even where it quotes a hostile file: it can go to a
-// terminal, a log or a JSON string as it is.
+// The text is a single line of valid UTF-8 even if it quotes a hostile file: it can be written to a
+// terminal, a log or a JSON string without changes.
 #pragma once
 
 #include <fmt/format.h>

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a system call that has just returned: its reason is in errno.
+// To be called right after a system call: the reason of a failure is in errno.
 void check(bool succeeded, const fs::path& path, std::string_view complaint) {
   if (!succeeded) fail(path.native(), "{}: {}", complaint, std::generic_category().message(errno));
 }
@@ -38,14 +38,15 @@ class Descriptor {
   int fd_;
 };
 
-// Creates path as a new empty file in the folder. The name says nothing of the file that it will
-// become, whose own may already be as long as names can be. -1 with errno on failure.
+// Creates a new empty file in the folder and sets `path` to it. The name does not contain the name
+// of the final file, which may already have the longest allowed length. Returns -1 with errno set
+// on failure.
 int create_temporary(const fs::path& folder, fs::path& path) {
   static std::atomic<unsigned> counter = 0;
   while (true) {
     path = folder / fmt::format(".geores-{}-{}.tmp", ::getpid(), counter++);
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST) return fd;  // EEXIST: left by a killed process of our number
+    if (fd >= 0 || errno != EEXIST) return fd;  // EEXIST: a killed process with our id left one
   }
 }
 
@@ -77,7 +78,7 @@ Container read_whole(const fs::path& path) {
       fail(path.native(), "{}: {} bytes do not fit in memory", complaint, size);
     }
   };
-  // One byte more than expected, so that the read that finds the end needs no growth.
+  // Reads one byte more than expected, so that the read that finds the end needs no larger buffer.
   resize(static_cast<std::size_t>(status.st_size) + 1);
   std::size_t filled = 0;
   while (true) {
@@ -111,7 +112,7 @@ void write_file_atomically(const fs::path& path, std::span<const std::byte> byte
   const fs::path target = replaces ? fs::canonical(path, unresolved) : path;
   require(!unresolved, path.native(), "{}: {}", complaint, unresolved.message());
 
-  // The folder is opened first: what can fail should fail before anything has changed.
+  // The folder is opened first: steps that can fail should fail before anything has changed.
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
   const Descriptor open_folder(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   check(open_folder.is_open(), path, complaint);

@@ -13,16 +13,16 @@
 
 namespace geores {
 
-// Regular files and pipes; a directory or a device is refused.
+// Reads regular files and pipes; refuses directories and devices.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 std::string read_text_file(const std::filesystem::path& path);
 
 // At every moment, also after a kill or a power cut, the path holds either the old content or all
-// of the new: the bytes go to a temporary file in the same folder, are flushed to the disk and
-// renamed. On failure the temporary is removed and the old file is as it was. (One exception: if
-// flushing the folder fails after the rename, the new content is in place, and the error says so.)
-// A file that is replaced keeps its permissions; a symbolic link stays and its target is replaced.
-// Only regular files can be replaced: renaming over /dev/null would destroy it.
+// of the new. The bytes go to a temporary file in the same folder; the file is flushed to the disk
+// and renamed. On failure the temporary file is removed and the old file stays as it was. (One
+// exception: if flushing the folder fails after the rename, the new content is in place, and the
+// error says so.) A file that is replaced keeps its permissions; a symbolic link stays, and its
+// target is replaced. Only regular files can be replaced: renaming over /dev/null would destroy it.
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 

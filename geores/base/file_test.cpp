@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A limit of this process for as long as this lives.
+// Sets a limit of this process for as long as the object lives.
 class ResourceLimit {
  public:
   ResourceLimit(int resource, rlim_t amount) : resource_(resource) {
@@ -33,7 +33,7 @@ class ResourceLimit {
   rlimit old_{};
 };
 
-// A disk with no room for files beyond the size: write() is cut short and then fails.
+// A disk without space beyond `size` bytes: write() is cut short and then fails.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t size)
@@ -45,7 +45,7 @@ class FullDisk {
   ResourceLimit limit_;
 };
 
-// The superuser may read everything; a test of permissions has to be someone else for a while.
+// The superuser may read everything, so a test of permissions runs as another user for a while.
 class OrdinaryUser {
  public:
   OrdinaryUser() : changed_(::geteuid() == 0 && ::seteuid(65534) == 0) {}
@@ -121,7 +121,7 @@ TEST(File, ReadingMoreThanTheMemoryHoldsIsRefused) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "sparse";
   write_file_atomically(path, "");
-  fs::resize_file(path, std::uintmax_t{1} << 33);  // of holes
+  fs::resize_file(path, std::uintmax_t{1} << 33);  // a file of 8 GiB of holes
   const ResourceLimit memory(RLIMIT_AS, rlim_t{1} << 31);
   EXPECT_EQ(refusal([&] { read_file(path); }),
             "[" + path.string() + "] cannot be read: 8589934593 bytes do not fit in memory");

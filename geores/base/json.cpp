@@ -10,8 +10,9 @@
 namespace geores {
 namespace {
 
-// Refuses what the parser would accept: deep nesting and duplicate keys. This is a pass of its own
-// because the parser's callback, which could do it on the way, takes quadratic time.
+// Refuses two things that the parser accepts: deep nesting and duplicate keys. It is a separate
+// pass, because the parser's callback, which could do the same during parsing, takes quadratic
+// time.
 class Strictness final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Strictness(std::string_view where) : where_(where) {}
@@ -57,7 +58,7 @@ class Strictness final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, std::string_view where) {
-  // The parser takes a NUL byte for the end of the text and would accept anything behind it.
+  // The parser takes a NUL byte for the end of the text and would ignore everything after it.
   const auto nul = text.find('\0');
   require(nul == text.npos, where, "not valid JSON: NUL byte at position {}", nul);
   Strictness strictness(where);

@@ -9,7 +9,7 @@
 
 namespace geores {
 
-// Throws only geores::Error (and std::bad_alloc); where names the text in the message.
+// Throws only geores::Error (and std::bad_alloc); `where` names the text in the message.
 nlohmann::json parse_json(std::string_view text, std::string_view where);
 
 }  // namespace geores

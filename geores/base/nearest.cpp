@@ -17,7 +17,7 @@ std::string plain_spelling(std::string_view word) {
   return plain;
 }
 
-// Optimal string alignment, three rows at a time.
+// Optimal string alignment distance; keeps only three rows of its table.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -43,12 +43,12 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   std::string best;
   for (const auto& candidate : known) {
     const auto [shorter, longer] = std::minmax({wanted.size(), candidate.size()});
-    if (longer - shorter > allowed) continue;  // so a name of megabytes costs nothing
+    if (longer - shorter > allowed) continue;  // so a word of megabytes costs nothing
     const auto distance = edit_distance(wanted, plain_spelling(candidate));
     if (distance > allowed) continue;
     best = candidate;
     if (distance == 0) break;
-    allowed = distance - 1;  // from here on only a nearer one
+    allowed = distance - 1;  // from here on only a nearer word wins
   }
   if (!best.empty() || wanted.size() < 3) return best;
   for (const auto& candidate : known)

@@ -1,9 +1,10 @@
 // "did you mean ...?": the known word closest to a misspelt one.
 //   nearest("gatebias", {"gate_bias", "streams"})  ->  "gate_bias"
 //   did_you_mean("gatebias", known)                ->  ", did you mean 'gate_bias'?"
-// Distance: insertions, deletions, substitutions and swaps of neighbours, with upper case read as
-// lower case and '-' as '_'. Near enough: at most one edit per three letters, and one in any
-// case; failing that, a name that begins with the word (three letters at least).
+// The distance counts insertions, deletions, substitutions and swaps of neighbours; upper case
+// counts as lower case and '-' as '_'. A word is near enough with at most one edit per three
+// letters, and one edit is always allowed. If no word is near enough, a name that begins with the
+// misspelt word (at least three letters) is taken.
 #pragma once
 
 #include <string>
@@ -12,10 +13,10 @@
 
 namespace geores {
 
-// "" if nothing is near enough; the first of several equally near ones.
+// "" if no word is near enough; the first of several equally near words.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
-// The tail of an error line; "" if nothing is near enough.
+// The end of an error line; "" if no word is near enough.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace geores

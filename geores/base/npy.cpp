@@ -34,13 +34,13 @@ struct Header {
   std::optional<std::vector<int64_t>> shape;
 };
 
-// Reads the header's Python dictionary; no more of Python than NumPy writes there.
+// Reads the header's Python dictionary, and only the part of Python that NumPy writes there.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::string_view where)
       : rest_(text.substr(0, text.find_last_not_of(blanks) + 1)), where_(where) {}
 
-  // All three members are set.
+  // The result has all three members set.
   Header read() {
     Header header;
     expect('{');
@@ -155,7 +155,7 @@ Dtype dtype_from_descr(std::string_view descr, std::string_view where) {
   fail(where, "descr {} is not one of {}", quote(descr), fmt::join(known, ", "));
 }
 
-// Element (i_0, i_1, ...) lies at i_0 + s_0 (i_1 + s_1 (...)) in Fortran order.
+// In Fortran order, element (i_0, i_1, ...) is at i_0 + s_0 (i_1 + s_1 (...)).
 std::vector<std::byte> fortran_to_c_order(std::span<const std::byte> source,
                                           std::span<const int64_t> shape, int64_t element_size) {
   std::vector<int64_t> stride(shape.size(), element_size);

@@ -1,18 +1,17 @@
 // NumPy's .npy format: one array in one file.
 //   "\x93NUMPY", major, minor, header length (2 bytes in version 1.0, 4 in 2.0 and 3.0), header,
-//   data header: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } and spaces, ended by
-//   '\n'
+//   data; the header is {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, spaces, '\n'
 //
 //   const NpyArray x = load_npy("x.npy");
 //   save_npy("y.npy", {Dtype::f32, {2, 3}, bytes});
 //
 // Reads versions 1.0, 2.0 and 3.0 with descr <f8 <f4 <f2 <i8 <i4 <i2 |i1 |u1 |b1. An array in
-// Fortran order is transposed: what comes out is always in C order. Anything else (big-endian data,
+// Fortran order is transposed, so the result is always in C order. Anything else (big-endian data,
 // other types, missing or surplus bytes) is refused with one line that names the file:
 //   [x.npy] descr '>f4' is big-endian; save it as little-endian, e.g. with x.astype('<f4')
 //   [x.npy] shape (2, 3) of <f4 needs 24 bytes of data, the file holds 20
-// Writes version 1.0 in C order, the header padded so that the data begins at a multiple of 64, as
-// NumPy does. BF16 has no place in the format and is refused.
+// Writes version 1.0 in C order. The header is padded so that the data begins at a multiple of 64,
+// as NumPy does. BF16 does not exist in the format and is refused.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +33,12 @@ struct NpyArray {
 
 NpyArray load_npy(const std::filesystem::path& path);
 
-// where stands for the file in errors.
+// `where` stands for the file in errors.
 NpyArray parse_npy(std::span<const std::byte> file, std::string_view where);
 
 std::vector<std::byte> serialize_npy(const NpyArray& array);
 
-// By write_file_atomically().
+// Uses write_file_atomically().
 void save_npy(const std::filesystem::path& path, const NpyArray& array);
 
 }  // namespace geores

@@ -64,7 +64,8 @@ TEST(Npy, RoundTripKeepsScalarsAndEmptyArrays) {
   }
 }
 
-// np.save(f, np.array([[1, -2]], dtype='<f4')): 128 bytes of header, as NumPy pads to 64.
+// np.save(f, np.array([[1, -2]], dtype='<f4')) writes 128 bytes of header, because NumPy pads to
+// 64.
 TEST(Npy, TheBytesWrittenAreThoseOfNumPy) {
   const auto file = serialize_npy({Dtype::f32, {1, 2}, to_bytes(std::vector<float>{1.0f, -2.0f})});
   const std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }";

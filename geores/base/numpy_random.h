@@ -1,11 +1,11 @@
-// NumPy's legacy generator, draw for draw: what numpy.random.RandomState(seed) gives.
+// NumPy's legacy generator, draw for draw: the numbers of numpy.random.RandomState(seed).
 //   NumpyRandom random(42);
 //   random.randn()         ->  0.4967141530112327      RandomState(42).randn()
 //   random.uniform(a, b)   ->  a + (b - a) u           one double, two 32-bit words
 //   random.randint(a, b)   ->  a <= value < b          masked rejection, one word per attempt
 // The engine is MT19937 started with init_genrand(seed); u = (2^26 (w1 >> 5) + (w2 >> 6)) / 2^53.
-// Gaussians come in pairs from the polar method, and the second of a pair waits for the next call
-// of randn(), whatever is drawn in between. The last bit of a Gaussian follows the machine's log().
+// The polar method makes Gaussians in pairs; the second of a pair is kept for the next call of
+// randn(), whatever is drawn in between. The last bit of a Gaussian depends on the machine's log().
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class NumpyRandom {
   double uniform(double low = 0.0, double high = 1.0);
   double randn();
 
-  // Nothing is drawn where only one value is possible. At most 2^32 values, low < high.
+  // If only one value is possible, nothing is drawn. At most 2^32 values, low < high.
   int64_t randint(int64_t low, int64_t high);
 
  private:

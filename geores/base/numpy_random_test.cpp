@@ -9,7 +9,7 @@
 namespace geores {
 namespace {
 
-// The literal values are NumPy's own, RandomState(42) unless another seed is named.
+// The literal values are NumPy's own, from RandomState(42) unless another seed is named.
 
 TEST(NumpyRandom, UniformsAreNumpys) {
   NumpyRandom random(42);

@@ -1,5 +1,5 @@
-// Foreign bytes (file names, tensor names, option values) made fit for an error line.
-//   printable("a\nb\xff")  ->  a\nb\xff     one line of valid UTF-8, whatever went in
+// Makes foreign bytes (file names, tensor names, option values) fit for an error line.
+//   printable("a\nb\xff")  ->  a\nb\xff     one line of valid UTF-8 for any input
 //   quote("weight")       ->  'weight'     the same, in quotes and at most 80 bytes long
 // Backslashes stay as they are, so applying printable() twice changes nothing.
 #pragma once
@@ -15,8 +15,8 @@ inline std::string hexadecimal_escape(unsigned char byte) {
   return {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
 }
 
-// Bytes of the UTF-8 character at the start of text (1 to 4); 0 where there is none. Overlong
-// forms, surrogates and code points above U+10FFFF are no characters.
+// The number of bytes of the UTF-8 character at the start of text (1 to 4); 0 if there is none.
+// Overlong forms, surrogates and code points above U+10FFFF do not count as characters.
 inline std::size_t utf8_character_length(std::string_view text) {
   if (text.empty()) return 0;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -44,7 +44,7 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-// Control characters and stray bytes become \n, \t or \xNN; what passes the limit becomes "...".
+// Control characters and invalid bytes become \n, \t or \xNN; text beyond the limit becomes "...".
 inline std::string printable(std::string_view text, std::size_t limit) {
   std::string line;
   while (!text.empty()) {

@@ -1,11 +1,10 @@
-// geores::Error, and how code that must not depend on fmt throws it (spectral/ and portable/ are
-// also compiled for the browser). Everything else uses error.h, which adds fmt's formats.
+// geores::Error, and the way to throw it in code that must not depend on fmt, because it is also
+// compiled for the browser (spectral/). All other code uses error.h, which formats with fmt.
 //   refuse_unless(depth >= 1, "spectral", "depth must be >= 1, got {}", depth);
 //   -> [spectral] depth must be >= 1, got 0
-// Each {} is replaced by the next value: text as it is, whole numbers in full, others with six
-// digits.
-// The text is a single line of valid UTF-8 even where it quotes a hostile file: it can go to a
-// terminal, a log or a JSON string as it is.
+// Each {} is replaced by the next value: text without changes, whole numbers in full, other numbers
+// with six digits. The text is a single line of valid UTF-8 even if it quotes a hostile file: it
+// can be written to a terminal, a log or a JSON string without changes.
 #pragma once
 
 #include <concepts>

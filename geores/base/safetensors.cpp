@@ -106,7 +106,7 @@ TensorView read_tensor(const std::string& name, const nlohmann::json& entry,
   return {*dtype, std::move(shape), bytes};
 }
 
-// The tensors in the order of their data, which they must cover exactly.
+// The tensors in the order of their data. They must cover the data exactly.
 std::vector<std::string> names_by_position(const std::map<std::string, TensorView>& tensors,
                                            std::span<const std::byte> data,
                                            const std::string& where) {

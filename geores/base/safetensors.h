@@ -31,8 +31,8 @@
 
 namespace geores {
 
-// An array inside a Safetensors, which must outlive it. The bytes are in C order and need not be
-// aligned for their type: copy them out with memcpy.
+// An array inside a Safetensors object, which must outlive this view. The bytes are in C order and
+// may be unaligned for their type: copy them out with memcpy.
 struct TensorView {
   Dtype dtype;
   std::vector<int64_t> shape;  // empty for a scalar
@@ -43,7 +43,7 @@ class Safetensors {
  public:
   static Safetensors load(const std::filesystem::path& path);
 
-  // name stands for the file in errors.
+  // `name` stands for the file in errors.
   static Safetensors parse(std::vector<std::byte> file, std::string name);
 
   Safetensors(Safetensors&&) = default;
@@ -59,27 +59,27 @@ class Safetensors {
 
   std::string file_name_;
   std::vector<std::byte>
-      file_;  // the views point into it, so a Safetensors moves but is not copied
+      file_;  // the views point into it, so a Safetensors can be moved but not copied
   std::map<std::string, std::string> metadata_;
   std::map<std::string, TensorView> tensors_;
   std::vector<std::string> names_;
 };
 
-// The file depends on the content alone, not on the order of the calls: metadata by key, tensors by
-// descending width of their type and then by name, header padded to a multiple of 8 bytes. So every
-// tensor is aligned, and equal content gives equal bytes.
+// The file depends on the content alone, not on the order of the calls. Metadata are sorted by key;
+// tensors are sorted by descending width of their type and then by name; the header is padded to a
+// multiple of 8 bytes. So every tensor is aligned, and equal content gives equal bytes.
 class SafetensorsWriter {
  public:
-  // Copies the bytes. Refuses a name given before, and bytes that do not fit the shape.
+  // Copies the bytes. Refuses a name that was already added, and bytes that do not fit the shape.
   void add(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
            std::span<const std::byte> bytes);
 
-  // A key given before gets the new value.
+  // A key that was already given gets the new value.
   void metadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
 
   std::vector<std::byte> serialize() const;
 
-  // By write_file_atomically().
+  // Uses write_file_atomically().
   void save(const std::filesystem::path& path) const;
 
  private:

@@ -38,7 +38,7 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
-// One tensor of every dtype, filled with random bytes; a scalar, empty ones, and metadata.
+// One tensor of every dtype, filled with random bytes, a scalar, empty tensors, and metadata.
 SafetensorsWriter writer_of_everything() {
   std::mt19937_64 random(7);
   SafetensorsWriter writer;

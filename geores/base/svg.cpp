@@ -11,7 +11,7 @@
 namespace geores::svg {
 namespace {
 
-// Okabe and Ito: distinct also without colour vision.
+// The palette of Okabe and Ito: readers without colour vision can tell the colours apart too.
 constexpr const char* palette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                    "#56b4e9", "#e69f00", "#000000", "#999999"};
 constexpr double margin_left = 52, margin_right = 12, margin_top = 40, margin_bottom = 40;
@@ -50,7 +50,7 @@ bool usable(double value, Scale scale) {
   return std::isfinite(value) && (scale == Scale::Linear || value > 0);
 }
 
-// An axis with its limits settled, and the map from data to pixels.
+// An axis with final limits, and the map from data to pixels.
 struct Ruler {
   Scale scale;
   double from, to;
@@ -59,7 +59,7 @@ struct Ruler {
   double position(double value) const { return scale == Scale::Log ? std::log10(value) : value; }
   double operator()(double value) const {
     const double lo = position(from), hi = position(to);
-    // Far outside of the frame is as good as infinitely far: keeps coordinates printable.
+    // Clamps far points: their distance does not matter, and the coordinates stay printable.
     return begin + (end - begin) * std::clamp((position(value) - lo) / (hi - lo), -10.0, 11.0);
   }
 };
@@ -109,7 +109,7 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, bool is_y, do
 }
 
 std::string tick_label(double value, double step, Scale scale) {
-  if (scale == Scale::Log && value < 5e-3) {  // 5e-4: there is little room beside the axis
+  if (scale == Scale::Log && value < 5e-3) {  // 5e-4: there is little space beside the axis
     const auto power = std::floor(std::log10(value) + 1e-9);
     return fmt::format("{:.0f}e{:.0f}", value / std::pow(10, power), power);
   }
@@ -126,7 +126,7 @@ void check_series(const Series& series) {
           series.x.size(), series.y.size());
 }
 
-// How a series is drawn: by its name, so that it looks the same in all panels.
+// The style of a series depends on its name, so that it looks the same in all panels.
 struct Style {
   std::string color, dash;
 };
@@ -232,7 +232,7 @@ std::vector<double> ticks(double from, double to, Scale scale, int most) {
     const int stride = std::max(1, (last - first) / most + 1);
     for (int power = first; power <= last; power += stride) result.push_back(std::pow(10, power));
     if (result.size() > 2) return result;
-    result.clear();  // little more than a decade: 1, 2 and 5 times its powers
+    result.clear();  // little more than a decade: use 1, 2 and 5 times powers of ten
     for (int power = first - 1; power <= last; ++power)
       for (const double factor : {1.0, 2.0, 5.0})
         if (const auto value = factor * std::pow(10, power);
@@ -257,7 +257,8 @@ std::vector<double> ticks(double from, double to, Scale scale, int most) {
 std::string render(const Figure& figure) {
   require(!figure.panels.empty(), "svg", "a figure needs at least one panel");
   require(figure.columns >= 1, "svg", "a figure needs at least one column, got {}", figure.columns);
-  // Colours and legend: by name, in order of first appearance. A colour that comes again is dashed.
+  // Colours and legend follow the names in order of first appearance. A colour used a second time
+  // is dashed.
   std::map<std::string, Style> style_of;
   std::vector<const Series*> legend;
   for (const auto& panel : figure.panels) {
@@ -291,7 +292,7 @@ std::string render(const Figure& figure) {
     head += 20;
   }
   if (!legend.empty()) {
-    // SVG text has no measure here: 6.6 pixels a letter is close enough at size 12.
+    // The width of SVG text is not known here: 6.6 pixels a letter is close enough at size 12.
     std::vector<double> widths;
     for (const auto* series : legend) {
       const auto letters = std::count_if(series->name.begin(), series->name.end(),
@@ -343,7 +344,7 @@ std::string render(const Figure& figure) {
     const auto y = make_ruler(panel.y, panel.series, true,
                               top + figure.panel_height - margin_bottom, top + margin_top);
     body += draw_axes(panel, x, y);
-    // A nested drawing clips by itself: ids would collide where a page holds several figures. The
+    // A nested drawing clips without an id; ids would collide on a page with several figures. The
     // slack keeps dots on the frame whole.
     constexpr double slack = 3;
     body += fmt::format(

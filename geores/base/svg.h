@@ -11,10 +11,10 @@
 //   panel.series.push_back({.name = "GPT", .x = steps, .y = losses});
 //   write_file_atomically("loss.svg", svg::render(figure));
 //
-// Series are drawn in order, the later above the earlier. Points that are NaN or infinite (or not
-// positive on a log axis) break the line. An axis without limits takes them from the data; series
-// run out of the frame where they exceed given limits and are clipped there. The legend lists each
-// name once, over all panels, below the title.
+// Series are drawn in order, later ones above earlier ones. Points that are NaN or infinite (or not
+// positive on a log axis) break the line. An axis without limits takes them from the data. With
+// given limits, a series that exceeds them is clipped at the frame. The legend lists each name
+// once, for all panels, below the title.
 #pragma once
 
 #include <limits>
@@ -34,7 +34,8 @@ struct Series {
   std::string name = {};  // "" keeps it out of the legend
   std::vector<double> x = {}, y = {};
   Mark mark = Mark::Line;
-  std::string color = {};  // "#rrggbb"; empty: the next of the palette, the same for the same name
+  // "#rrggbb"; empty: the next of the palette; the same name gets the same colour.
+  std::string color = {};
   double width = 1.8;
   std::string dash = {};  // SVG dash pattern such as "6 4"
 };
@@ -44,7 +45,8 @@ struct Axis {
   Scale scale = Scale::Linear;
   double from = std::numeric_limits<double>::quiet_NaN();  // NaN: from the data
   double to = std::numeric_limits<double>::quiet_NaN();
-  std::vector<std::string> names = {};  // of the values 0, 1, ..., in place of ticks; linear
+  // Names of the values 0, 1, ..., in place of ticks; linear only.
+  std::vector<std::string> names = {};
 };
 
 struct Panel {
@@ -62,13 +64,13 @@ struct Figure {
   double panel_width = 360, panel_height = 240;  // with axes and titles, in pixels
 };
 
-// Throws geores::Error for no panel, sizes of x and y that do not fit the mark, and limits that are
-// the wrong way round or not positive on a log axis.
+// Throws geores::Error if there is no panel, if the sizes of x and y do not fit the mark, or if
+// limits are in the wrong order or not positive on a log axis.
 std::string render(const Figure& figure);
 
-// Round values that cover [from, to], at most `most` of them: 1, 2 or 5 times a power of ten apart
-// (linear), powers of ten, or 1, 2 and 5 times them
-// over less than two decades (log). `from` < `to`.
+// Round values that cover [from, to], at most `most` of them. Linear: 1, 2 or 5 times a power of
+// ten apart. Log: powers of ten, or over less than two decades 1, 2 and 5 times powers of ten.
+// `from` < `to`.
 std::vector<double> ticks(double from, double to, Scale scale, int most = 6);
 
 }  // namespace geores::svg

@@ -97,7 +97,8 @@ TEST(Render, AColourThatComesAgainIsDashed) {
   EXPECT_EQ(count(render(figure), "dasharray"), 2u) << "in its panel and in the legend";
 }
 
-// A page may hold several figures: an id in two of them would make one use the other's.
+// A page may hold several figures: if two of them used the same id, one would refer to the other's
+// element.
 TEST(Render, UsesNoIds) {
   const auto text = render(one_panel({.name = "a", .x = {0, 10}, .y = {0, 1}}));
   EXPECT_EQ(text.find(" id="), text.npos);
@@ -126,7 +127,7 @@ TEST(Render, NamesStandInPlaceOfTicks) {
   const auto text = render(figure);
   EXPECT_EQ(count(text, ">first<"), 1u);
   EXPECT_EQ(count(text, ">second &lt;<"), 1u);
-  // Each in the middle of its half of the frame, which is 296 wide from 60 on.
+  // Each label is in the middle of its half of the frame, which is 296 wide and starts at 60.
   EXPECT_EQ(count(text, "<text x=\"134.0\""), 1u) << text;
   EXPECT_EQ(count(text, "<text x=\"282.0\""), 1u);
 }
@@ -140,7 +141,7 @@ TEST(Render, ALogAxisLeavesRoomAboveAndBelow) {
   auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {1, 10}, .mark = Mark::Dots});
   figure.panels[0].y.scale = Scale::Log;
   const auto text = render(figure);
-  // The frame goes from 230 up to 70; 3 % of a decade on either side.
+  // The frame goes from 230 up to 70, with a margin of 3 % of a decade on either side.
   EXPECT_EQ(count(text, fmt::format("cy=\"{:.2f}\"", 230 - 160 * 0.03 / 1.06)), 1u) << text;
   EXPECT_EQ(count(text, fmt::format("cy=\"{:.2f}\"", 70 + 160 * 0.03 / 1.06)), 1u);
 }

@@ -16,14 +16,14 @@ struct Table {
   std::vector<std::size_t> marked = {};        // rows that stand out: bold on pages, * in texts
 };
 
-// Columns as wide as their content, the first to the left, the others to the right; no blanks at
-// the end of a line; a terminal needs no explanation. Every row must have as many cells as there
-// are heads.
+// Columns are as wide as their content; the first is aligned left, the others right. Lines have no
+// trailing blanks. The explanation is left out. Every row must have as many cells as there are
+// heads.
 std::string to_text(const Table& table);
 std::string to_markdown(const Table& table);
 std::string to_html(const Table& table);
 
-// & < > " as entities.
+// Replaces & < > " by entities.
 std::string escape_html(std::string_view text);
 
 }  // namespace geores

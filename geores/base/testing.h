@@ -1,4 +1,4 @@
-// For tests only: what tests of readers and writers share.
+// Helpers for tests of readers and writers. For tests only.
 //   EXPECT_EQ(refusal([&] { parse_json("{", "a.json"); }), "[a.json] not valid JSON: ...");
 //   const TemporaryFolder folder;  save(folder.path() / "x.npy");
 //   for (int i = 0; i < 10000; ++i) parse(mutate(valid_file, 120, random));
@@ -24,8 +24,8 @@
 
 namespace geores {
 
-// What the call is refused with; "" if it is not. The text is checked to be one line that can be
-// put into JSON. Any other exception leaves through the test and fails it.
+// The text of the Error that the call throws; "" if it throws none. Checks that the text is one
+// line that can be put into JSON. Any other exception fails the test.
 template <class Call>
 std::string refusal(Call&& call) {
   try {
@@ -55,7 +55,7 @@ inline std::string to_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// An empty folder, removed with everything in it.
+// An empty folder; the destructor removes it with everything in it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -64,7 +64,8 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  // Not remove_all: the wheels of LibTorch 2.11 export one of their own that crashes.
+  // Does not use remove_all: the wheels of LibTorch 2.11 export a remove_all of their own that
+  // crashes.
   ~TemporaryFolder() {
     std::error_code ignored;
     std::vector<std::filesystem::path> all;
@@ -85,8 +86,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// One to three random injuries, half of them within the first header_size bytes: flipped bits,
-// truncation, inserted, removed and displaced stretches, edited length fields and numbers.
+// Makes one to three random changes, half of them within the first header_size bytes: flips bits,
+// truncates, inserts, removes or moves a stretch, or edits a length field or a number.
 inline std::string mutate(std::string text, std::size_t header_size, std::mt19937_64& random) {
   const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : random() % limit; };
   const auto position = [&] {

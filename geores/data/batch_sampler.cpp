@@ -24,10 +24,10 @@ BatchSampler::BatchSampler(uint64_t seed, int64_t sequences)
   require(sequences >= 1, "batch_sampler", "sequences must be >= 1, got {}", sequences);
 }
 
-std::vector<int64_t> BatchSampler::indices(uint64_t stream, int64_t step, int64_t count) const {
+std::vector<int64_t> BatchSampler::indices(uint64_t series, int64_t step, int64_t count) const {
   require(step >= 0, "batch_sampler", "step must be >= 0, got {}", step);
   require(count >= 0, "batch_sampler", "count must be >= 0, got {}", count);
-  const auto start = absorb(absorb(absorb(0, seed_), stream), static_cast<uint64_t>(step));
+  const auto start = absorb(absorb(absorb(0, seed_), series), static_cast<uint64_t>(step));
   const auto surplus = (0 - sequences_) % sequences_;  // 2^64 mod sequences
   std::vector<int64_t> result(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < result.size(); ++i) {

@@ -40,9 +40,9 @@ TEST(BatchSampler, TrainingBatchesDoNotDependOnEvaluations) {
       << "a resumed run starts anywhere";
 }
 
-TEST(BatchSampler, SeedsStreamsAndStepsGiveUnrelatedDraws) {
-  const auto draw = [](uint64_t seed, uint64_t stream, int64_t step) {
-    return BatchSampler(seed, 1'000'000'000).indices(stream, step, 100);
+TEST(BatchSampler, SeedsSeriesAndStepsGiveUnrelatedDraws) {
+  const auto draw = [](uint64_t seed, uint64_t series, int64_t step) {
+    return BatchSampler(seed, 1'000'000'000).indices(series, step, 100);
   };
   const std::vector<Indices> all = {draw(1, 0, 0), draw(2, 0, 0), draw(1, 1, 0), draw(1, 0, 1),
                                     draw(0, 1, 0), draw(0, 0, 1), draw(0, 1, 1)};

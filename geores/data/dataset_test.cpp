@@ -12,8 +12,9 @@
 #include "geores/base/npy.h"
 #include "geores/base/testing.h"
 #include "geores/data/baselines.h"
-#include "geores/data/tasks.h"
-#include "geores/ops/state_file.h"
+#include "geores/data/generated.h"
+#include "geores/data/registry.h"
+#include "geores/storage/state_file.h"
 
 namespace geores {
 namespace {
@@ -44,8 +45,8 @@ std::string refusal_of(const TaskConfig& config) {
 
 // A few short sequences of every task.
 TaskConfig small(const std::string& task) {
-  TaskConfig config{.task = task, .train_sequences = 6, .validation_sequences = 4};
-  if (task != "reflection") config.length = 8;
+  TaskConfig config{task, {{"train_sequences", 6}, {"validation_sequences", 4}}};
+  if (task != "reflection") config.options["length"] = 8;
   return config;
 }
 
@@ -59,7 +60,7 @@ class PaperData : public testing::TestWithParam<std::string> {
   // Once per task: the full gyroscope data set takes 0.3 GB.
   static const Dataset& data() {
     static Dataset current;
-    if (current.task != GetParam()) current = load_dataset({.task = GetParam()});
+    if (current.task != GetParam()) current = load_dataset({GetParam()});
     return current;
   }
 };
@@ -115,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Tasks, PaperData,
 // ---- what the tasks are
 
 TEST(Gyroscope, ThetaIsTheAngleBetweenStatesInTheirPlane) {
-  const auto data = load_dataset({.task = "gyroscope", .train_sequences = 9000, .length = 4});
+  const auto data = load_dataset({"gyroscope", {{"train_sequences", 9000}, {"length", 4}}});
   const auto& theta = data.validation_theta;
   ASSERT_EQ(theta.sizes().vec(), std::vector<int64_t>{1000});
   const auto first = golden("gyroscope").at("val_theta_first_4").get<std::vector<float>>();
@@ -128,7 +129,7 @@ TEST(Gyroscope, ThetaIsTheAngleBetweenStatesInTheirPlane) {
 }
 
 TEST(Gyroscope, HasSequencesInBothStrata) {
-  const auto theta = load_dataset({.task = "gyroscope", .length = 2}).validation_theta;
+  const auto theta = load_dataset({"gyroscope", {{"length", 2}}}).validation_theta;
   EXPECT_NEAR((theta < 0.5).to(torch::kFloat64).mean().item<double>(), 0.4 / 2.4, 0.04);
   EXPECT_NEAR((theta > 1.5).to(torch::kFloat64).mean().item<double>(), 1.0 / 2.4, 0.04);
   EXPECT_FALSE(load_dataset(small("stability")).validation_theta.defined());
@@ -137,7 +138,7 @@ TEST(Gyroscope, HasSequencesInBothStrata) {
 TEST(NearPi, ThetaSweepTurnsByThatAngle) {
   for (const double theta : {2.5, 2.8, 3.0, 3.1, 3.13, 3.14}) {
     auto config = small("near_pi");
-    config.theta = theta;
+    config.options["theta"] = theta;
     const auto single = load_dataset(config);
     const auto plane = [](const Tensor& x, int64_t p) { return x.slice(2, 2 * p, 2 * p + 2); };
     const auto angle_of = [&](const Dataset& data, int64_t p) {
@@ -146,7 +147,7 @@ TEST(NearPi, ThetaSweepTurnsByThatAngle) {
     EXPECT_LT((angle_of(single, 0) - theta).abs().max().item<double>(), 2e-3) << theta;
     EXPECT_TRUE(torch::equal(single.train_x.slice(2, 2), single.train_y.slice(2, 2)));
 
-    config.task = "near_pi_multi";
+    config.name = "near_pi_multi";
     const auto multi = load_dataset(config);
     for (int64_t p = 0; p < 32; ++p)
       EXPECT_LT((angle_of(multi, p) - theta).abs().max().item<double>(), 2e-3) << theta;
@@ -154,7 +155,7 @@ TEST(NearPi, ThetaSweepTurnsByThatAngle) {
 }
 
 TEST(Reflection, TargetIsMinusTheInputAndTheInputIsStandardNormal) {
-  const auto data = load_dataset({.task = "reflection"});
+  const auto data = load_dataset({"reflection"});
   EXPECT_EQ(data.train_x.sizes().vec(), (std::vector<int64_t>{500, 1, 64}));
   EXPECT_EQ(data.validation_x.sizes().vec(), (std::vector<int64_t>{500, 1, 64}));
   EXPECT_TRUE(torch::equal(data.train_y, -data.train_x));
@@ -164,17 +165,16 @@ TEST(Reflection, TargetIsMinusTheInputAndTheInputIsStandardNormal) {
 }
 
 TEST(Reflection, ValidationDoesNotDependOnTheTrainSet) {
-  const auto all = load_dataset({.task = "reflection"});
+  const auto all = load_dataset({"reflection"});
   for (const int64_t count : {10, 25, 50, 100, 200}) {
-    const auto some =
-        load_dataset({.task = "reflection", .train_sequences = count, .data_seed = 7});
+    const auto some = load_dataset({"reflection", {{"train_sequences", count}, {"data_seed", 7}}});
     EXPECT_EQ(some.train_x.size(0), count);
     EXPECT_TRUE(torch::equal(some.validation_x, all.validation_x));
   }
 }
 
 TEST(Copy, SecondHalfRepeatsTheFirstAndOnlyItIsScored) {
-  const auto data = load_dataset({.task = "copy", .length = 16, .vocabulary = 5});
+  const auto data = load_dataset({"copy", {{"length", 16}, {"vocabulary", 5}}});
   EXPECT_TRUE(data.tokens());
   EXPECT_EQ(data.vocabulary, 5);
   EXPECT_EQ(data.input_width(), 1);
@@ -191,7 +191,7 @@ TEST(Copy, SecondHalfRepeatsTheFirstAndOnlyItIsScored) {
 }
 
 TEST(Copy, ShortestSequenceScoresItsOnlyTarget) {
-  const auto data = load_dataset({.task = "copy", .train_sequences = 3, .length = 2});
+  const auto data = load_dataset({"copy", {{"train_sequences", 3}, {"length", 2}}});
   EXPECT_TRUE(torch::equal(data.train_x, data.train_y));
   EXPECT_EQ(data.length(), 1);
 }
@@ -202,13 +202,13 @@ TEST(Tasks, FewerSequencesAreTheFirstOfThePapers) {
     const auto few = load_dataset(config);
     EXPECT_EQ(few.train_x.size(0), 6) << task;
     EXPECT_EQ(few.validation_x.size(0), 4) << task;
-    config.train_sequences = 10;
+    config.options["train_sequences"] = 10;
     const auto more = load_dataset(config);
     EXPECT_TRUE(torch::equal(more.train_x.narrow(0, 0, 6), few.train_x)) << task;
-    // One stream of draws: validation goes on where train ended. Else it has a seed of its own.
-    const bool one_stream = task == "gyroscope" || task == "stability" || task == "copy";
-    EXPECT_EQ(torch::equal(more.train_x.narrow(0, 6, 4), few.validation_x), one_stream) << task;
-    EXPECT_EQ(torch::equal(more.validation_x, few.validation_x), !one_stream) << task;
+    // One series of draws: validation goes on where train ended. Else it has a seed of its own.
+    const bool one_series = task == "gyroscope" || task == "stability" || task == "copy";
+    EXPECT_EQ(torch::equal(more.train_x.narrow(0, 6, 4), few.validation_x), one_series) << task;
+    EXPECT_EQ(torch::equal(more.validation_x, few.validation_x), !one_series) << task;
   }
 }
 
@@ -217,81 +217,95 @@ TEST(Tasks, SeedChangesTheData) {
     auto config = small(task);
     const auto data = load_dataset(config);
     EXPECT_TRUE(same(load_dataset(config), data)) << task;
-    config.data_seed = 43;
+    config.options["data_seed"] = 43;
     EXPECT_FALSE(torch::equal(load_dataset(config).train_x, data.train_x)) << task;
   }
 }
 
-TEST(Tasks, ZeroMeansTheDefaultOfTheRegistry) {
-  for (const auto& task : tasks()) {
-    EXPECT_FALSE(task.summary.empty());
-    EXPECT_EQ(task.defaults.task, task.name);
-    if (task.draw == nullptr) continue;
-    auto zeros = TaskConfig{.task = task.name};
-    auto filled = recipe_of(zeros);
-    auto defaults = task.defaults;
-    EXPECT_EQ(filled.fields().write(), defaults.fields().write()) << task.name;
-  }
+TEST(Tasks, OwnTheirOptionsAndDefaults) {
+  const auto options = [](const std::string& task) {
+    return TaskConfig{task}.completed().options.dump();
+  };
+  EXPECT_EQ(options("gyroscope"),
+            R"({"data_seed":42,"length":256,"train_sequences":9000,"validation_sequences":1000})");
+  EXPECT_EQ(options("stability"),
+            R"({"data_seed":42,"length":128,"train_sequences":900,"validation_sequences":100})");
+  EXPECT_EQ(options("near_pi"), R"({"data_seed":42,"length":128,"theta":3.1,)"
+                                R"("train_sequences":1000,"validation_sequences":500})");
+  EXPECT_EQ(options("near_pi_multi"), R"({"data_seed":42,"length":128,"theta":3.14,)"
+                                      R"("train_sequences":1000,"validation_sequences":500})");
+  EXPECT_EQ(options("reflection"),
+            R"({"data_seed":42,"length":2,"train_sequences":500,"validation_sequences":500})");
+  EXPECT_EQ(options("copy"), R"({"data_seed":42,"length":64,"train_sequences":9000,)"
+                             R"("validation_sequences":1000,"vocabulary":32})");
+  EXPECT_EQ(options("folder"), R"({"data":"","train_sequences":0,"validation_sequences":0})");
+  for (const auto& task : tasks()) EXPECT_FALSE(task.summary.empty()) << task.name;
 }
 
-TEST(Tasks, ConfigReadsItsKeysStrictly) {
-  TaskConfig config;
-  config.fields().read(parse_json(R"({"task": "near_pi", "theta": 2.5, "length": 9})", "x"), "x");
-  EXPECT_EQ(config.task, "near_pi");
-  EXPECT_EQ(config.theta, 2.5);
-  EXPECT_EQ(config.length, 9);
-  EXPECT_EQ(refusal([&] { config.fields().read(parse_json(R"({"task": "near_py"})", "x"), "x"); }),
-            "[x] 'task' must be one of gyroscope, stability, near_pi, near_pi_multi, reflection, "
-            "copy, folder; got 'near_py', did you mean 'near_pi'?");
+// What a token set leaves unscored is the business of its task alone.
+TEST(Tasks, ATokenTaskWithoutAMaskIsScoredEverywhere) {
+  const auto draw = [](NumpyRandom& random, int64_t count) {
+    Trajectories drawn(count, 6, 1);
+    for (int64_t i = 0; i < 6 * count; ++i)
+      drawn.values.push_back(static_cast<float>(random.randint(0, 9)));
+    return drawn;
+  };
+  const auto data =
+      load_generated({.task = "digits",
+                      .options = nlohmann::json::object(),
+                      .sizes = {.train_sequences = 3, .validation_sequences = 2, .length = 6},
+                      .vocabulary = 9,
+                      .draw = draw},
+                     "");
+  EXPECT_TRUE((data.train_y >= 0).all().item<bool>());
+  EXPECT_TRUE(torch::equal(data.train_x.slice(1, 1), data.train_y.slice(1, 0, 4)));
 }
 
 // ---- refusals
 
 TEST(Refusal, UnknownTaskOffersTheNearestName) {
-  EXPECT_EQ(refusal_of({.task = "gyrscope"}),
-            "[task] unknown task 'gyrscope', did you mean 'gyroscope'?");
-  EXPECT_EQ(refusal_of({.task = "imagenet"}), "[task] unknown task 'imagenet'; see `geores list`");
-  EXPECT_EQ(refusal_of({.task = ""}), "[task] unknown task ''; see `geores list`");
+  EXPECT_EQ(refusal_of({"gyrscope"}), "[task] unknown task 'gyrscope', did you mean 'gyroscope'?");
+  EXPECT_EQ(refusal_of({"imagenet"}), "[task] unknown task 'imagenet'; see `geores list`");
+  EXPECT_EQ(refusal_of({""}), "[task] unknown task ''; see `geores list`");
 }
 
 TEST(Refusal, OptionsOfOtherTasks) {
-  EXPECT_EQ(refusal_of({.task = "gyroscope", .theta = 3.1}),
-            "[gyroscope] 'theta' is not an option of this task, got 3.1");
-  EXPECT_EQ(refusal_of({.task = "stability", .vocabulary = 8}),
-            "[stability] 'vocabulary' is not an option of this task, got 8");
-  EXPECT_EQ(refusal_of({.task = "gyroscope", .data = "mine"}),
-            "[gyroscope] 'data' is not an option of this task, got 'mine'");
-  EXPECT_EQ(refusal_of({.task = "folder", .data = "mine", .length = 9}),
-            "[folder] 'length' is not an option of this task, got 9");
+  EXPECT_EQ(refusal_of({"gyroscope", {{"theta", 3.1}}}), "[gyroscope] unknown option 'theta'");
+  EXPECT_EQ(refusal_of({"stability", {{"vocabulary", 8}}}),
+            "[stability] unknown option 'vocabulary'");
+  EXPECT_EQ(refusal_of({"gyroscope", {{"data", "mine"}}}),
+            "[gyroscope] unknown option 'data', did you mean 'data_seed'?");
+  EXPECT_EQ(refusal_of({"folder", {{"data", "mine"}, {"length", 9}}}),
+            "[folder] unknown option 'length'");
 }
 
 TEST(Refusal, ValuesOutOfRange) {
-  EXPECT_EQ(refusal_of({.train_sequences = -1}),
-            "[gyroscope] 'train_sequences' must be >= 0, got -1");
-  EXPECT_EQ(refusal_of({.validation_sequences = -1}),
-            "[gyroscope] 'validation_sequences' must be >= 0, got -1");
-  EXPECT_EQ(refusal_of({.length = 1}), "[gyroscope] 'length' must be >= 2, got 1");
-  EXPECT_EQ(refusal_of({.data_seed = -1}),
+  EXPECT_EQ(refusal_of({"gyroscope", {{"train_sequences", -1}}}),
+            "[gyroscope] 'train_sequences' must be >= 1, got -1");
+  EXPECT_EQ(refusal_of({"gyroscope", {{"validation_sequences", -1}}}),
+            "[gyroscope] 'validation_sequences' must be >= 1, got -1");
+  EXPECT_EQ(refusal_of({"gyroscope", {{"length", 1}}}), "[gyroscope] 'length' must be >= 2, got 1");
+  EXPECT_EQ(refusal_of({"gyroscope", {{"data_seed", -1}}}),
             "[gyroscope] 'data_seed' must be between 0 and 2147483647, got -1");
-  EXPECT_EQ(refusal_of({.task = "near_pi", .theta = -0.1}),
+  EXPECT_EQ(refusal_of({"near_pi", {{"theta", -0.1}}}),
             "[near_pi] 'theta' must be between 0 and 6.283185307179586, got -0.1");
-  EXPECT_EQ(refusal_of({.task = "near_pi", .theta = std::nan("")}),
-            "[near_pi] 'theta' must be a finite number, got 'nan'");
-  EXPECT_EQ(refusal_of({.task = "copy", .length = 7}), "[copy] 'length' must be even, got 7");
-  EXPECT_EQ(refusal_of({.task = "copy", .vocabulary = 65537}),
-            "[copy] 'vocabulary' must be between 0 and 65536, got 65537");
-  EXPECT_EQ(refusal_of({.task = "reflection", .length = 3}),
+  EXPECT_EQ(refusal_of({"near_pi", {{"theta", std::nan("")}}}),
+            "[near_pi] 'theta' must be a finite number, got nan");
+  EXPECT_EQ(refusal_of({"copy", {{"length", 7}}}), "[copy] 'length' must be even, got 7");
+  EXPECT_EQ(refusal_of({"copy", {{"vocabulary", 65537}}}),
+            "[copy] 'vocabulary' must be between 1 and 65536, got 65537");
+  EXPECT_EQ(refusal_of({"reflection", {{"length", 3}}}),
             "[reflection] 'length' must be 2 (x and -x), got 3");
-  EXPECT_EQ(refusal_of({.task = "reflection", .data_seed = 999}),
+  EXPECT_EQ(refusal_of({"reflection", {{"data_seed", 999}}}),
             "[reflection] 'data_seed' 999 is the seed of the validation sequences");
 }
 
 TEST(Refusal, MoreNumbersThanMemoryHolds) {
   EXPECT_EQ(
-      refusal_of({.train_sequences = 1'000'000'000}),
+      refusal_of({"gyroscope", {{"train_sequences", 1'000'000'000}}}),
       "[gyroscope] 1000000000 'train_sequences' of length 256 and width 16 are more than 2^31 "
       "numbers");
-  EXPECT_EQ(refusal_of({.task = "copy", .validation_sequences = INT64_MAX}),
+  EXPECT_EQ(refusal_of({"copy", {{"validation_sequences", INT64_MAX}}}),
             "[copy] 9223372036854775807 'validation_sequences' of length 64 and width 1 are more "
             "than 2^31 numbers");
 }
@@ -330,9 +344,8 @@ TEST(Cache, FileOfTheSameRecipeIsUsedAndOthersAreReplaced) {
   const auto path = only_file(cache);
   const auto whole = read_file(path);
   const auto recipe = Safetensors::load(path).metadata().at("recipe");
-  EXPECT_EQ(recipe,
-            R"({"data":"","data_seed":42,"generation":1,"length":8,"task":"stability","theta":0.0,)"
-            R"("train_sequences":6,"validation_sequences":4,"vocabulary":0})");
+  EXPECT_EQ(recipe, R"({"data_seed":42,"generation":1,"length":8,"task":"stability",)"
+                    R"("train_sequences":6,"validation_sequences":4})");
 
   fill_cache_with_ones(path, recipe, 64);
   EXPECT_TRUE((load_dataset(config, cache).train_x == 1).all().item<bool>()) << "not read";
@@ -366,14 +379,14 @@ TEST(Cache, RecipesDoNotShareAFile) {
     EXPECT_EQ(folder.file_count(), ++files) << key;
   };
   expect_new_file("task");
-  expect_new_file((config.theta = 2.5, "theta"));
-  expect_new_file((config.length = 9, "length"));
-  expect_new_file((config.train_sequences = 7, "train_sequences"));
-  expect_new_file((config.validation_sequences = 5, "validation_sequences"));
-  expect_new_file((config.data_seed = 1, "data_seed"));
+  expect_new_file((config.options["theta"] = 2.5, "theta"));
+  expect_new_file((config.options["length"] = 9, "length"));
+  expect_new_file((config.options["train_sequences"] = 7, "train_sequences"));
+  expect_new_file((config.options["validation_sequences"] = 5, "validation_sequences"));
+  expect_new_file((config.options["data_seed"] = 1, "data_seed"));
   config = small("copy");
   expect_new_file("task");
-  expect_new_file((config.vocabulary = 5, "vocabulary"));
+  expect_new_file((config.options["vocabulary"] = 5, "vocabulary"));
 }
 
 TEST(Cache, FolderThatCannotBeMadeIsNamed) {
@@ -409,9 +422,9 @@ TEST(Baselines, ByHandOnTwoSteps) {
 
 TEST(Baselines, LinearMapOfTooFewExamplesIsTheSmallestFit) {
   // Ten vectors span 10 of 64 directions: the fit negates those and leaves the rest at zero.
-  const auto few = baselines_of(load_dataset({.task = "reflection", .train_sequences = 10}));
+  const auto few = baselines_of(load_dataset({"reflection", {{"train_sequences", 10}}}));
   EXPECT_NEAR(few.at("linear"), 54.0 / 64, 0.03);
-  EXPECT_LT(baselines_of(load_dataset({.task = "reflection"})).at("linear"), 1e-24);
+  EXPECT_LT(baselines_of(load_dataset({"reflection"})).at("linear"), 1e-24);
 }
 
 TEST(Baselines, LinearMapOfZerosIsZero) {

@@ -11,29 +11,7 @@
 namespace geores {
 namespace {
 
-// A connection with the sublayer it wraps.
-struct Stage {
-  std::string name;
-  Residual* residual;
-  Sublayer sublayer;
-};
-
-std::vector<Stage> stages_of(const Transformer& model) {
-  std::vector<Stage> stages;
-  for (std::size_t i = 0; i < model.blocks().size(); ++i) {
-    const auto& block = model.blocks()[i];
-    const auto children = block->named_children();
-    auto* attention = children["attention"]->as<CausalAttention>();
-    auto* mlp = children["mlp"]->as<Mlp>();
-    require(attention != nullptr && mlp != nullptr, "inspect",
-            "block {} does not hold an attention and an mlp", i);
-    stages.push_back({fmt::format("block {} attention", i), &block->attention_residual(),
-                      [attention](const Tensor& h) { return attention->forward(h); }});
-    stages.push_back({fmt::format("block {} mlp", i), &block->mlp_residual(),
-                      [mlp](const Tensor& h) { return mlp->forward(h); }});
-  }
-  return stages;
-}
+using Stage = ResidualStack::Stage;
 
 Tensor silent(const Tensor& h) { return torch::zeros_like(h); }
 
@@ -89,6 +67,12 @@ CompositeReport describe_composite(const Tensor& product, OperatorAxis axis) {
   return report;
 }
 
+// On which an operator of the width acts.
+int64_t width_of(const Traits& traits) {
+  return traits.layout == StreamLayout::expand ? traits.state_width / traits.streams
+                                               : traits.state_width;
+}
+
 // Which part of the data is measured. SVDs of D × D operators cost D³ each, and a probe of all
 // tokens D² each: 2²⁸ / D³ tokens take seconds (128 at D = 128, 2 at D = 512).
 struct Sample {
@@ -96,7 +80,8 @@ struct Sample {
   Tensor positions;
 };
 
-Sample sample(const Transformer& model, const Tensor& x, const InspectOptions& options) {
+Sample sample(const Model& model, const Traits& traits, const Tensor& x,
+              const InspectOptions& options) {
   require(x.dim() >= 2 && x.size(0) >= 1 && x.size(1) >= 1, "inspect",
           "needs at least one sequence of at least one position, got {}",
           x.dim() >= 2 ? fmt::format("{} of {}", x.size(0), x.size(1)) : "no sequence axis");
@@ -104,15 +89,15 @@ Sample sample(const Transformer& model, const Tensor& x, const InspectOptions& o
           "positions and jacobian_length must be >= 1, got {} and {}", options.positions,
           options.jacobian_length);
   auto sequences = x.size(0), positions = std::min(options.positions, x.size(1));
-  if (model.traits().axis == OperatorAxis::width) {
-    const auto width = static_cast<double>(model.config().width);
+  if (traits.axis == OperatorAxis::width) {
+    const auto width = static_cast<double>(width_of(traits));
     const auto tokens = static_cast<int64_t>(std::max(1.0, std::exp2(28) / std::pow(width, 3)));
     positions = std::min(positions, tokens);
     sequences = std::min(sequences, std::max<int64_t>(1, tokens / positions));
   }
   const auto parameter = model.parameters().front();
   auto moved = x.slice(0, 0, sequences).to(parameter.device());
-  if (model.config().input == "continuous") moved = moved.to(parameter.scalar_type());
+  if (!model.input().tokens()) moved = moved.to(parameter.scalar_type());
   return {moved, torch::linspace(0, static_cast<double>(x.size(1) - 1), positions, torch::kFloat64)
                      .round()
                      .to(torch::kInt64)};
@@ -151,9 +136,7 @@ OperatorReport describe_operator(const Stage& stage, const Trace& trace, const T
   report.sigma_max = spread(sigma.select(-1, 0));
   report.sigma_min = spread(sigma.select(-1, -1));
   report.defect = spread(orthogonality_defect(taken));
-  if (const auto rotation = probe(trace, "rotation"); rotation.defined())
-    report.rotation_error = largest_orthogonality_error(rotation);
-  else if (stage.residual->traits().orthogonal)
+  if (stage.residual->traits().orthogonal)
     report.rotation_error = largest_orthogonality_error(taken);
   return report;
 }
@@ -188,7 +171,7 @@ void walk(const std::vector<Stage>& stages, const Traits& traits, Tensor state,
       }
     }
     out.operators.push_back(std::move(report));
-    if (l % 2 == 1) {
+    if (l + 1 == stages.size() || stages[l + 1].block != stages[l].block) {
       const auto after = describe_state(traits, state);
       out.layers.push_back({before.norm, after.norm, after.rank, after.cosine});
       before = after;
@@ -295,27 +278,30 @@ void warn(Inspection& out) {
 
 }  // namespace
 
-Inspection inspect(Transformer& model, const Tensor& x, const InspectOptions& options) {
+Inspection inspect(Model& model, const Tensor& x, const InspectOptions& options) {
   const torch::NoGradGuard no_gradient;
-  const auto [data, positions] = sample(model, x, options);
-  const auto& traits = model.traits();
-  const auto stages = stages_of(model);
+  const auto stack = model.residual_stack();
+  require(stack.has_value() && !stack->stages.empty(), "inspect",
+          "this kind of model has no residual connections to take apart");
+  const auto& stages = stack->stages;
+  const auto& traits = stack->traits();
+  const auto [data, positions] = sample(model, traits, x, options);
 
   Inspection out;
-  out.connection = model.config().connection;
+  out.connection = stack->connection;
   out.layout = to_string(traits.layout);
-  out.blocks = static_cast<int64_t>(model.blocks().size());
   out.streams = traits.layout == StreamLayout::whole ? 1 : traits.streams;
   out.state_width = traits.state_width;
   out.sequences = data.size(0);
   out.length = data.size(1);
   out.positions = positions.size(0);
 
-  const auto state = model.initial_state(data);
+  const auto state = stack->initial_state(data);
   require_finite(state, "the input of the first block");
   walk(stages, traits, state, positions, out);
+  out.blocks = static_cast<int64_t>(out.layers.size());
   const auto first = data.slice(0, 0, 1).slice(1, 0, options.jacobian_length);
-  differentiate(stages, traits, model.initial_state(first), out);
+  differentiate(stages, traits, stack->initial_state(first), out);
   warn(out);
   return out;
 }

@@ -4,8 +4,8 @@
 //
 // R_l is the linear map that carries the state past sublayer l (the probe "operator"), so a block
 // does x → R x + branch. Measured are
-//   each R      γ, β, angle; ‖RᵀR − I‖₂, σ_min, σ_max; max |QᵀQ − I| of the probe "rotation" where
-//               there is one, else of R itself if the connection promises an orthogonal R
+//   each R      γ, β, angle; ‖RᵀR − I‖₂, σ_min, σ_max; max |RᵀR − I| if the connection promises an
+//               orthogonal R
 //   R_2L … R_1  spectral norm, σ₂, σ_min, row and column sums: of each token's product, and of the
 //               product of the mean operators
 //   states      RMS, effective rank, cosine between streams, after every block
@@ -18,7 +18,7 @@
 #pragma once
 
 #include "geores/diagnostics/inspection.h"
-#include "geores/model/transformer.h"
+#include "geores/model/model.h"
 
 namespace geores {
 
@@ -27,8 +27,9 @@ struct InspectOptions {
   int64_t jacobian_length = 16;  // Jacobians are taken at the last of the first so many positions
 };
 
-// x: (B, T, input_width) or ids (B, T), moved to the model's device and dtype. Refuses a model
-// whose states are not finite, naming the operator after which they are not.
-Inspection inspect(Transformer& model, const Tensor& x, const InspectOptions& options = {});
+// x: (B, T, width) or ids (B, T), moved to the model's device and dtype. Refuses a model without
+// residual connections (Model::residual_stack), and one whose states are not finite, naming the
+// operator after which they are not.
+Inspection inspect(Model& model, const Tensor& x, const InspectOptions& options = {});
 
 }  // namespace geores

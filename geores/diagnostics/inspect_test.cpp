@@ -6,6 +6,7 @@
 
 #include "geores/base/testing.h"
 #include "geores/diagnostics/measures.h"
+#include "geores/model/transformer/transformer.h"
 #include "geores/spectrum/mixer_file.h"
 
 namespace geores {

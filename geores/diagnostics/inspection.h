@@ -21,7 +21,7 @@ struct Spread {
 struct OperatorReport {
   std::string name;                          // "block 0 attention"
   std::optional<Spread> gamma, beta, angle;  // gate, strength, rotation angle in radians
-  std::optional<double> rotation_error;  // max |QᵀQ − I| of what should be exactly orthogonal
+  std::optional<double> rotation_error;  // max |RᵀR − I| where R should be exactly orthogonal
   std::optional<Spread> defect;          // ‖RᵀR − I‖₂
   std::optional<Spread> sigma_min, sigma_max;  // of R
   std::optional<double> branch_variance;  // σ² = ‖J − R‖²_F / V: the Jacobian besides R
@@ -29,7 +29,7 @@ struct OperatorReport {
   std::vector<double> mixer;              // mean R, row by row; empty if R acts on the width
 };
 
-// One block: attention and MLP with their connections.
+// One block: some sublayers with their connections.
 struct LayerReport {
   double norm_in = 0, norm_out = 0;     // RMS of a token's values, mean over tokens
   double effective_rank = 0;            // of the states after the block, mean over sequences
@@ -59,7 +59,7 @@ struct Inspection {
   int64_t positions = 0;              // per sequence, at which operators were taken apart
   int64_t jacobian_position = 0;      // counted from 0
 
-  std::vector<OperatorReport> operators;  // in depth order, two per block
+  std::vector<OperatorReport> operators;  // in depth order
   double input_norm = 0, input_rank = 0;  // of the states that enter the first block
   std::optional<double> input_cosine;
   std::vector<LayerReport> layers;

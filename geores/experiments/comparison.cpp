@@ -45,7 +45,7 @@ Table Comparison::table() const {
     table.rows.push_back(std::move(row));
   };
   for (const auto& run : runs)
-    add({run.name, run.config.model, run.result.at("parameters").dump(),
+    add({run.name, run.config.model.label(), run.result.at("parameters").dump(),
          run.result.at("steps").dump(), fmt::format("{:.0f}", number_at(run.result, "seconds")),
          fmt::format("{:.3e}", number_at(run.result, "best_validation"))},
         number_at(run.result, "exact_best"));
@@ -55,7 +55,7 @@ Table Comparison::table() const {
 }
 
 Document Comparison::page() const {
-  Document document(fmt::format("{} runs on {}", runs.size(), runs.front().config.task.task));
+  Document document(fmt::format("{} runs on {}", runs.size(), runs.front().config.task.name));
   auto shown = table();
   shown.explanation =
       "Best evaluation: lowest of the evaluations on random batches while training. Whole "
@@ -94,11 +94,12 @@ Comparison compare_runs(const std::vector<std::string>& folders, const std::stri
     require(fs::exists(fs::path(folder) / "result.json"), "compare",
             "{} is not finished; continue it with geores train --resume", folder);
     if (!comparison.runs.empty()) {
-      auto first = comparison.runs.front().config.task;
-      const auto wanted = first.fields().write(), found = config.task.fields().write();
+      const auto wanted = comparison.runs.front().config.task.completed().to_json(),
+                 found = config.task.completed().to_json();
       for (const auto& [key, value] : wanted.items())
-        require(found[key] == value, "compare", "{} and {} learned from other data: '{}' {} and {}",
-                folders.front(), folder, key, value.dump(), found[key].dump());
+        require(found.value(key, nlohmann::json()) == value, "compare",
+                "{} and {} learned from other data: '{}' {} and {}", folders.front(), folder, key,
+                value.dump(), found.value(key, nlohmann::json()).dump());
     }
     const auto path = fs::path(folder).lexically_normal();
     const auto name = (path.has_filename() ? path : path.parent_path()).filename().string();

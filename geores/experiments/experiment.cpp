@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
-#include "geores/data/tasks.h"
 
 namespace geores {
 namespace {
@@ -16,16 +15,22 @@ const Named& find(const std::vector<Named>& all, const std::string& name, const 
   return *found;
 }
 
+// The sizes of a complete configuration.
 void shrink(TrainConfig& config, const Scale& scale) {
-  if (scale.width_divisor > 0)
-    config.width = (config.width / scale.width_divisor + 7) / 8 * 8;  // streams and heads must fit
+  auto& model = config.model.options;
+  const auto set = [](nlohmann::json& options, const char* key, int64_t value) {
+    if (value > 0) options[key] = value;
+  };
+  if (scale.width_divisor > 0)  // streams and heads must fit
+    model["width"] = (model.at("width").get<int64_t>() / scale.width_divisor + 7) / 8 * 8;
   if (scale.depth_divisor > 0)
-    config.layers = std::max<int64_t>(1, (config.layers + 1) / scale.depth_divisor);
-  auto& task = config.task;
-  task.train_sequences =
-      task.task == "gyroscope" ? scale.gyroscope_sequences : scale.train_sequences;
-  task.validation_sequences = scale.validation_sequences;
-  task.length = scale.length;
+    model["layers"] =
+        std::max<int64_t>(1, (model.at("layers").get<int64_t>() + 1) / scale.depth_divisor);
+  auto& task = config.task.options;
+  set(task, "train_sequences",
+      config.task.name == "gyroscope" ? scale.gyroscope_sequences : scale.train_sequences);
+  set(task, "validation_sequences", scale.validation_sequences);
+  set(task, "length", scale.length);
   if (scale.batch > 0) config.batch = scale.batch;
   if (scale.eval_batches > 0) {
     config.eval_batches = scale.eval_batches;
@@ -35,18 +40,6 @@ void shrink(TrainConfig& config, const Scale& scale) {
     config.steps = scale.steps;
     config.warmup = scale.steps / 10;
     config.eval_interval = config.checkpoint_interval = std::max<int64_t>(1, scale.steps / 10);
-  }
-}
-
-// What is left out and what is given with its default value are the same run.
-void normalize(TrainConfig& config) {
-  config.task = recipe_of(config.task);
-  const auto& connection = find_connection(config.model);
-  for (const auto& option : connection.options) {
-    const auto found = config.options.find(option.key);
-    if (found == config.options.end()) continue;
-    if (*found == connection.option_from_text(option.key, option.default_text))
-      config.options.erase(found);
   }
 }
 
@@ -104,14 +97,14 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
   config.seed = seed;
   config.device = hardware.device;
   config.precision = hardware.precision;
+  config.complete();  // what is left out and what is given with its default are the same run
   shrink(config, scale);
   if (config.device == "cuda") config.checkpoint_interval = config.steps;  // a run takes seconds
-  normalize(config);
   return config;
 }
 
 std::string run_name(const TrainConfig& config) {
-  return fmt::format("{}-{}-{:08x}-seed{}", config.task.task, config.model,
+  return fmt::format("{}-{}-{:08x}-seed{}", config.task.name, config.model.label(),
                      static_cast<uint32_t>(fnv1a(config.write().dump())), config.seed);
 }
 

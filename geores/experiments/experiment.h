@@ -13,7 +13,7 @@
 
 namespace geores {
 
-// One data set: a column of a table. `config` holds keys of TaskConfig.
+// One data set: a column of a table. `config` holds a task and its options.
 struct Column {
   std::string name, label;
   nlohmann::json config;

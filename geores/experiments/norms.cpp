@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/ops/seeding.h"
+#include "geores/modules/seeding.h"
 #include "geores/train/recorded_work.h"
 
 namespace geores {
 namespace {
 
-Tensor predict(Transformer& model, const Tensor& x) {
+Tensor predict(Model& model, const Tensor& x) {
   Trace trace;
-  return model.forward(x, trace);
+  return model.predict(x, trace);
 }
 
-double deviation(Transformer& model, const Tensor& x) {
+double deviation(Model& model, const Tensor& x) {
   const auto ratio = predict(model, x).norm(2, -1) / x.norm(2, -1);
   return (ratio - 1).abs().mean().item<double>();
 }
@@ -25,7 +25,7 @@ bool is_recorded(int64_t step) {
   return step == 1 || step == 2 || step == 5;
 }
 
-nlohmann::json roll_out(Transformer& model, const Tensor& start, int64_t steps) {
+nlohmann::json roll_out(Model& model, const Tensor& start, int64_t steps) {
   const auto key = start.mean(1);
   const auto window = start.clone(), next = torch::empty_like(key);
   RecordedWork work(start.device(), [&] {
@@ -45,11 +45,11 @@ nlohmann::json roll_out(Transformer& model, const Tensor& start, int64_t steps) 
 
 }  // namespace
 
-nlohmann::json measure_norms(Transformer& model, const Dataset& data, const NormConfig& config) {
+nlohmann::json measure_norms(Model& model, const Dataset& data, const NormConfig& config) {
   torch::NoGradGuard no_grad;
   const auto device = model.parameters().front().device();
   const DeviceStream stream(device);
-  const auto length = std::min(config.random_length, model.config().context - 1);
+  const auto length = std::min(config.random_length, data.length());
   auto random = with_seed(0, [&] {
     return torch::randn({config.random_sequences, length, data.input_width()});
   });

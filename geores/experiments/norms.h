@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "geores/data/dataset.h"
-#include "geores/model/transformer.h"
+#include "geores/model/model.h"
 
 namespace geores {
 
@@ -18,7 +18,7 @@ inline constexpr auto kRolloutColumn = "stability";
 
 struct NormConfig {
   int64_t random_sequences = 50;
-  int64_t random_length = 100;  // at most what the model can take
+  int64_t random_length = 100;  // at most the length of the data
   int64_t rollouts = 100;
   int64_t rollout_steps = 10000;
   int64_t window = 32;  // states that the model sees at each step of a roll-out
@@ -26,7 +26,7 @@ struct NormConfig {
 
 // {"random", "validation", "rollout": [{"step", "norm", "error"}, ...]}: steps 1, 2, 5, 10, ... of
 // the roll-out, mean norm, and mean squared distance per value to the mean of the start.
-nlohmann::json measure_norms(Transformer& model, const Dataset& data, const NormConfig& config);
+nlohmann::json measure_norms(Model& model, const Dataset& data, const NormConfig& config);
 
 // The deviation on random unit vectors of the running mean: 1 − mean of 1/√(t + 1).
 double running_mean_deviation(int64_t length);

@@ -15,16 +15,16 @@ const Column stability{"stability", "stability", {{"task", "stability"}}};
 const Column near_pi{"near_pi", "near π", {{"task", "near_pi"}}};
 const Column near_pi_multi{"near_pi_multi", "near π, 32 planes", {{"task", "near_pi_multi"}}};
 
-json gpt() { return {{"model", "additive"}, {"layers", 9}}; }
-json ddl() { return {{"model", "ddl_pooled"}, {"layers", 8}}; }
-json mhc() { return {{"model", "mhc_split"}, {"layers", 9}}; }
-json jpmhc() { return {{"model", "jpmhc"}, {"layers", 7}, {"width", 512}}; }
+json gpt() { return {{"connection", "additive"}, {"layers", 9}}; }
+json ddl() { return {{"connection", "ddl_pooled"}, {"layers", 8}}; }
+json mhc() { return {{"connection", "mhc_split"}, {"layers", 9}}; }
+json jpmhc() { return {{"connection", "jpmhc"}, {"layers", 7}, {"width", 512}}; }
 
 // EΔ as its published numbers were made: the gate with the entropy factor, H_pre and H_post from
 // N(0, 0.02), a neutral gate, the mean over the whole sequence.
 json edelta(const json& changes = json::object()) {
-  json config = {{"model", "edelta"},   {"layers", 6},      {"gate", "entropy"},
-                 {"init", "reference"}, {"gate_bias", 0.0}, {"gate_weight", 0.1},
+  json config = {{"connection", "edelta"}, {"layers", 6},      {"gate", "entropy"},
+                 {"init", "reference"},    {"gate_bias", 0.0}, {"gate_weight", 0.1},
                  {"pool", "sequence"}};
   config.update(changes);
   return config;
@@ -102,7 +102,7 @@ Experiment controls() {
                {"ddl", "DDL as run", ddl()},
                {"ddl_causal",
                 "DDL, causal pool",
-                {{"model", "ddl_pooled"}, {"layers", 8}, {"pool", "causal"}}},
+                {{"connection", "ddl_pooled"}, {"layers", 8}, {"pool", "causal"}}},
                {"jpmhc", "JPmHC (Cayley)", jpmhc()}}};
 }
 

@@ -4,9 +4,9 @@
 
 #include "geores/base/error.h"
 #include "geores/data/batch_sampler.h"
-#include "geores/data/dataset.h"
-#include "geores/ops/hybrid.h"
-#include "geores/ops/seeding.h"
+#include "geores/data/registry.h"
+#include "geores/modules/seeding.h"
+#include "geores/ops/mixers/hybrid.h"
 
 namespace geores {
 namespace {
@@ -152,10 +152,8 @@ const std::vector<ReflectionProbe>& reflection_probes() {
 
 nlohmann::json run_reflection(const ReflectionProbe& probe, const ReflectionConfig& config,
                               const std::function<void(int64_t)>& progress) {
-  TaskConfig task;
-  task.task = "reflection";
-  task.train_sequences = config.samples;
-  const auto data = load_dataset(task);
+  const auto data =
+      load_dataset({.name = "reflection", .options = {{"train_sequences", config.samples}}});
   const auto flat = [](const Tensor& t) { return t.reshape({-1, kWidth}); };
   const auto train_x = flat(data.train_x), train_y = flat(data.train_y);
   const auto test_x = flat(data.validation_x), test_y = flat(data.validation_y);

@@ -8,7 +8,7 @@
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/recorded_work.h"
 #include "geores/train/trainer.h"
 
@@ -179,7 +179,7 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   check_seeds(options.scale.chosen_seeds);
   if (options.hardware.device == "cuda") {
     expect_streams(2 * options.jobs);  // work, and work beside it
-    set_float32_products(options.hardware.precision);
+    set_float32_products(precision_from(options.hardware.precision));
   }
   make_folder(options.out);
   claim_folder(options);

@@ -14,7 +14,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/ops/implementation.h"
+#include "geores/ops/run/execution.h"
 #include "geores/train/trainer.h"
 
 namespace geores {
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string recipe_text(TaskConfig task) { return task.fields().write().dump(); }
+std::string recipe_text(const TaskConfig& task) { return task.completed().to_json().dump(); }
 
 void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& shelf,
                const std::function<void(const std::string&)>& notice,

@@ -1,7 +1,7 @@
-// Kernels on a GPU: the same names and arguments as on a CPU with a stream in front, defined in the
-// .cu file beside the .cpp. Type A, where there is one, is that of the activations between matrix
-// products: T itself, or bfloat16 beside a float state. (T, A) is one of (float, float), (float,
-// BFloat16), (double, double).
+// Kernels on a GPU. They have the names and arguments of the CPU kernels, with a CUDA stream in
+// front, and are defined in the .cu file beside the .cpp. Type A, where there is one, is the type
+// of the activations between matrix products: T itself, or bfloat16 beside a float state. (T, A) is
+// one of (float, float), (float, BFloat16), (double, double).
 //
 // A build without CUDA has the declarations only: callers ask kHasCuda with `if constexpr`.
 #pragma once
@@ -19,14 +19,15 @@ inline constexpr bool kHasCuda = true;
 inline constexpr bool kHasCuda = false;
 #endif
 
-using Stream = CUstream_st*;  // cudaStream_t
-using Event = CUevent_st*;    // cudaEvent_t
+using CudaStream = CUstream_st*;  // cudaStream_t
+using Event = CUevent_st*;        // cudaEvent_t
 
 struct BFloat16 {
   uint16_t bits;
 };
 
-// The longest row that a lane group keeps in registers, and the numbers of streams compiled.
+// Limits of the GPU kernels: the longest row and the widest residual stream that a group of lanes
+// keeps in registers, and the numbers of residual streams that are compiled.
 inline constexpr int64_t kDeviceRow = 512;
 inline constexpr int64_t kDeviceStreamWidth = 128;
 constexpr bool is_device_stream_count(int64_t n) { return n == 2 || n == 4; }

@@ -1,5 +1,5 @@
-// The kernels' own properties: what does not need a second implementation to be checked. That they
-// equal the composed operations is tested in ops/.
+// Properties of the kernels that can be checked without a second implementation. The tests of ops/
+// compare the kernels with the composed operations.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -8,14 +8,14 @@
 #include <random>
 #include <vector>
 
-#include "geores/kernels/attention.h"
-#include "geores/kernels/bfloat16_tile.h"
-#include "geores/kernels/linear.h"
-#include "geores/kernels/norm.h"
-#include "geores/kernels/optimizer.h"
-#include "geores/kernels/product.h"
-#include "geores/kernels/streams.h"
-#include "geores/kernels/vector_math.h"
+#include "geores/kernels/attention/attention.h"
+#include "geores/kernels/cpu/bfloat16_tile.h"
+#include "geores/kernels/cpu/product.h"
+#include "geores/kernels/cpu/vector_math.h"
+#include "geores/kernels/dense/linear.h"
+#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/streams/streams.h"
+#include "geores/kernels/training/optimizer.h"
 
 namespace geores::kernels {
 namespace {
@@ -66,7 +66,7 @@ TEST(VectorMath, GeluAndItsSlopeFollowErf) {
   EXPECT_TRUE(std::isnan(gelu(broadcast(std::nanf(""))).value[0]));
 }
 
-// x as a factor of a product whose factors are rounded to P: by a definition of its own.
+// x rounded to P, by a definition independent of the kernels.
 template <class P, class T>
 double factor(T x) {
   if (!std::is_same_v<P, BFloat16>) return x;
@@ -75,7 +75,8 @@ double factor(T x) {
   return std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8);
 }
 
-// Odd sizes, leading dimensions beyond the width, more depth than is multiplied at once, few rows.
+// Odd sizes, leading dimensions larger than the width, more depth than is multiplied at once, and
+// few rows.
 template <class T, class P = T>
 void expect_products_follow_their_definition(T tolerance) {
   struct Size {
@@ -137,7 +138,7 @@ TEST(Product, FollowsItsDefinition) {
   expect_products_follow_their_definition<double>(1e-13);
 }
 
-// f() with each tile that this processor can run.
+// Calls f() with each tile that this processor can run.
 template <class F>
 void on_bfloat16_tiles(F&& f) {
   const auto& own = bfloat16_tile();
@@ -153,8 +154,8 @@ TEST(Product, InBfloat16IsThatOfRoundedFactors) {
   on_bfloat16_tiles([] { expect_products_follow_their_definition<float, BFloat16>(1e-5f); });
 }
 
-// Times one, so that nothing but the rounding is seen: ties, the last value before a power of two,
-// the largest values, and what is no number.
+// Multiplies by one, so that only the rounding is visible: ties, the last value before a power of
+// two, the largest values, and NaN.
 TEST(Product, Bfloat16IsToNearestTiesToEven) {
   const auto infinity = std::numeric_limits<float>::infinity();
   std::vector<float> x = {1.0f,      1.00390625f, 1.01171875f, 1.0039063f, -1.01171875f,
@@ -191,8 +192,8 @@ TEST(Optimizer, NormDoesNotDependOnTheNumberOfThreads) {
   EXPECT_NEAR(one / expected, 1.0, 1e-12);
 }
 
-// Every kernel with threads, on one, two and three of them: the same to rounding; and on the same
-// number again and again: the same bits, which a race would not give.
+// Runs a kernel on one, two and three threads: the results agree to rounding. Runs it again on the
+// same number of threads: the results agree bit for bit, which a race would break.
 template <class F>
 void expect_threads_make_no_difference(F&& run) {
   const auto most = omp_get_max_threads();
@@ -270,7 +271,7 @@ TEST(Threads, StreamsDoNotDependOnThem) {
   });
 }
 
-// A row with a mean a thousand times its spread keeps its digits.
+// A row whose mean is a thousand times its spread keeps its digits.
 TEST(Norm, LargeOffsetsCostNoDigits) {
   auto x = random_values<float>(257);
   for (auto& value : x) value += 1024.0f;
@@ -283,8 +284,8 @@ TEST(Norm, LargeOffsetsCostNoDigits) {
     EXPECT_NEAR(y[i], (x[i] - mean) / std::sqrt(variance + 1e-5), 2e-4);
 }
 
-// The last positions of a long sequence, and the first: no row of weights is left out or seen
-// twice.
+// Checks the first and the last positions of a long sequence: no row of weights is left out or
+// counted twice.
 TEST(Attention, ConstantValuesComeBack) {
   const AttentionShape s{.batch = 1, .length = 257, .heads = 1, .head_width = 8};
   auto qkv = random_values<double>(257 * 24);
@@ -340,7 +341,7 @@ RoundedAttention rounded_attention(const std::vector<float>& qkv, const std::vec
   return result;
 }
 
-// Compared as a whole: a weight that lies at a tie may be rounded to the other side.
+// Compares whole arrays, because a weight at a tie may be rounded to the other side.
 double relative_difference(const std::vector<float>& is, const std::vector<double>& wanted) {
   double difference = 0, size = 0;
   for (size_t i = 0; i < is.size(); ++i) {

@@ -1,4 +1,4 @@
-// From a number of streams known at run time to manifold/'s compile-time sizes.
+// From a number of residual streams known at run time to the compile-time sizes of manifold/.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace geores::kernels {
 
-// Sizes that are compiled, each of them for both floating-point types; others run composed.
+// The sizes that are compiled, for float and double. Operations on other sizes run composed.
 using CompiledSizes = std::integer_sequence<int, 2, 3, 4, 8, 16>;
 
 constexpr bool is_compiled_size(int64_t n) {
@@ -14,7 +14,7 @@ constexpr bool is_compiled_size(int64_t n) {
   (CompiledSizes());
 }
 
-// f(std::integral_constant<int, n>()) if n is compiled.
+// f(std::integral_constant<int, n>()) if n is a compiled size; otherwise nothing.
 template <class F>
 void with_size(int64_t n, F&& f) {
   [&]<int... N>(std::integer_sequence<int, N...>) {

@@ -1,27 +1,28 @@
 // The Cayley rotation of a plane, in closed form (EΔ-MHC-Geo, arXiv:2605.06729):
 //   A = u vᵀ − v uᵀ,  M = (β/2) A,  Q = (I + M)⁻¹ (I − M)         u, v (n), β scalar, Q (n, n)
-// A has rank 2, so Q turns the plane span(u, v) by θ = 2 atan ω and fixes the rest, where
-// ω = βμ/2 and μ = √(|u|²|v|² − (u·v)²). With e₁ = u/|u|, e₂ the direction of v across e₁,
+// A has rank 2, so Q turns the plane span(u, v) by θ = 2 atan ω and leaves everything orthogonal to
+// it unchanged. Here ω = βμ/2 and μ = √(|u|²|v|² − (u·v)²). With e₁ = u/|u| and e₂ the direction of
+// the part of v orthogonal to e₁,
 //   Q = I − 2ω²/(1+ω²) (e₁e₁ᵀ + e₂e₂ᵀ) − 2ω/(1+ω²) (e₁e₂ᵀ − e₂e₁ᵀ).
 // u = 0, v = 0, β = 0 or u ∥ v give I. No solve and no pivot.
 //
-// Invariants: QᵀQ = I, det Q = +1, eigenvalues e^{∓iθ} and 1, never −1. Any θ in (−π, π) is
-// reached, by βμ = 2 tan(θ/2).
+// Invariants: QᵀQ = I, det Q = +1, eigenvalues e^{∓iθ} and 1, never −1. Every θ in (−π, π) can be
+// reached: βμ = 2 tan(θ/2).
 //
-// Precision: the entries of A come from an exact difference of products, and e₂ from A e₁, so a
-// nearly parallel pair loses nothing and an exactly parallel one gives exactly I. u and v are
-// scaled by powers of two, and the fractions written in 1/ω for |ω| > 1, so nothing overflows.
+// Precision: the entries of A come from an exact difference of products, and e₂ comes from A e₁. So
+// a nearly parallel pair loses no digits, and an exactly parallel one gives exactly I. u and v are
+// scaled by powers of two, and for |ω| > 1 the fractions are written in 1/ω, so nothing overflows.
 // max |QᵀQ − I| is 1.1e-6 in float and 2.3e-15 in double for scales 1e-6..1e6 and β 0..1e8.
 //
-// Cost: O(n²), one square root for each of e₁ and e₂. The solve for any M is in
-// cayley_general.h, the fixed-point iteration in cayley_iterative.h.
+// Cost: O(n²), and one square root for each of e₁ and e₂. cayley_general.h solves for any M;
+// cayley_iterative.h has the fixed-point iteration.
 #pragma once
 
 #include "geores/manifold/matrix.h"
 
 namespace geores::manifold {
 
-// span(u, v) and the half-angle φ = atan ω by which Cayley turns it (twice).
+// The plane span(u, v), and φ = atan ω: Cayley turns the plane by 2φ.
 template <class T, int N>
 struct RotationPlane {
   Vector<T, N> e1, e2;  // orthonormal; e2 = 0 if u and v span no plane
@@ -38,7 +39,7 @@ GEORES_HOST_DEVICE RotationPlane<T, N> rotation_plane(const Vector<T, N>& u, con
   const T u_scale = power_of_two_below(largest_entry(u));
   const T v_scale = power_of_two_below(largest_entry(v));
 
-  // w = −A e₁ = |u| (v across e₁), all of it after scaling.
+  // w = −A e₁ = |u| times the part of v orthogonal to e₁, all of it after scaling.
   plane.e1 = normalise(u).direction;
   Vector<T, N> w{};
   for (int i = 0; i < N; ++i)
@@ -85,8 +86,8 @@ GEORES_HOST_DEVICE Matrix<T, N> cayley_rotation(const Vector<T, N>& u, const Vec
   return cayley_rotation(rotation_plane(u, v, beta));
 }
 
-// (I + M)⁻¹ x for x in the plane; with transposed, (I + M)⁻ᵀ x. Near a half turn it is |x|/ω small,
-// and to full relative precision.
+// (I + M)⁻¹ x for x in the plane; (I + M)⁻ᵀ x if `transposed`. Near a half turn the result has size
+// |x|/ω and keeps full relative precision.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Vector<T, N> cayley_resolvent_in_plane(
     const RotationPlane<T, N>& plane, const Vector<T, N>& x, bool transposed = false) {
@@ -97,7 +98,7 @@ GEORES_HOST_DEVICE constexpr Vector<T, N> cayley_resolvent_in_plane(
          (plane.cos_squared * x2 + shear * x1) * plane.e2;
 }
 
-// (I + M)⁻¹ x for any x: equal to (I + Q)x/2, without its cancellation near a half turn.
+// (I + M)⁻¹ x for any x. It equals (I + Q)x/2 but does not cancel near a half turn.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Vector<T, N> cayley_resolvent(const RotationPlane<T, N>& plane,
                                                            const Vector<T, N>& x,
@@ -116,7 +117,7 @@ struct CayleyGradient {
 // S = dL/dQ (n, n). With K = (I + M)⁻¹ = (I + Q)/2:  dL/dM = −2 KᵀSKᵀ, hence
 //   du = −β (KᵀSKᵀ − K Sᵀ K) v,   dv = β (KᵀSKᵀ − K Sᵀ K) u,   dβ = (μ/2) dL/dω,
 //   dL/dω = −[4ω (S₁₁ + S₂₂) + 2(1 − ω²)(S₁₂ − S₂₁)] / (1 + ω²)²,  S_ab = e_aᵀ S e_b.
-// No solve; finite where the plane degenerates. Cost: O(n²).
+// No solve; the result is finite where the plane degenerates. Cost: O(n²).
 template <class T, int N>
 GEORES_HOST_DEVICE CayleyGradient<T, N> cayley_rotation_backward(const RotationPlane<T, N>& plane,
                                                                  const Vector<T, N>& u,

@@ -4,8 +4,8 @@
 // this way from (n−1)(n−2)/2 entries; the exact mixer of JPmHC (arXiv:2602.18308),
 // (I − αW/2)⁻¹(I + αW/2), is the case M = −αW/2.
 //
-// Precision: orthogonal to about ε (1 + ‖M‖). For a rank-2 M prefer cayley.h, which has no such
-// limit. Cost: n³.
+// Precision: orthogonal to about ε (1 + ‖M‖). cayley.h does not have this limit; prefer it for a
+// rank-2 M. Cost: n³.
 #pragma once
 
 #include "geores/manifold/solve.h"
@@ -23,7 +23,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> cayley_transform(const Matrix<T, N>& m
   return q;
 }
 
-// dL/dM = −½ (I + Q)ᵀ S (I + Q)ᵀ from Q itself and S = dL/dQ: no second solve.
+// dL/dM = −½ (I + Q)ᵀ S (I + Q)ᵀ from Q itself and S = dL/dQ, without a second solve.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> cayley_transform_backward(const Matrix<T, N>& q,
                                                                     const Matrix<T, N>& cotangent) {

@@ -8,14 +8,15 @@
 //   s = 1 is as good (1.6 % worse at that bound); s = 3 is below 1e-3 up to m = 0.507.
 // At αW = 2J, J² = −I, two steps give Y = −I exactly; three give I, and so on with period 4.
 //
-// Cost: s products of n×n; the backward recomputes Y instead of keeping it, s(s+1)/2 more.
+// Cost: s products of n×n matrices. The backward pass recomputes Y instead of storing it: s(s+1)/2
+// more products.
 #pragma once
 
 #include "geores/manifold/matrix.h"
 
 namespace geores::manifold {
 
-// One pass Y ← I + (α/2) W (I + Y), `steps` of them from Y₀ = I + αW.
+// `steps` passes Y ← I + (α/2) W (I + Y), starting from Y₀ = I + αW.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> cayley_iteration(const Matrix<T, N>& w, T alpha,
                                                            int steps) {
@@ -26,14 +27,14 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> cayley_iteration(const Matrix<T, N>& w
   return y;
 }
 
-// From H̃: only its skew part acts.
+// The same from H̃; only its skew part matters.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> iterative_cayley(const Matrix<T, N>& h, T alpha,
                                                            int steps) {
   return cayley_iteration(h - transpose(h), alpha, steps);
 }
 
-// dL/dH̃ from S = dL/dY: exact for this s.
+// dL/dH̃ from S = dL/dY: the exact gradient of `steps` passes.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> iterative_cayley_backward(const Matrix<T, N>& h, T alpha,
                                                                     int steps,

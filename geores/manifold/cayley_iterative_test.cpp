@@ -19,7 +19,7 @@ Matrix<double, N> random_skew(SplitMix64& random) {
   return h - transpose(h);
 }
 
-// A skew matrix whose singular values all are `size`: size · J, J² = −I.
+// A skew matrix whose singular values all equal `size`: size · J with J² = −I.
 Matrix<double, 4> complex_structure(double size) {
   return {{{0, size, 0, 0}, {-size, 0, 0, 0}, {0, 0, 0, size}, {0, 0, -size, 0}}};
 }
@@ -77,7 +77,7 @@ TEST(IterativeCayley, TwiceAComplexStructureGivesMinusIdentityAtTwoSteps) {
   const auto j = complex_structure(1.0), one = identity<double, 4>();
   const auto y = [&](int steps) { return iterative_cayley(j, 1.0, steps); };  // W = 2J
   EXPECT_EQ(largest_entry(y(2) + one), 0.0);
-  EXPECT_EQ(largest_entry(y(3) - one), 0.0);  // and does not stay there: period four
+  EXPECT_EQ(largest_entry(y(3) - one), 0.0);  // and Y does not stay at −I: it has period four
   EXPECT_EQ(largest_entry(y(6) + one), 0.0);
 }
 

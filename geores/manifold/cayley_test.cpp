@@ -32,7 +32,8 @@ struct Draw {
   T beta;
 };
 
-// Scales 1e-6..1e6, beta 0 or 1e-8..1e8, every third pair nearly parallel, some exactly, some zero.
+// Scales 1e-6..1e6, beta 0 or 1e-8..1e8; every third pair is nearly parallel, some are exactly
+// parallel, some zero.
 template <class T, int N>
 Draw<T, N> extreme_draw(SplitMix64& random, int index) {
   const auto scale = [&](double decades) {
@@ -91,8 +92,8 @@ TEST(Cayley, EqualsTheGeneralSolveWhereThatIsWellConditioned) {
   });
 }
 
-// The generator is scaled so that a solve in double keeps 1e-12; only the closed form sees the
-// scales.
+// The generator A is of a size at which a solve in double keeps 1e-12; only the closed form sees
+// the extreme scales of u, v and β.
 TEST(Cayley, ScalesOfUAndVAndBetaTradeAgainstEachOther) {
   SplitMix64 random(3);
   for (int index = 0; index < 2000; ++index) {
@@ -140,8 +141,8 @@ TEST(Cayley, DegeneratePairsGiveExactlyTheIdentity) {
   expect_identity_for_degenerate_pairs<double>();
 }
 
-// (k + 1)² − k(k + 2) = 1: the pair spans a unit area, but its two products agree in every bit that
-// T has, so the plain difference of the rounded products sees a parallel pair or noise.
+// (k + 1)² − k(k + 2) = 1: the pair spans a unit area, but its two products agree in every bit of
+// T. So the plain difference of the rounded products finds a parallel pair or noise.
 template <class T>
 void expect_quarter_turn_of_a_nearly_parallel_pair(T k) {
   const Vector<T, 2> u{{k + 1, k}}, v{{k + 2, k + 1}};
@@ -199,7 +200,7 @@ TEST(Cayley, EigenvaluesAreTheRotationPairAndOnesNeverMinusOne) {
       const double theta = 2 * std::atan(beta * area(u, v) / 2);
       const auto found = eigenvalues(cayley_rotation(u, v, beta));
       ASSERT_TRUE(found.converged);
-      // Each eigenvalue is e^{iθ}, e^{−iθ} or 1, and each of the first two occurs.
+      // Each eigenvalue is e^{iθ}, e^{−iθ} or 1, and both of the first two occur.
       double nearest_plus = 9, nearest_minus = 9;
       int ones = 0;
       for (int i = 0; i < N; ++i) {
@@ -298,8 +299,7 @@ TEST(Cayley, GradientMatchesCentralDifferencesNearAHalfTurn) {
   });
 }
 
-// Where ω is 1e20 the plain formula −½(I+Q)ᵀS(I+Q)ᵀ, in float, returns rounding noise times β|v| =
-// 1e14.
+// At ω = 1e20 the plain formula −½(I+Q)ᵀS(I+Q)ᵀ in float returns rounding noise times β|v| = 1e14.
 TEST(Cayley, FloatGradientAgreesWithDoubleOverExtremeDraws) {
   for_sizes<2, 3, 4, 8>([]<int N>() {
     SplitMix64 random(90 + N);

@@ -1,5 +1,5 @@
-// CUDA device code: see compile_check.inc. One kernel for each scalar and size keeps each of them
-// small.
+// CUDA device code: see compile_check.inc. There is one kernel for each scalar and size, which
+// keeps each kernel small.
 #include "geores/manifold/compile_check.inc"
 
 template <class T, int N>

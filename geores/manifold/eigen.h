@@ -2,9 +2,9 @@
 // implicit double-shift QR of Francis (Golub & Van Loan, Matrix Computations, 7.4.2 and 7.5.2).
 //   λ_i = real[i] + i · imaginary[i];  a complex pair stands side by side, +imaginary first
 //
-// Precision: backward stable: |error| about ε‖A‖ for a normal matrix (a rotation), more for a
-// defective one. Cost: about 10 n³. The sweeps are capped, so NaN and Inf end too, with
-// converged = false.
+// Precision: backward stable: |error| is about ε‖A‖ for a normal matrix (a rotation), more for a
+// defective one. Cost: about 10 n³. The number of sweeps is limited, so NaN and Inf come to an end
+// too, with converged = false.
 #pragma once
 
 #include "geores/manifold/matrix.h"
@@ -19,7 +19,7 @@ struct Eigenvalues {
 
 namespace detail {
 
-// w of the reflection I − 2wwᵀ that sends x to a multiple of the first axis; 0 for x = 0.
+// The vector w of the reflection I − 2wwᵀ that sends x to a multiple of the first axis; 0 if x = 0.
 template <class T, int K>
 GEORES_HOST_DEVICE Vector<T, K> reflector(const Vector<T, K>& x) {
   auto [w, length] = normalise(x);
@@ -28,7 +28,8 @@ GEORES_HOST_DEVICE Vector<T, K> reflector(const Vector<T, K>& x) {
   return normalise(w).direction;
 }
 
-// Rows (or columns) first.. of h, restricted to the other index in low..high, times I − 2wwᵀ.
+// Multiplies rows (or columns) first.. of h by I − 2wwᵀ, restricted to low..high in the other
+// index.
 template <class T, int N, int K>
 GEORES_HOST_DEVICE constexpr void reflect_rows(Matrix<T, N>& h, const Vector<T, K>& w, int first,
                                                int low, int high) {
@@ -61,7 +62,8 @@ GEORES_HOST_DEVICE void reduce_to_hessenberg(Matrix<T, N>& h) {
   }
 }
 
-// One double-shift sweep over the unreduced block low..high, shifts given by their sum and product.
+// One double-shift sweep over the unreduced block low..high; the shifts are given by their sum and
+// product.
 template <class T, int N>
 GEORES_HOST_DEVICE void francis_sweep(Matrix<T, N>& h, int low, int high, T sum, T product) {
   Vector<T, 3> bulge{};
@@ -83,7 +85,7 @@ GEORES_HOST_DEVICE void francis_sweep(Matrix<T, N>& h, int low, int high, T sum,
   }
 }
 
-// The two eigenvalues of the block at (i, i), the nearer to d without cancellation.
+// The two eigenvalues of the block at (i, i); the one nearer to d is computed without cancellation.
 template <class T, int N>
 GEORES_HOST_DEVICE void eigenvalues_of_pair(const Matrix<T, N>& h, int i,
                                             Eigenvalues<T, N>& result) {
@@ -113,8 +115,9 @@ GEORES_HOST_DEVICE Eigenvalues<T, N> eigenvalues(Matrix<T, N> h) {
   const T negligible = T(N) * Precision<T>::epsilon * largest_entry(h);
   int high = N - 1, sweeps = 0;
   while (high >= 0) {
-    // The block low..high has no negligible subdiagonal entry. Negligible is against the whole
-    // matrix: against its neighbours alone, defective and nilpotent matrices never deflate.
+    // Finds the block low..high without a negligible subdiagonal entry. An entry is negligible if
+    // it is small against the whole matrix: compared with its neighbours alone, defective and
+    // nilpotent matrices would never deflate.
     int low = high;
     while (low > 0 && absolute(h(low, low - 1)) > negligible) --low;
     if (low == high) {
@@ -134,13 +137,14 @@ GEORES_HOST_DEVICE Eigenvalues<T, N> eigenvalues(Matrix<T, N> h) {
       T product = h(high - 1, high - 1) * h(high, high) - h(high - 1, high) * h(high, high - 1);
       detail::eigenvalues_of_pair(h, high - 1, result);
       if (result.imaginary[high] == T(0)) {
-        // Two real shifts: the nearer one twice. Both at once stall on a spectrum {a, a, b, b}.
+        // With two real shifts, take the nearer one twice: using both stalls on a spectrum {a, a,
+        // b, b}.
         const T one = result.real[high - 1], other = result.real[high], corner = h(high, high);
         const T nearer = absolute(one - corner) < absolute(other - corner) ? one : other;
         sum = T(2) * nearer;
         product = nearer * nearer;
       }
-      if (sweeps % 10 == 0) {  // an exceptional shift, for those that cycle (permutations)
+      if (sweeps % 10 == 0) {  // an exceptional shift, for matrices that cycle (permutations)
         const T push = absolute(h(high, high - 1)) + absolute(h(high - 1, high - 2));
         sum = T(1.5) * push;
         product = push * push;

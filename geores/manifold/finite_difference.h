@@ -1,15 +1,15 @@
 // The gradient of a scalar function by central differences of fourth order,
 //   f' ≈ [8 (f(x + h) − f(x − h)) − (f(x + 2h) − f(x − 2h))] / 12h,
-// error O(h⁴) + O(ε/h). Test every hand-written backward with it, in double, against a *random*
-// cotangent: the sum of the entries of a doubly stochastic or a projected matrix is constant and
-// hides errors.
+// error O(h⁴) + O(ε/h). Test every hand-written backward pass with it, in double, and with a
+// *random* cotangent: the sum of the entries of a doubly stochastic or projected matrix is
+// constant, so a loss that is that sum hides errors.
 #pragma once
 
 #include "geores/manifold/matrix.h"
 
 namespace geores::manifold {
 
-// ∂f()/∂parameter, where f reads the parameter it is given by reference.
+// ∂f()/∂parameter; f reads the parameter through a reference.
 template <class Function>
 double central_difference(double& parameter, const Function& f, double step) {
   const double centre = parameter;

@@ -1,9 +1,9 @@
-// One gate under descent: what the gate loss of EΔ-MHC-Geo (arXiv:2605.06729) does to γ = σ(b) when
-// the task pulls with a constant slope t = dL_task/dγ:
+// One gate under gradient descent: the effect of the gate loss of EΔ-MHC-Geo (arXiv:2605.06729) on
+// γ = σ(b), while the task pulls with a constant slope t = dL_task/dγ:
 //   L(γ) = λ 4γ(1 − γ) + tγ,   dL/db = (λ(4 − 8γ) + t) γ(1 − γ)
-// For λ > 0, L has its top at the watershed γ* = ½ + t/(8λ), if that lies in (0, 1), |t| < 4λ:
-// descent leaves it to either side and never ends there. With t = 0 and b = 0 exactly the slope is
-// zero and b stays.
+// For λ > 0, L is largest at the watershed γ* = ½ + t/(8λ), if γ* lies in (0, 1), that is |t| < 4λ.
+// Descent moves away from γ* to either side and never ends there. With t = 0 and exactly b = 0 the
+// slope is zero and b stays.
 //
 // The step is plain descent or AdamW (Loshchilov & Hutter 2019), the scalar form of
 // train/adamw.h. Cost: a few operations a step.
@@ -42,7 +42,7 @@ GEORES_HOST_DEVICE T gate_logit_slope(T logit, const GateForces<T>& forces) {
   return gate_slope(gamma, forces) * gamma * (T(1) - gamma);
 }
 
-// γ*, where descent parts. Outside (0, 1), or without a penalty, there is none: NaN.
+// The watershed γ*; NaN if γ* is outside (0, 1) or there is no penalty.
 template <class T>
 GEORES_HOST_DEVICE T gate_watershed(const GateForces<T>& forces) {
   const T top = T(0.5) + forces.task_slope / (T(8) * forces.penalty_weight);
@@ -80,7 +80,7 @@ GEORES_HOST_DEVICE T adamw_step(T parameter, T slope, AdamWMoments<T>& moments,
          rates.rate / (T(1) - moments.first_power) * moments.first / (size + rates.epsilon);
 }
 
-// Plain descent with the same two numbers.
+// Plain descent on the same two numbers.
 template <class T>
 GEORES_HOST_DEVICE constexpr T descent_step(T parameter, T slope, T rate, T weight_decay) {
   return parameter - rate * weight_decay * parameter - rate * slope;

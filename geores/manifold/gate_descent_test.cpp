@@ -64,7 +64,7 @@ TEST(GateDescent, WatershedIsWhereTheSlopeIsZero) {
   EXPECT_TRUE(std::isnan(gate_watershed(GateForces<double>{0.1, 0.4})));
   EXPECT_TRUE(std::isnan(gate_watershed(GateForces<double>{0.1, -0.41})));
   EXPECT_TRUE(std::isnan(gate_watershed(GateForces<double>{0, 0.1})));
-  // Starts on either side of it part.
+  // Starts on different sides of the watershed move apart.
   const auto logit = std::log(0.625 / 0.375);
   EXPECT_GT(after_descent(logit + 0.01, {0.1, 0.1}, 20000), 0.9);
   EXPECT_LT(after_descent(logit - 0.01, {0.1, 0.1}, 20000), 0.1);

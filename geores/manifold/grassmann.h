@@ -4,9 +4,9 @@
 //   M̂ = −(m/(1 − b₁ᵗ)) / (√(s/(1 − b₂ᵗ)) + ε)                      downhill, and horizontal
 //   W = M̂Uᵀ − UM̂ᵀ,  Y₀ = U + αM̂,  Y ← U + (α/2) W (U + Y)         2 passes, α = 0.01
 //   U ← Q of Y = QR with R_jj > 0                                  U, G, m, M̂, Y (n, p), W (n, n)
-// The second moment is one number for the whole matrix: entry by entry it would depend on the
-// basis that U happens to have, while UUᵀ, and with it the model, does not. m is carried to the
-// new point by projection, so that it stays horizontal there.
+// The second moment is one number for the whole matrix. Moments of single entries would depend on
+// the basis that represents the subspace, while UUᵀ, and with it the model, does not. m is
+// projected to the new point, so that it stays horizontal there.
 //
 // Invariants: UᵀU = I after every step; H_res is a projector of rank p. Cost: O(n²p) a pass.
 #pragma once
@@ -24,7 +24,7 @@ struct GrassmannOptions {
   int cayley_steps = 2;
 };
 
-// What a checkpoint has to keep besides U.
+// The state that a checkpoint must store besides U.
 template <class T, int N, int P>
 struct GrassmannState {
   Matrix<T, N, P> momentum{};
@@ -40,7 +40,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N, P> horizontal_projection(const Matrix<
   return x - u * (transpose(u) * x);
 }
 
-// From U along the horizontal direction M̂ for a distance α: fixed-point Cayley, then QR.
+// Moves U by α along the horizontal direction M̂: fixed-point Cayley, then QR.
 template <class T, int N, int P>
 GEORES_HOST_DEVICE Matrix<T, N, P> cayley_retraction(const Matrix<T, N, P>& u,
                                                      const Matrix<T, N, P>& direction, T rate,

@@ -134,7 +134,7 @@ TEST(Grassmann, StepsDescendToTheDominantSubspace) {
   EXPECT_NEAR(loss(), -3.5, 1e-3);
 }
 
-// UUᵀ does not depend on the basis of the subspace; the step does not either.
+// UUᵀ does not depend on the basis of the subspace, so the step must not either.
 TEST(Grassmann, StepDoesNotDependOnTheBasisOfTheSubspace) {
   SplitMix64 random(60);
   const auto a = symmetric<4>(random);

@@ -35,7 +35,7 @@ struct DeltaGradient {
   T beta;
 };
 
-// From S = dL/dH_β:  dk = −β (S + Sᵀ) k,  dβ = −kᵀSk. k moves freely here, off the sphere too.
+// From S = dL/dH_β:  dk = −β (S + Sᵀ) k,  dβ = −kᵀSk. Here k may also leave the unit sphere.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr DeltaGradient<T, N> delta_operator_backward(
     const Vector<T, N>& k, T beta, const Matrix<T, N>& cotangent) {

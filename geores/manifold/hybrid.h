@@ -38,8 +38,8 @@ GEORES_HOST_DEVICE HybridGenerators<T, N> hybrid_operator_backward(const HybridG
   return {rotation.u, rotation.v, reflection.k, rotation.beta, gamma};
 }
 
-// 4γ(1 − γ), its weight left to the caller, and its slope 4 − 8γ. The slope is zero at γ = ½, and
-// descent moves γ away from there, to 0 or 1.
+// 4γ(1 − γ) without its weight, and its slope 4 − 8γ. The slope is zero at γ = ½, and descent moves
+// γ away from there, to 0 or 1.
 template <class T>
 GEORES_HOST_DEVICE constexpr T gate_penalty(T gamma) {
   return T(4) * gamma * (T(1) - gamma);

@@ -105,7 +105,8 @@ TEST(GatePenalty, HasNoSlopeAtOneHalf) {
   EXPECT_LE(gradient_error(&gamma, &slope, 1, [&] { return gate_penalty(gamma); }), 1e-10);
 }
 
-// γ = σ(b), b ← b − η dL/db: b = 0 stays for ever, b = ±1e-6 leaves, to the side where it started.
+// γ = σ(b), b ← b − η dL/db: b = 0 stays for ever, and b = ±1e-6 moves away to the side where it
+// started.
 TEST(GatePenalty, DescentMovesTheGateAwayFromOneHalf) {
   const auto gate = [](double bias) { return 1 / (1 + std::exp(-bias)); };
   const auto descend = [&](double bias) {

@@ -1,5 +1,5 @@
 // Small dense matrices and vectors of fixed size: plain arrays, row-major, no allocation,
-// constexpr. Sizes are meant for n streams (2..8); every operation is the schoolbook loop.
+// constexpr. They are meant for n residual streams (2..8); every operation is the schoolbook loop.
 //   Matrix<double, 2> a{{{1, 2}, {3, 4}}};    a(i, j)
 //   Vector<double, 2> x{{1, 2}};              x[i]
 #pragma once
@@ -147,7 +147,7 @@ GEORES_HOST_DEVICE constexpr T trace(const Matrix<T, N>& a) {
   return sum;
 }
 
-// max |entry|; NaN if any entry is.
+// max |entry|; NaN if any entry is NaN.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr T largest_entry(const Vector<T, N>& a) {
   T largest = 0;
@@ -175,7 +175,7 @@ GEORES_HOST_DEVICE constexpr void set_column(Matrix<T, R, C>& a, int j, const Ve
   for (int i = 0; i < R; ++i) a(i, j) = x[i];
 }
 
-// max |aᵀa − I|: how far the columns are from orthonormal.
+// max |aᵀa − I|: the distance of the columns from orthonormal ones.
 template <class T, int R, int C>
 GEORES_HOST_DEVICE constexpr T orthogonality_defect(const Matrix<T, R, C>& a) {
   return largest_entry(transpose(a) * a - identity<T, C>());
@@ -201,8 +201,8 @@ GEORES_HOST_DEVICE constexpr void skew_from_entries_backward(const Matrix<T, N>&
     for (int j = i + 1; j < N; ++j) *entries++ = cotangent(i, j) - cotangent(j, i);
 }
 
-// x = length · direction with |direction| = 1. Neither overflows nor underflows on the way; the
-// zero vector has length 0 and direction 0.
+// x = length · direction with |direction| = 1. Intermediate results neither overflow nor underflow.
+// The zero vector has length 0 and direction 0.
 template <class T, int N>
 struct Polar {
   Vector<T, N> direction;
@@ -221,7 +221,7 @@ GEORES_HOST_DEVICE Polar<T, N> normalise(const Vector<T, N>& x) {
   return {direction, length * scale};
 }
 
-// dL/dx from dL/ddirection: (I − kkᵀ) d / |x|; zero where x is.
+// dL/dx from dL/ddirection: (I − kkᵀ) d / |x|; zero if x is zero.
 template <class T, int N>
 GEORES_HOST_DEVICE Vector<T, N> normalise_backward(const Polar<T, N>& polar,
                                                    const Vector<T, N>& cotangent) {

@@ -38,7 +38,7 @@ GEORES_HOST_DEVICE constexpr Permutation<N> identity_permutation() {
   return result;
 }
 
-// The index-th of n! in lexicographic order; index 0 is the identity.
+// Permutation number `index` of n! in lexicographic order; index 0 is the identity.
 template <int N>
 GEORES_HOST_DEVICE constexpr Permutation<N> nth_permutation(int index) {
   static_assert(N <= 12, "13! does not fit an int");
@@ -52,7 +52,7 @@ GEORES_HOST_DEVICE constexpr Permutation<N> nth_permutation(int index) {
   return result;
 }
 
-// All n! permutations, in lexicographic order, none of them stored.
+// All n! permutations in lexicographic order, computed when asked for, not stored.
 template <int N>
 struct AllPermutations {
   static constexpr int count = factorial(N);
@@ -62,8 +62,8 @@ struct AllPermutations {
   }
 };
 
-// JPmHC's six: the identity, the transpositions (0 1) and (n−2 n−1), the cyclic shifts by +1 and
-// −1, and one drawn from the seed (Fisher–Yates). For n ≤ 3 some coincide.
+// JPmHC's six permutations: the identity, the transpositions (0 1) and (n−2 n−1), the cyclic shifts
+// by +1 and −1, and one drawn from the seed (Fisher–Yates). For n ≤ 3 some coincide.
 template <int N>
 struct JpmhcPermutations {
   static constexpr int count = 6;

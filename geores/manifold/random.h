@@ -1,6 +1,6 @@
-// A deterministic stream of random numbers (SplitMix64, Steele et al. 2014): the same seed gives
-// the same numbers on every machine. Used for the seeded permutation of JPmHC and for drawing test
-// matrices; it is not for cryptography.
+// A deterministic sequence of random numbers (SplitMix64, Steele et al. 2014): the same seed gives
+// the same numbers on every machine. JPmHC's seeded permutation and random test matrices use it. It
+// is not for cryptography.
 #pragma once
 
 #include "geores/manifold/matrix.h"
@@ -28,12 +28,12 @@ class SplitMix64 {
     return low + (high - low) * uniform();
   }
 
-  // Uniform in 0..bound-1 (bound small against 2^64, so the bias of the remainder is nil).
+  // Uniform in 0..bound-1. bound is small against 2^64, so the bias of the remainder is negligible.
   GEORES_HOST_DEVICE constexpr int below(int bound) {
     return static_cast<int>(next() % static_cast<unsigned long long>(bound));
   }
 
-  // Standard normal (Box–Muller, one of the pair).
+  // Standard normal (Box–Muller; only one of the pair is used).
   GEORES_HOST_DEVICE double normal() {
     const double radius = square_root(-2.0 * logarithm(1.0 - uniform()));
     return radius * cosine(6.283185307179586476925286766559 * uniform());

@@ -1,12 +1,12 @@
 // Scalar functions that mean the same on the host, in CUDA device code and in freestanding
 // WebAssembly. No standard header is included: wasm32 without a sysroot has none.
 //
-// In WebAssembly sqrt, abs and the arithmetic are instructions; exp, log, tanh, atan, sin and cos
-// become imports `env.exp`, `env.log`, ... of type f64 -> f64 that JavaScript's Math supplies as
-// they are (float goes through double there, so there is no `expf` to supply). Compile with
-// -mbulk-memory, which makes memcpy and memset instructions too.
+// In WebAssembly sqrt, abs and the arithmetic are instructions. exp, log, tanh, atan, sin and cos
+// become imports `env.exp`, `env.log`, ... of type f64 -> f64, for which JavaScript's Math
+// functions can be given directly (float is converted to double, so no `expf` is needed). Compile
+// with -mbulk-memory, which turns memcpy and memset into instructions too.
 //
-// NaN passes through every function here: a broken generator shows up as NaN, it never looks like a
+// Every function here returns NaN for NaN: a broken generator gives NaN and never looks like a
 // valid operator. Do not compile with -ffast-math.
 #pragma once
 
@@ -41,7 +41,7 @@ GEORES_SCALAR_FUNCTION(sine, sin)
 GEORES_SCALAR_FUNCTION(cosine, cos)
 #undef GEORES_SCALAR_FUNCTION
 
-// ε, the gap between 1 and the next larger number, and the smallest number of full precision.
+// ε, the gap between 1 and the next larger number, and the smallest number with full precision.
 template <class T>
 struct Precision;
 
@@ -67,7 +67,7 @@ GEORES_HOST_DEVICE constexpr bool is_finite(T x) {
   return x - x == T(0);
 }
 
-// The larger of two, NaN if either is NaN (fmax would drop it).
+// The larger of two numbers; NaN if either is NaN (fmax would drop it).
 template <class T>
 GEORES_HOST_DEVICE constexpr T larger(T a, T b) {
   return (b > a || b != b) ? b : a;
@@ -84,8 +84,8 @@ GEORES_HOST_DEVICE constexpr T clamp(T x, T low, T high) {
   return x < low ? low : (x > high ? high : x);
 }
 
-// The power of two in (|x|/2, |x|]: dividing by it rounds nothing. Below the normal range, the
-// smallest normal number; for NaN and Inf, Inf.
+// The power of two in (|x|/2, |x|]: dividing by it is exact. Below the normal range it is the
+// smallest normal number; for NaN and Inf it is Inf.
 GEORES_HOST_DEVICE constexpr float power_of_two_below(float x) {
   const auto power = __builtin_bit_cast(float, __builtin_bit_cast(unsigned int, x) & 0x7f800000u);
   return power == 0.0f ? Precision<float>::smallest_normal : power;
@@ -104,8 +104,8 @@ GEORES_HOST_DEVICE constexpr void exchange(T& a, T& b) {
   b = held;
 }
 
-// a·b·c without an overflow or underflow on the way that the result itself does not have: the
-// smallest times the largest first.
+// a·b·c, multiplying the smallest with the largest first: it overflows or underflows only if the
+// result does.
 template <class T>
 GEORES_HOST_DEVICE constexpr T product_of_three(T a, T b, T c) {
   if (absolute(a) > absolute(b)) exchange(a, b);
@@ -130,7 +130,8 @@ GEORES_HOST_DEVICE inline double fused(double a, double b, double c) {
 #endif
 }
 #else
-// a·b = product + the returned error, exactly (Dekker 1971; Veltkamp's splitting).
+// The error of a rounded product, exactly: a·b = product + error (Dekker 1971; Veltkamp's
+// splitting).
 constexpr double product_error(double a, double b, double product) {
   constexpr double splitter = 0x1p27 + 1;
   const double a_high = a * splitter - (a * splitter - a), a_low = a - a_high;
@@ -141,9 +142,9 @@ constexpr double product_error(double a, double b, double product) {
 
 }  // namespace detail
 
-// a·b − c·d to within two units in the last place of the *difference*, and exactly 0 when the
-// products are equal (Kahan). The plain expression loses everything when the two products nearly
-// agree. |a|, |b|, |c|, |d| well inside the range of T.
+// a·b − c·d to within two units in the last place of the *difference*, and exactly 0 if the
+// products are equal (Kahan). The plain expression loses all digits if the two products nearly
+// agree. |a|, |b|, |c| and |d| must be well inside the range of T.
 GEORES_HOST_DEVICE inline double difference_of_products(double a, double b, double c, double d) {
 #if defined(GEORES_HAS_FMA)
   const double product = c * d;

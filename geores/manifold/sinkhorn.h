@@ -2,14 +2,15 @@
 // uses it (in arXiv:2603.20896, Eqs. 1–9; JPmHC, arXiv:2602.18308):
 //   L = clamp(logits, ±10),  P_ij = e^{L_ij + f_i + g_j}               logits, P (n, n); f, g (n)
 //   from g = 0, repeat:  f_i = −log Σ_j e^{L_ij + g_j},   g_j = −log Σ_i e^{L_ij + f_i}
-// Invariant: rows first, then columns, so the columns of P sum to 1 to rounding and its rows as
-// far as converged. Cost: 2n² exponentials an iteration; sinkhorn_scaling(), n² in all.
+// Invariant: rows are normalized first, then columns. So the columns of P sum to 1 to rounding, and
+// its rows as far as the iteration has converged. Cost: 2n² exponentials per iteration;
+// sinkhorn_scaling() needs n² in all.
 //
-// Two gradients, each exact for what it differentiates, S = dL/dP:
+// There are two gradients, each exact for its own definition, with S = dL/dP:
 //   implicit, of the limit:  dL/dL_ij = P_ij (S_ij − u_i − v_j), where u + Pv = (P⊙S)1 and
 //     Pᵀu + v = (P⊙S)ᵀ1. Cost: O(n³), nothing stored.
-//   unrolled, of the iteration as it was stopped. Cost: as the forward; stores some of the g.
-// Entries that the clamp holds receive no gradient.
+//   unrolled, of the stopped iteration. Cost: as the forward pass; stores some of the g.
+// Entries at the clamp's limits receive no gradient.
 #pragma once
 
 #include "geores/manifold/matrix.h"
@@ -40,7 +41,7 @@ GEORES_HOST_DEVICE constexpr void drop_clamped(const Matrix<T, N>& logits, T bou
       if (absolute(logits(i, j)) > bound) gradient(i, j) = T(0);
 }
 
-// −log Σ_j e^{x_j}, shifted by the largest.
+// −log Σ_j e^{x_j}, computed relative to the largest x_j.
 template <class T, int N>
 GEORES_HOST_DEVICE T minus_log_sum_exp(const Vector<T, N>& x) {
   T largest = x[0];
@@ -50,7 +51,7 @@ GEORES_HOST_DEVICE T minus_log_sum_exp(const Vector<T, N>& x) {
   return -largest - logarithm(sum);
 }
 
-// f from g: after it, the rows of e^{L + f + g} sum to one.
+// Computes f from g: afterwards the rows of e^{L + f + g} sum to one.
 template <class T, int N>
 GEORES_HOST_DEVICE Vector<T, N> row_potential(const Matrix<T, N>& l, const Vector<T, N>& g) {
   Vector<T, N> f{};
@@ -90,8 +91,8 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn(const Matrix<T, N>& logits,
   return detail::coupling(l, f, g);
 }
 
-// The same matrix by a = 1/(Kb), b = 1/(Kᵀa), K = e^L: no exponential inside the loop. Safe because
-// the clamp bounds the factors, to e^{±3·clamp}.
+// The same matrix by a = 1/(Kb), b = 1/(Kᵀa), K = e^L: no exponential inside the loop. This is safe
+// because the clamp bounds the factors to e^{±3·clamp}.
 template <class T, int N>
 GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
                                                  const SinkhornOptions<T>& options = {}) {
@@ -110,16 +111,16 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
   return p;
 }
 
-// The implicit gradient by a direct solve. I − PᵀP is the Laplacian of a graph with weights
-// w_jk = Σ_i P_ij P_ik: eliminating its nodes one by one (as Grassmann, Taksar & Heyman 1985 do for
-// Markov chains) never subtracts, so float keeps its digits where P is close to a permutation and
-// I − PᵀP, formed as it stands, would be all rounding. `p` is sinkhorn(logits).
+// The implicit gradient by a direct solve. I − PᵀP is the Laplacian of a graph with weights w_jk =
+// Σ_i P_ij P_ik. Eliminating its nodes one by one (as Grassmann, Taksar & Heyman 1985 do for Markov
+// chains) never subtracts, so float keeps its digits even if P is close to a permutation. Computed
+// directly, I − PᵀP would then be nothing but rounding. `p` is sinkhorn(logits).
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
     const Matrix<T, N>& logits, const Matrix<T, N>& p, const Matrix<T, N>& cotangent,
     const SinkhornOptions<T>& options = {}) {
   Matrix<T, N> weight{};
-  Vector<T, N> load{};  // c − Pᵀr, with the differences taken before the sums
+  Vector<T, N> load{};  // c − Pᵀr; differences are taken before the sums
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j)
       for (int k = 0; k < N; ++k) {
@@ -132,7 +133,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
   Vector<T, N> degree{}, v{};
   for (int node = N - 1; node > 0; --node) {
     for (int k = 0; k < node; ++k) degree[node] += weight(node, k);
-    if (degree[node] == T(0)) continue;  // cut off from the rest: nothing to balance
+    if (degree[node] == T(0)) continue;  // cut off from the other nodes: nothing to balance
     for (int k = 0; k < node; ++k) {
       const T share = weight(node, k) / degree[node];
       load[k] += share * load[node];
@@ -181,8 +182,8 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_gauss_seidel(
   return gradient;
 }
 
-// The gradient of the iteration itself, stopped where options.iterations stops it. g is kept for
-// `Window` iterations at a time; a longer iteration is run again from its start for each window.
+// The gradient of the iteration itself, stopped after options.iterations. g is stored for `Window`
+// iterations at a time; a longer iteration is run again from its start for each window.
 template <int Window = 32, class T, int N>
 GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_backward_unrolled(const Matrix<T, N>& logits,
                                                            const Matrix<T, N>& cotangent,

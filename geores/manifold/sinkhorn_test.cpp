@@ -140,7 +140,8 @@ TEST(Sinkhorn, ImplicitGradientMatchesCentralDifferencesNearTheIdentity) {
     for (int i = 0; i < N; ++i)
       for (int j = 0; j < N; ++j) logits(i, j) += 0.1 * random.normal();
     const auto cotangent = normal_matrix<double, N>(random);
-    const SinkhornOptions<double> options{.iterations = 30000};  // the forward converges as slowly
+    // The forward pass converges slowly too.
+    const SinkhornOptions<double> options{.iterations = 30000};
     const auto gradient =
         sinkhorn_backward_implicit(logits, sinkhorn(logits, options), cotangent, options);
     const auto loss = [&] { return inner(cotangent, sinkhorn_scaling(logits, options)); };
@@ -154,7 +155,8 @@ TEST(Sinkhorn, ImplicitGradientSolvesItsTwoEquations) {
     const auto logits = 2.0 * normal_matrix<double, N>(random);
     const auto gradient = sinkhorn_backward_implicit(logits, sinkhorn(logits, kConverged),
                                                      normal_matrix<double, N>(random), kConverged);
-    // P ⊙ (S − u1ᵀ − 1vᵀ) has zero row and column sums: adding to a row or column changes nothing.
+    // P ⊙ (S − u1ᵀ − 1vᵀ) has zero row and column sums, because adding a number to a row or column
+    // of logits changes nothing.
     Vector<double, N> ones{};
     for (int i = 0; i < N; ++i) ones[i] = 1;
     EXPECT_LE(largest_entry(gradient * ones), 1e-12);
@@ -246,7 +248,8 @@ TEST(Sinkhorn, GaussSeidelErrorFallsBySigmaTwoSquaredASweep) {
   EXPECT_NEAR(std::pow(error(1100) / error(100), 1.0 / 1000), sigma * sigma, 1e-6);
 }
 
-// Formed as it stands, I − PᵀP of this P is rounding in float; the Laplacian form is not.
+// Computed directly in float, I − PᵀP is nothing but rounding for this P; the Laplacian form is
+// not.
 TEST(Sinkhorn, FloatImplicitGradientKeepsItsDigitsNextToAPermutation) {
   SplitMix64 random(140);
   for (const double depth : {4.0, 8.0, 9.5}) {

@@ -1,13 +1,13 @@
-// Gaussian elimination with partial pivoting for small square systems: P A = L U.
-// Cost: n³/3 for the factors, n² for each right-hand side. A singular matrix is reported, never
-// divided by; a NaN passes through.
+// Gaussian elimination with partial pivoting for small square systems: P A = L U. Cost: n³/3 for
+// the factors, n² for each right-hand side. A singular matrix is reported; there is no division by
+// zero. A NaN in A gives NaN.
 #pragma once
 
 #include "geores/manifold/matrix.h"
 
 namespace geores::manifold {
 
-// A X = B. Returns false, and leaves X as it was, if a pivot is exactly zero.
+// Solves A X = B. Returns false and leaves X unchanged if a pivot is exactly zero.
 template <class T, int N, int C>
 GEORES_HOST_DEVICE constexpr bool solve(Matrix<T, N> a, Matrix<T, N, C> b, Matrix<T, N, C>& x) {
   for (int p = 0; p < N; ++p) {

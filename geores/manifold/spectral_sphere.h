@@ -1,9 +1,9 @@
 // The spectral-sphere mixing matrix of sHC (arXiv:2603.20896, App. G):
 //   H = J + (U_Z U) diag(σ) (U_Z V)ᵀ,  J = 11ᵀ/n        U, V (n−1, n−1) orthogonal, H (n, n)
-// U_Z (n, n−1) is the truncated Helmert basis of 1^⊥; sHC takes U and V from cayley_transform() of
-// a skew matrix and σ = tanh(...).
-// Invariants: U_ZᵀU_Z = I and 1ᵀU_Z = 0, so H1 = 1 and Hᵀ1 = 1; ‖H‖₂ = 1 for |σ| ≤ 1; the set is
-// closed under products. Entries may be negative. Cost: O(n³).
+// U_Z (n, n−1) is the truncated Helmert basis of 1^⊥. sHC takes U and V from cayley_transform() of
+// a skew matrix, and σ = tanh(...). Invariants: U_ZᵀU_Z = I and 1ᵀU_Z = 0, so H1 = 1 and Hᵀ1 = 1;
+// ‖H‖₂ = 1 for |σ| ≤ 1; products of such matrices are again of this form. Entries may be negative.
+// Cost: O(n³).
 #pragma once
 
 #include "geores/manifold/matrix.h"

@@ -73,7 +73,7 @@ TEST(SpectralSphere, IsClosedUnderTwoHundredProducts) {
     for (int index = 1; index < 200; ++index) product = product * random_member<N>(random);
     expect_member(product, 1e-12);
   });
-  // With every |σ| = 1 nothing decays, and rounding has 200 products to show itself.
+  // With every |σ| = 1 nothing decays, so 200 products would show any rounding error.
   SplitMix64 random(60);
   auto product = identity<double, 4>();
   for (int index = 0; index < 200; ++index) {

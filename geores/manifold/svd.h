@@ -3,8 +3,8 @@
 // Columns of A are rotated in pairs until they are orthogonal; their lengths are then σ.
 // Invariants: UᵀU = VᵀV = I, also where σ_i = 0 (U is completed to an orthonormal set).
 //
-// Precision: σ to a few ε σ_max. Cost: about 5 sweeps of 3 · rows · columns². The sweeps are
-// capped, so NaN and Inf end too (and give NaN).
+// Precision: σ to a few ε σ_max. Cost: about 5 sweeps of 3 · rows · columns². The number of sweeps
+// is limited, so NaN and Inf come to an end too (and give NaN).
 #pragma once
 
 #include "geores/manifold/matrix.h"
@@ -34,7 +34,7 @@ GEORES_HOST_DEVICE bool jacobi_sweep(Matrix<T, R, C>& a, Matrix<T, C>& v) {
       }
       if (!(absolute(pq) > Precision<T>::epsilon * square_root(pp) * square_root(qq))) continue;
       rotated = true;
-      // tan of the smaller angle that makes the pair orthogonal; 1/(2ζ) where ζ² would overflow.
+      // tan of the smaller angle that makes the pair orthogonal; 1/(2ζ) if ζ² would overflow.
       const T zeta = (qq - pp) / (T(2) * pq), size = absolute(zeta);
       const T root = size > T(1) / Precision<T>::epsilon ? size : square_root(T(1) + size * size);
       const T tangent = (zeta < T(0) ? T(-1) : T(1)) / (size + root);
@@ -53,7 +53,8 @@ GEORES_HOST_DEVICE bool jacobi_sweep(Matrix<T, R, C>& a, Matrix<T, C>& v) {
   return rotated;
 }
 
-// A unit vector across the first `count` columns of u: the axis they cover least, orthogonalised.
+// A unit vector orthogonal to the first `count` columns of u: the axis that they cover least,
+// orthogonalised.
 template <class T, int R, int C>
 GEORES_HOST_DEVICE Vector<T, R> missing_direction(const Matrix<T, R, C>& u, int count) {
   int axis = 0;
@@ -103,8 +104,8 @@ GEORES_HOST_DEVICE SingularValues<T, R, C> singular_value_decomposition(Matrix<T
       for (int i = 0; i < R; ++i) exchange(result.u(i, k), result.u(i, k - 1));
       for (int i = 0; i < C; ++i) exchange(result.v(i, k), result.v(i, k - 1));
     }
-  // Columns shorter than the rounding of the largest have a direction of noise, not orthogonal to
-  // the others: replace it.
+  // Columns shorter than the rounding error of the largest one have a random direction, which is
+  // not orthogonal to the others. Replace it.
   const T noise = T(R) * Precision<T>::epsilon * result.sigma[0];
   for (int j = 0; j < C; ++j)
     if (result.sigma[j] <= noise) set_column(result.u, j, detail::missing_direction(result.u, j));
@@ -122,8 +123,8 @@ GEORES_HOST_DEVICE T spectral_norm(const Matrix<T, R, C>& a) {
   return singular_values(a)[0];
 }
 
-// U Vᵀ: the matrix with orthonormal columns nearest to A in every unitarily invariant norm; unique
-// where A has full rank.
+// U Vᵀ: the matrix with orthonormal columns that is nearest to A in every unitarily invariant norm.
+// It is unique if A has full rank.
 template <class T, int R, int C>
 GEORES_HOST_DEVICE Matrix<T, R, C> polar_factor(const Matrix<T, R, C>& a) {
   const auto decomposition = singular_value_decomposition(a);

@@ -4,29 +4,26 @@
 
 #include <torch/torch.h>
 
-#include <utility>
+#include <vector>
 
-#include "geores/ops/weight_products.h"
+#include "geores/ops/dense/weight_products.h"
 
 namespace geores {
 
 using torch::Tensor;
 
+struct FoldedWeights {
+  Tensor first, last;
+};
+
 struct Folding {
   Tensor first, last;  // weights of the sublayer
-  Tensor pre, post;    // before and after it; undefined: none
+  Tensor pre, post;    // maps before and after it; undefined: none
 
-  // first · pre and post · last.
-  std::pair<Tensor, Tensor> weights() const {
-    return {pre.defined() ? weight_product(first, pre) : first,
-            post.defined() ? weight_product(post, last) : last};
-  }
-
-  // What weights() multiplies, to do several sublayers' at once.
-  void add_factors(WeightProducts::Factors& to) const {
-    if (pre.defined()) to.emplace_back(first, pre);
-    if (post.defined()) to.emplace_back(post, last);
-  }
+  FoldedWeights weights() const;  // first · pre and post · last
 };
+
+// The same for many sublayers at once, which on a GPU is one kernel.
+std::vector<FoldedWeights> folded_together(const std::vector<Folding>& foldings);
 
 }  // namespace geores

@@ -1,22 +1,35 @@
 #include "geores/model/recompute.h"
 
-#include "geores/ops/implementation.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/execution.h"
+#include "geores/ops/run/saved_state.h"
 
 namespace geores {
 namespace {
 
+using fused::save;
+using fused::saved;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
 class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
+  struct Kept {
+    Tensor x;
+    Block* block;
+    Execution execution;  // the backward pass runs in another thread on a GPU
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.x);
+    }
+  };
+
  public:
   // Outputs: the block's, and its auxiliary loss (0 if it has none).
   static tensor_list forward(AutogradContext* context, const Tensor& x, Block* block) {
-    context->save_for_backward({x});
-    context->saved_data["block"] = reinterpret_cast<int64_t>(block);
-    context->saved_data["half"] = products_in_bfloat16();
-    const RepeatedForGradients repeated;
+    save(context, Kept{.x = x, .block = block, .execution = execution()});
+    auto repeated = execution();
+    repeated.repeated_for_gradients = true;
+    const ExecutionScope scope(repeated);
     Trace trace;
     const auto out = block->forward(x, trace);
     const auto loss = trace.loss();
@@ -24,13 +37,12 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    auto* block = reinterpret_cast<Block*>(context->saved_data["block"].toInt());
-    auto x = context->get_saved_variables()[0].detach().requires_grad_(true);
+    const auto s = saved<Kept>(context);
+    auto x = s.x.detach().requires_grad_(true);
     torch::AutoGradMode record(true);
-    // On a GPU this is another thread, which knows nothing of the precision.
-    const PrecisionScope precision(context->saved_data["half"].toBool() ? "bf16" : "fp32");
+    const ExecutionScope scope(s.execution);
     Trace trace;
-    const auto out = block->forward(x, trace);
+    const auto out = s.block->forward(x, trace);
     // Parameters collect their gradients here, as they do in any backward pass.
     if (const auto loss = trace.loss(); loss.defined())
       torch::autograd::backward({out, loss}, {gradients[0], gradients[1]});

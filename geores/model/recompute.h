@@ -3,7 +3,7 @@
 // forward is paid twice. On a CPU gradients are the same bit for bit.
 #pragma once
 
-#include "geores/model/block.h"
+#include "geores/model/transformer/block.h"
 
 namespace geores {
 

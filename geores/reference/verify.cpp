@@ -10,9 +10,9 @@
 
 #include "geores/base/config.h"
 #include "geores/base/error.h"
-#include "geores/model/transformer.h"
-#include "geores/ops/state_file.h"
+#include "geores/model/transformer/transformer.h"
 #include "geores/reference/names.h"
+#include "geores/storage/state_file.h"
 #include "geores/train/schedule.h"
 #include "geores/train/training_step.h"
 

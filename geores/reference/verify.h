@@ -2,14 +2,16 @@
 //
 // A dump is a safetensors file. Its metadata names the model (`kind`, `config` as JSON with the
 // reference's keys); its tensors are
-//   param/*                  weights under the reference's names
-//   x, y, cotangent          inputs; out, mse, aux: what it computed from them
-//   grad/*                   gradients of sum(out · cotangent) + aux
-//   train/x, train/y         one batch per step; train/mse, train/grad_norm: what each step saw
-//   after/*                  weights after the steps: AdamW (0.9, 0.95), eps 1e-8, decay 0.1 on
-//   rank
-//                            >= 2, clip 1.0, loss mse + aux, lr 1e-3 after 3 warm-up steps, cosine
-//                            to 1e-4 over the number of steps
+//   param/*                weights under the reference's names
+//   x, y, cotangent        inputs
+//   out, mse, aux          what it computed from them
+//   grad/*                 gradients of sum(out · cotangent) + aux
+//   train/x, train/y       one batch per step
+//   train/mse, grad_norm   what each step saw
+//   after/*                weights after the steps
+// A step is AdamW (0.9, 0.95), eps 1e-8, decay 0.1 on rank >= 2, clip 1.0, loss mse + aux, learning
+// rate 1e-3 after 3 warm-up steps, cosine to 1e-4 over the number of steps.
+//
 // Everything is computed in float64. The error of a group is the largest absolute difference over
 // the group's largest magnitude.
 #pragma once

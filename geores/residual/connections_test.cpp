@@ -1,9 +1,9 @@
-// What single connections promise beyond the contract: parameter counts, refusals, special cases.
+// Promises of single connections beyond the contract: parameter counts, refusals, special cases.
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/run/precision.h"
+#include "geores/ops/streams/streams.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -34,7 +34,8 @@ Tensor operator_of(Residual& residual, const Tensor& x) {
   return {};
 }
 
-// JPmHC's table of module sizes, n = 4, nd = 2048; the LayerNorm before F (width d) is not in it.
+// JPmHC's table of module sizes, n = 4, nd = 2048. The table does not count the LayerNorm before F
+// (width d).
 TEST(Jpmhc, ModuleSizesAreThePublishedOnes) {
   const auto size = [](nlohmann::json options) {
     return count_parameters("jpmhc", {.width = 2048, .streams = 4, .options = std::move(options)}) -
@@ -80,7 +81,7 @@ TEST(Hc, ReadsTheStreamOfItsPlaceFirst) {
   }
 }
 
-// The mixers of these are what their papers say, for any input.
+// The mixers of these connections satisfy their papers' constraints for any input.
 TEST(Mixers, SumToOneOverRowsAndColumns) {
   struct {
     const char* name;
@@ -110,7 +111,7 @@ TEST(Mixers, SumToOneOverRowsAndColumns) {
 }
 
 TEST(Mixers, OfPermutationsSumToOneWithProductsInBfloat16Too) {
-  const PrecisionScope scope("bf16");
+  const ExecutionScope scope(Precision::bf16);
   const std::pair<const char*, nlohmann::json> cases[] = {{"mhc_lite", nullptr},
                                                           {"jpmhc", {{"mixer", "permutation"}}}};
   for (const auto& [name, options] : cases) {

@@ -1,12 +1,12 @@
-// What every registered connection must keep, whatever its paper: see residual.h.
+// The promises that every registered connection must keep, whatever its paper: see residual.h.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
-#include "geores/ops/gradient_check.h"
-#include "geores/ops/state_file.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/streams/streams.h"
 #include "geores/residual/registry.h"
+#include "geores/storage/state_file.h"
+#include "geores/testing/gradient_check.h"
 
 namespace geores {
 namespace {
@@ -47,9 +47,9 @@ std::vector<Case> all_cases() {
           try {
             const auto residual = make(c);
             const auto whole = residual->traits().layout == StreamLayout::whole;
-            if (whole && streams != 4) continue;  // streams make no difference there
+            if (whole && streams != 4) continue;  // streams make no difference for layout whole
           } catch (const Error&) {
-            // Only what is documented may refuse a number of streams.
+            // Only the documented connections may refuse a number of streams.
             if (connection.name == "mhc_lite" && streams > 6) continue;
             throw;
           }
@@ -58,7 +58,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// A sublayer with a memory, as attention has: causal, smooth, and different at every position.
+// A sublayer with a memory, like attention: causal, smooth, and different at every position.
 class TestSublayer {
  public:
   explicit TestSublayer(int64_t width)
@@ -77,8 +77,8 @@ class TestSublayer {
   Tensor now_, past_;
 };
 
-// Every parameter away from its special start, at a scale at which nothing saturates (Sinkhorn's
-// implicit gradient is that of the converged matrix, so the iteration must have converged).
+// Moves every parameter away from its special start, to a scale at which nothing saturates.
+// (Sinkhorn's implicit gradient is that of the converged matrix, so the iteration must converge.)
 void randomize(Residual& residual) {
   torch::NoGradGuard no_grad;
   for (const auto& item : residual.named_parameters()) {
@@ -127,7 +127,7 @@ class Contract : public testing::TestWithParam<Case> {
     return trace.loss().defined() ? torch::cat({out, trace.loss().view({1})}) : out;
   }
 
-  // The probe "operator"; undefined if there is none.
+  // The probe "operator"; undefined if the connection has none.
   Tensor probed_operator(const Tensor& x, const Sublayer& f) const {
     Trace trace(/*probing=*/true);
     residual_->forward(x, f, trace);
@@ -136,7 +136,7 @@ class Contract : public testing::TestWithParam<Case> {
     return {};
   }
 
-  // R x by the probed operator.
+  // R x, by the probed operator R.
   Tensor carried(const Tensor& r, const Tensor& x) const {
     if (traits_.axis == OperatorAxis::streams)
       return traits_.layout == StreamLayout::split
@@ -232,11 +232,14 @@ TEST_P(Contract, Float32FollowsFloat64) {
 TEST_P(Contract, IsCausalExactlyWhenItSaysSo) {
   randomize(*residual_);
   const auto before = forward(x_);
-  for (int64_t t = 1; t < GetParam().length; ++t) {
+  for (int64_t t = 0; t < GetParam().length; ++t) {
     auto changed = x_.clone();
-    // Not a constant: a LayerNorm before a generator would not see it.
+    // A random change, not a constant one: a LayerNorm before a generator would not see a constant.
     changed.select(1, t) += torch::randn_like(changed.select(1, t));
-    const auto difference = largest((forward(changed) - before).slice(1, 0, t));
+    const auto after = forward(changed);
+    EXPECT_GT(largest((after - before).select(1, t)), 1e-9) << "position " << t << " sees itself";
+    if (t == 0) continue;
+    const auto difference = largest((after - before).slice(1, 0, t));
     if (traits_.causal)
       EXPECT_EQ(difference, 0.0) << "position " << t << " acts on earlier ones";
     else
@@ -256,7 +259,7 @@ TEST_P(Contract, ProbedOperatorIsWhatASilentSublayerLeaves) {
   const Sublayer silent = [](const Tensor& h) { return torch::zeros_like(h); };
   const auto r = probed_operator(x_, silent);
   if (!r.defined()) {
-    EXPECT_FALSE(traits_.orthogonal);  // a residual path that is not linear promises nothing
+    EXPECT_FALSE(traits_.orthogonal);  // a residual path that is not linear cannot be orthogonal
     return;
   }
   Trace trace;

@@ -1,10 +1,11 @@
-// Every connection on a GPU, fused against composed; skipped where there is none.
+// Every connection on a GPU, its fused form against its composed form; skipped on machines without
+// a GPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "geores/ops/implementation.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -30,7 +31,7 @@ struct Pass {
 
 using Stack = std::vector<std::shared_ptr<Residual>>;
 
-// Connections one after the other, each around a small sublayer, forward and backward.
+// Runs connections one after the other, each around a small sublayer, forward and backward.
 Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle,
              const Tensor& cotangent) {
   for (const auto& residual : stack)
@@ -53,7 +54,7 @@ Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle,
   return pass;
 }
 
-// To the next connection of a stack.
+// Whether the connection leaves its branch to the next connection of a stack (State).
 bool leaves_its_branch(const std::string& connection) {
   return connection == "additive" || connection == "ddl_pooled" || connection == "edelta";
 }
@@ -68,7 +69,8 @@ struct Case {
 void expect_fused_equals_composed(const torch::Device& device, const Case& c,
                                   const Connection& connection, const nlohmann::json& options) {
   auto used = options.is_null() ? nlohmann::json::object() : options;
-  // The implicit gradient is that of the limit: its two forms differ until it is reached.
+  // The implicit gradient is that of the limit, so the two forms agree only when the iteration has
+  // converged.
   if (connection.name == "mhc" || used.value("mixer", "") == "sinkhorn")
     used["sinkhorn_gradient"] = "unrolled";
   Stack stack;
@@ -76,7 +78,7 @@ void expect_fused_equals_composed(const torch::Device& device, const Case& c,
     const auto residual =
         connection.make({.width = c.width, .streams = c.streams, .index = i, .options = used});
     {
-      torch::NoGradGuard no_grad;  // away from starts at which gradients vanish
+      torch::NoGradGuard no_grad;  // moves parameters away from starts at which gradients vanish
       for (const auto& parameter : residual->parameters())
         if (residual->manifold_parameters().empty())
           parameter.add_(0.1 * torch::randn_like(parameter));
@@ -92,24 +94,24 @@ void expect_fused_equals_composed(const torch::Device& device, const Case& c,
   const auto x = torch::randn(shape, typed), cotangent = torch::randn(shape, typed);
   const auto middle = torch::randn({traits.sublayer_width, traits.sublayer_width}, typed) /
                       std::sqrt(static_cast<double>(traits.sublayer_width));
-  const auto run = [&](Implementation implementation, const std::string& of_products) {
-    const ImplementationScope form(implementation);
-    const PrecisionScope scope(of_products);
+  const auto run = [&](Form implementation, const std::string& of_products) {
+    const ExecutionScope form(implementation);
+    const ExecutionScope scope(precision_from(of_products));
     return pass_of(stack, x, middle, cotangent);
   };
-  const auto fused = run(Implementation::fused, c.precision);
-  const auto composed = run(Implementation::composed, "fp32");
-  // In bfloat16 the two forms round at different places: each is as far from full precision as
-  // such products are, and the composed form says how far that is.
-  const auto rounded = run(Implementation::composed, c.precision);
+  const auto fused = run(Form::fused, c.precision);
+  const auto composed = run(Form::composed, "fp32");
+  // In bfloat16 the two forms round at different points. Each is about as far from full precision
+  // as bfloat16 products are, and the composed form shows how far that is.
+  const auto rounded = run(Form::composed, c.precision);
   ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
   for (size_t i = 0; i < fused.tensors.size(); ++i) {
-    // Parameters that hardly matter: their gradients are all rounding.
+    // Gradients of parameters that hardly matter are nothing but rounding.
     const auto scale = composed.tensors[i].second.to(torch::kFloat64).norm().item<double>();
     if (scale < 1e-6 * std::sqrt(static_cast<double>(composed.tensors[i].second.numel()))) continue;
     const auto& wanted = composed.tensors[i].second;
-    // A scale's or a bias's one number is a sum over all tokens that nearly cancels: what is
-    // left is the rounding of the products.
+    // The gradient of a single scale or bias is a sum over all tokens that nearly cancels. Only the
+    // rounding of the products is left of it.
     if (c.precision == "bf16" && wanted.numel() == 1) continue;
     const auto rounding = relative_error(rounded.tensors[i].second, wanted);
     EXPECT_LT(relative_error(fused.tensors[i].second, wanted), c.tolerance + 2 * rounding)
@@ -142,7 +144,7 @@ TEST_F(Gpu, EveryConnectionFusedEqualsComposedInFloat) {
   expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 64, 33, 2);
 }
 
-// Fewer tokens average less of the rounding away, and more sublayers gather it.
+// Fewer tokens average out less of the rounding, and more sublayers add to it.
 TEST_F(Gpu, EveryConnectionFusedEqualsComposedWithProductsInBfloat16) {
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 1e-2, 128, 65);
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 2e-2, 512, 33);
@@ -163,7 +165,7 @@ TEST_F(Gpu, StacksFusedEqualComposedWithProductsInBfloat16) {
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 4e-2, 128, 65, 4, 3);
 }
 
-// Lengths around what a block has of a sequence at a time, 16 tokens in double and 64 in float.
+// Lengths around the number of tokens that a block takes at a time, 16 in double and 64 in float.
 TEST_F(Gpu, OperatorsOfTokensFusedEqualComposed) {
   for (const auto& connection : connections())
     for (const auto* pool : {"causal", "token"})
@@ -179,7 +181,7 @@ TEST_F(Gpu, OperatorsOfTokensFusedEqualComposed) {
                                      {torch::kFloat32, "fp32", 2e-3, 128, length, 4, 2},
                                      {torch::kFloat32, "fp32", 2e-3, 40, length, 2},
                                      {torch::kFloat32, "fp32", 2e-3, 512, length}};
-          if (length > 32)  // few tokens average little of the rounding away
+          if (length > 32)  // few tokens average out little of the rounding
             cases.push_back({torch::kFloat32, "bf16", 3e-2, 128, length, 4, 2});
           for (const auto& c : cases) expect_fused_equals_composed(device_, c, connection, options);
         }

@@ -1,6 +1,7 @@
 #include "geores/residual/hyper_connection.h"
 
-#include "geores/ops/streams.h"
+#include "geores/ops/streams/streams.h"
+#include "geores/residual/probe_routes.h"
 
 namespace geores {
 
@@ -32,13 +33,12 @@ Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace
       ScaledProjection::forward_all(projections_, join_streams(x), {.layer = false});
   const auto pre = torch::sigmoid(projected[0]);
   const auto post = 2 * torch::sigmoid(projected[1]);
-  const auto res = mixing({projected.begin() + 2, projected.end()});
-  trace.probe("operator", [&] { return res; });
-  trace.probe("pre", [&] { return pre; });
-  trace.probe("post", [&] { return post; });
+  const Routes routes{
+      .res = mixing({projected.begin() + 2, projected.end()}), .read = pre, .write = post};
+  probe_routes(trace, routes);
   const auto [normalized, streams] =
-      collect_and_norm(pre, split_streams(state, traits_.streams), norm_->weight());
-  return mix_and_write(res, streams, post, f(normalized));
+      collect_and_norm(routes.read, split_streams(state, traits_.streams), norm_->weight());
+  return mix_and_write(routes.res, streams, routes.write, f(normalized));
 }
 
 }  // namespace geores

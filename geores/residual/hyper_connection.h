@@ -1,17 +1,20 @@
-// What hyper-connections (HC, mHC, mHC-lite, sHC; arXiv:2603.20896 Eqs. 1-9, App. G) have in
-// common. State X (B, T, n, C), per token:
+// The common part of the hyper-connections HC, mHC, mHC-lite and sHC (arXiv:2603.20896 Eqs. 1-9,
+// App. G). The state X (B, T, n, C) has n residual streams of width C; F is the sublayer. Per
+// token:
 //   x' = RMSNorm(vec X) ∈ R^{nC}
 //   H_pre = σ(α x'W_pre + b_pre), H_post = 2σ(α x'W_post + b_post)              ∈ R^n
 //   X ← H_res X + H_postᵀ F(LN(H_pre X))
-// They differ in H_res alone (n × n, from x'): each derives from this and says what it is.
-// Start: all W = 0, α = 0.01, b_pre and b_post −1 with one entry +1 (stream `index` mod n). The
-// scales α have no gradient until the W have moved.
+// H_pre reads the sublayer's input from the streams, H_post writes its output to them, and H_res
+// (n × n, made from x') mixes them. The connections differ in H_res alone: each derives from this
+// class and defines H_res.
+// Start: all W = 0 and α = 0.01; b_pre and b_post are +1 for stream `index` mod n and −1 for the
+// others. The scales α have no gradient until the W have moved.
 // Probes: operator = H_res (B, T, n, n); pre, post (B, T, n).
 #pragma once
 
 #include <string>
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -24,10 +27,11 @@ class HyperConnection : public Residual {
  protected:
   HyperConnection(const ResidualConfig& config, const std::string& name, InitialMap initial_map);
 
-  // H_res (B, T, n, n) from what the projections made below give, in their order.
+  // H_res (B, T, n, n) from the outputs of the projections that were made with projection(), in
+  // their order.
   virtual Tensor mixing(const std::vector<Tensor>& projected) = 0;
 
-  // α x'W + b with α = 0.01 and W = 0, registered under `name`.
+  // Registers α x'W + b under `name`, with α = 0.01 and W = 0.
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);
 
   int64_t streams() const { return traits_.streams; }

@@ -1,6 +1,6 @@
-// All residual connections by name. The list in registry.cpp is explicit (static self-registration
-// does not survive a static library); everything that enumerates connections follows from it: the
-// factory, `geores list`, the contract test, the benchmark, the README table.
+// All residual connections by name. The list in registry.cpp is explicit, because a linker drops
+// self-registering objects from a static library. Everything that enumerates connections reads this
+// list: the factory, `geores list`, the contract test and the benchmark.
 #pragma once
 
 #include <memory>
@@ -21,23 +21,25 @@ struct OptionHelp {
 struct Connection {
   std::string name;
   std::string summary;  // one line
-  std::string paper;    // where it is defined
-  // Option sets that change the structure; the contract test and the benchmark run all of them.
+  std::string paper;    // the paper that defines it
+  // Sets of options that change the structure; the contract test and the benchmark run all of them.
   std::vector<nlohmann::json> variants = {nlohmann::json::object()};
-  // Parameters whose gradient is zero at initialisation by construction (the header says why).
+  // Parameters whose gradient is zero at the start by construction; the connection's header says
+  // why.
   std::vector<std::string> silent_at_start = {};
   std::vector<OptionHelp> options = {};
   std::shared_ptr<Residual> (*make)(const ResidualConfig&) = nullptr;
-  // One option from a command line's text, as the JSON value that `make` takes.
+  // Turns one option from the text of a command line into the JSON value that `make` takes.
   nlohmann::json (*option_from_text)(const std::string& key, const std::string& text) = nullptr;
 };
 
-// Options of a connection that has none.
+// The options of a connection without options.
 struct NoOptions {
   Fields fields() { return {}; }
 };
 
-// Fills in what follows from the types: Module(const ResidualConfig&, Options), Options::fields().
+// Fills in everything that follows from the types: Module(const ResidualConfig&, Options) and
+// Options::fields().
 template <class Module, class Options>
 Connection describe_connection(Connection connection) {
   Options defaults;
@@ -58,7 +60,7 @@ Connection describe_connection(Connection connection) {
         field.set_from_text(text, name);
         return field.to_json();
       }
-    known.read({{key, text}}, name);  // refuses the unknown key and names the nearest
+    known.read({{key, text}}, name);  // refuses an unknown key and names the nearest
     return nlohmann::json();
   };
   return connection;
@@ -66,7 +68,7 @@ Connection describe_connection(Connection connection) {
 
 const std::vector<Connection>& connections();
 
-// Fails with the nearest known name when `name` is not registered.
+// Throws an Error that names the nearest known connection if `name` is not registered.
 const Connection& find_connection(const std::string& name);
 
 std::shared_ptr<Residual> make_residual(const std::string& name, const ResidualConfig& config = {});

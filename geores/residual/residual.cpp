@@ -1,13 +1,13 @@
 #include "geores/residual/residual.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/implementation.h"
-#include "geores/ops/linear.h"
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/run/execution.h"
 
 namespace geores {
 
 Tensor Sublayer::between(const Tensor& pre, const Tensor& h, const Tensor& post) const {
-  if (between_ && (runs_fused(h) || runs_on_gpu(pre))) return between_(pre, h, post);
+  if (between_ && (runs_cpu_kernel(h) || runs_cuda_kernel(pre))) return between_(pre, h, post);
   return linear_map(map_(linear_map(h, pre)), post);
 }
 

@@ -1,12 +1,14 @@
-// The interface every residual connection fits. A connection owns its norm (the papers place it
-// differently) and wraps a sublayer F where a plain transformer has `x + F(norm(x))`:
+// The interface of a residual connection. A connection wraps a sublayer F, such as attention or an
+// MLP, where a plain transformer has `x + F(norm(x))`. It owns the norm, because the papers put it
+// in different positions:
 //
 //   auto connection = geores::make_residual("edelta", {.width = 128, .streams = 4});
 //   geores::Trace trace;
 //   x = connection->forward(x, [&](const Tensor& h) { return attention->forward(h); }, trace);
 //   loss = task_loss + trace.loss();
 //
-// State: (B, T, D) for layouts whole and split, (B, T, n, C) for expand.
+// The state x is (B, T, D) for the layouts whole and split, and (B, T, n, C) for expand
+// (StreamLayout).
 #pragma once
 
 #include <torch/torch.h>
@@ -20,16 +22,16 @@
 #include <utility>
 #include <vector>
 
-#include "geores/ops/pool.h"
-#include "geores/ops/state.h"
+#include "geores/ops/streams/pool.h"
+#include "geores/ops/streams/state.h"
 
 namespace geores {
 
 using torch::Tensor;
 
-// Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width: a lambda will do.
-// A sublayer that begins and ends with linear maps may bring a second function that takes the maps
-// a connection puts around it into its own: the same result for two matrix products less.
+// Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width; a lambda is enough. A sublayer that
+// begins and ends with linear maps may have a second function, which multiplies the connection's
+// own linear maps into its weights: the same result with two matrix products less.
 class Sublayer {
  public:
   using Map = std::function<Tensor(const Tensor& h)>;
@@ -49,25 +51,25 @@ class Sublayer {
   Between between_;
 };
 
-// What a forward pass leaves behind besides its output: the auxiliary loss and, only when asked,
-// probes (named, detached tensors; the names are listed in the header of each connection).
+// The results of a forward pass besides its output: the auxiliary loss and, only if asked for,
+// probes. Probes are named, detached tensors; the header of each connection lists their names.
 class Trace {
  public:
   explicit Trace(bool probing = false) : probing_(probing) {}
 
-  // A pass that continues a stream: connections pool through the memory.
-  explicit Trace(StreamMemory& memory) : probing_(false), memory_(&memory) {}
-  StreamMemory* memory() const { return memory_; }
+  // For a pass that continues the sequences of earlier passes: connections pool through the memory.
+  explicit Trace(PoolMemory& memory) : probing_(false), memory_(&memory) {}
+  PoolMemory* memory() const { return memory_; }
 
-  // All entries of `loss` count.
+  // The loss is the sum of all entries.
   void add_loss(const Tensor& loss) { losses_.push_back(loss); }
 
-  // The sum of all auxiliary losses; undefined when no connection had one.
+  // The sum of all auxiliary losses; undefined if no connection added one.
   Tensor loss() const;
 
   bool probing() const { return probing_; }
 
-  // `make` runs only when probing, so a probe costs nothing in training.
+  // `make` runs only if probing, so a probe costs nothing in training.
   template <class Make>
   void probe(const char* name, Make&& make) {
     if (probing_) probes_.emplace_back(name, make().detach());
@@ -76,8 +78,8 @@ class Trace {
 
  private:
   bool probing_;
-  StreamMemory* memory_ = nullptr;
-  std::vector<Tensor> losses_;  // added up at the end: a sum by sum would be a kernel for each
+  PoolMemory* memory_ = nullptr;
+  std::vector<Tensor> losses_;  // summed once at the end, not with a kernel for each
   std::vector<std::pair<std::string, Tensor>> probes_;
 };
 
@@ -87,7 +89,8 @@ enum class StreamLayout {
   expand  // n streams, each of the full width
 };
 
-// The linear operator R that carries the state past the sublayer, as probe "operator".
+// The axis of R, the linear operator that carries the state past the sublayer (the probe
+// "operator").
 enum class OperatorAxis {
   streams,  // R is n × n and mixes streams (1 × 1 for layout whole)
   width     // R is D × D and acts on the values of a token
@@ -99,7 +102,7 @@ enum class InitialMap {
   other           // further away
 };
 
-// What a connection promises; the contract test holds each of them to it.
+// The promises of a connection; the contract test checks each of them.
 struct Traits {
   StreamLayout layout = StreamLayout::whole;
   int64_t streams = 1;
@@ -111,16 +114,16 @@ struct Traits {
   InitialMap initial_map = InitialMap::other;
 };
 
-// A connection at inference, one token of each of B sequences at a time, in buffers it keeps: a
+// A connection at inference, one token of each of B sequences at a time. It keeps its buffers, so a
 // step allocates nothing. State and sublayer tensors are (B, width).
 class TokenStep {
  public:
   virtual ~TokenStep() = default;
 
-  // What the sublayer reads when the state is x; valid until the next call.
+  // The input of the sublayer for the state x; valid until the next call.
   virtual const Tensor& read(const Tensor& x) = 0;
 
-  // x becomes the state after the sublayer gave y.
+  // Updates the state x with the output y of the sublayer.
   virtual void write(const Tensor& y, Tensor& x) = 0;
 };
 
@@ -128,30 +131,32 @@ class Residual : public torch::nn::Module {
  public:
   virtual Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) = 0;
 
-  // forward() inside a stack, where the last branch may not be added yet, before or after: for
-  // connections whose first operation can add it in passing.
+  // forward() inside a stack of connections. The branch of the previous sublayer may not be added
+  // to the state yet, and this connection may leave its own branch to the next one. Override it if
+  // the first operation of the connection can add the branch in passing.
   virtual State advance(const State& state, const Sublayer& f, Trace& trace) {
     return forward(state.total(), f, trace);
   }
 
   virtual const Traits& traits() const = 0;
 
-  // Linear maps right before and after the sublayer, which forward() gives to Sublayer::between and
-  // a token_step() leaves to its caller; undefined: none.
+  // Linear maps directly before and after the sublayer; undefined if there are none. forward()
+  // passes them to Sublayer::between; with token_step() the caller applies them.
   virtual Tensor pre() const { return {}; }
   virtual Tensor post() const { return {}; }
 
-  // Null where a connection has no such form (it is then run on tensors of length 1).
+  // Null if the connection has no such form; it then runs on tensors of length 1.
   virtual std::unique_ptr<TokenStep> token_step(int64_t /*batch*/) const { return nullptr; }
 
-  // Parameters that live on a manifold are not AdamW's: they take their own step, whose state lies
-  // in this module's buffers and so is saved and loaded with it.
+  // AdamW does not update parameters on a manifold: manifold_step() does. Its state is in buffers
+  // of this module, so it is saved and loaded with the module.
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }
   virtual void manifold_step() {}
 };
 
-// (B, T, w) from the embedding to the state a connection carries, and back after the last block:
-// expand repeats the embedding n times and sums the streams at the end; the others change nothing.
+// to_state turns an embedding (B, T, w) into the state of a connection; from_state turns the state
+// after the last block back. Layout expand repeats the embedding n times and sums the streams at
+// the end; the other layouts change nothing.
 Tensor to_state(const Traits& traits, const Tensor& embedding);
 Tensor from_state(const Traits& traits, const Tensor& state);
 State from_state(const Traits& traits, const State& state);
@@ -163,7 +168,7 @@ struct ResidualConfig {
   nlohmann::json options = nullptr;  // the connection's own options; unknown keys are refused
 };
 
-// Fails with a line that names `where` if n streams do not fit the width.
+// Throws an Error that names `where` if n streams do not fit the width.
 void require_streams(const ResidualConfig& config, StreamLayout layout, const std::string& where);
 
 std::string to_string(StreamLayout layout);

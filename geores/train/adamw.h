@@ -42,6 +42,9 @@ class AdamW {
   int64_t& steps() { return steps_; }
 
  private:
+  template <class Number>
+  Tensor composed_step(const Number& learning_rate, const Number& bias1, const Number& bias2);
+
   FlatParameters& parameters_;
   AdamWOptions options_;
   Tensor first_moment_, second_moment_;

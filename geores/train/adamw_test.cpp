@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "geores/ops/layers.h"
-#include "geores/ops/precision.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/schedule.h"
 
 namespace geores {
@@ -69,8 +69,7 @@ TEST(AdamW, EqualsLibTorch) {
   const Schedule schedule{.peak = 1e-2, .floor = 1e-3, .warmup = 3, .total = 20};
   for (int64_t step = 0; step < 20; ++step) {
     const auto x = torch::randn({6, 3}, torch::kFloat64);
-    flat.begin_gradients();
-    loss_of(ours, x).backward();
+    flat.collect_gradients(1, [&](int64_t) { loss_of(ours, x).backward(); });
     const auto norm = adamw.step(schedule.at(step)).item<double>();
 
     reference.zero_grad();
@@ -92,9 +91,10 @@ TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
     FlatParameters kept_flat(kept), plain_flat(plain);
     kept_flat.values().copy_(plain_flat.values());
     AdamW kept_adamw(kept_flat, {}), plain_adamw(plain_flat, {});
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     kept_flat.keep_ready();
     const auto expect_ready = [&] {
+      kept_flat.before_replay();
       EXPECT_TRUE(
           torch::equal(kept_flat.product_values(), kept_flat.values().to(torch::kBFloat16)));
       EXPECT_EQ(kept_flat.gradients().abs().max().item<float>(), 0.0f);
@@ -104,9 +104,7 @@ TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
     for (int64_t step = 0; step < 3; ++step) {
       const auto x = torch::randn({6, 3});
       const auto take = [&](Perceptron& model, FlatParameters& flat, AdamW& adamw) {
-        flat.begin_gradients();
-        loss_of(model, x).backward();
-        flat.finish_gradients();
+        flat.collect_gradients(1, [&](int64_t) { loss_of(model, x).backward(); });
         const auto full = [](double value) { return torch::full({1}, value); };
         const auto t = static_cast<double>(step + 1);
         return rates_on_device ? adamw.step({.learning_rate = full(1e-2),
@@ -121,7 +119,11 @@ TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
       expect_ready();
     }
     kept_flat.values().mul_(2);
-    kept_flat.values_changed();
+    expect_ready();
+    {
+      torch::NoGradGuard no_grad;
+      for (auto& parameter : kept.parameters()) parameter.mul_(2);
+    }
     expect_ready();
     EXPECT_EQ(kept_flat.product_values().data_ptr(), place) << "a recorded step knows this place";
     EXPECT_FALSE(plain_flat.product_values().defined());

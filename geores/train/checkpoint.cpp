@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "geores/base/error.h"
-#include "geores/ops/state_file.h"
+#include "geores/storage/state_file.h"
 
 namespace geores {
 namespace {
@@ -16,8 +16,7 @@ fs::path previous(const std::string& folder) {
   return fs::path(folder) / "checkpoint.previous.safetensors";
 }
 
-void load_from(const fs::path& path, Transformer& model, TrainingStep& training,
-               RunPosition& position) {
+void load_from(const fs::path& path, Model& model, TrainingStep& training, RunPosition& position) {
   const auto file = Safetensors::load(path);
   const auto where = path.string();
   const auto read = [&](const std::string& name, const Tensor& like) {
@@ -30,10 +29,14 @@ void load_from(const fs::path& path, Transformer& model, TrainingStep& training,
   const auto first = read("optimizer/first_moment", optimizer.first_moment());
   const auto second = read("optimizer/second_moment", optimizer.second_moment());
   const auto counts = read("position", torch::zeros({5}, torch::kInt64));
+  std::vector<Tensor> carried;
+  for (const auto& [name, tensor] : training.carry().all())
+    carried.push_back(read("carry/" + name, tensor));
   load_state(model, file, where, "model/");
-  training.parameters().values_changed();
   optimizer.first_moment().copy_(first);
   optimizer.second_moment().copy_(second);
+  for (size_t i = 0; i < carried.size(); ++i)
+    training.carry().set(training.carry().all()[i].first, carried[i]);
   optimizer.steps() = counts[1].item<int64_t>();
   position = {.step = counts[0].item<int64_t>(),
               .best_step = counts[2].item<int64_t>(),
@@ -43,12 +46,14 @@ void load_from(const fs::path& path, Transformer& model, TrainingStep& training,
 
 }  // namespace
 
-void save_checkpoint(const std::string& folder, const Transformer& model, TrainingStep& training,
+void save_checkpoint(const std::string& folder, const Model& model, TrainingStep& training,
                      const RunPosition& position) {
   SafetensorsWriter writer;
   add_state(writer, model, "model/");
   add_tensor(writer, "optimizer/first_moment", training.optimizer().first_moment());
   add_tensor(writer, "optimizer/second_moment", training.optimizer().second_moment());
+  for (const auto& [name, tensor] : training.carry().all())
+    add_tensor(writer, "carry/" + name, tensor);
   // Losses as their bits: the best one decides whether a later evaluation is better, so every bit
   // counts.
   add_tensor(writer, "position",
@@ -67,7 +72,7 @@ void save_checkpoint(const std::string& folder, const Transformer& model, Traini
   }
 }
 
-bool load_checkpoint(const std::string& folder, Transformer& model, TrainingStep& training,
+bool load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
                      RunPosition& position, const std::function<void(const std::string&)>& notice) {
   std::string problem;
   for (const auto& path : {newest(folder), previous(folder)}) {

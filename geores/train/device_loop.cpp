@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "geores/base/error.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/schedule.h"
 
@@ -33,7 +33,7 @@ Tensor by_step(int64_t steps, const Tensor& like, Value&& value) {
 
 }  // namespace
 
-DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainConfig& config,
+DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
                        const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
                        int64_t first_step)
     : model_(model),
@@ -54,7 +54,7 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   };
   tables_.step = torch::full({1}, first_step, counter);
   const auto table = table_of(batches);
-  // No kernel would tell.
+  // Kernels do not check bounds; do it here.
   require(table.size(0) == config.steps && first_step >= 0, "train",
           "{} steps need as many batches, not {}", config.steps, table.size(0));
   require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
@@ -73,12 +73,12 @@ DeviceLoop::DeviceLoop(Transformer& model, TrainingStep& training, const TrainCo
   evaluation_weights_ = torch::zeros({most, config.batch}, counter.dtype(torch::kFloat64));
   evaluation_step_ = torch::zeros({1}, counter);
   evaluation_sum_ = torch::zeros({1}, evaluation_weights_.options());
-  const PrecisionScope precision(config.precision);
+  const ExecutionScope precision(precision_from(config.precision));
   training.parameters().keep_ready();
 }
 
 void DeviceLoop::train_work() {
-  const PrecisionScope precision(config_.precision);
+  const ExecutionScope precision(precision_from(config_.precision));
   const auto [x, y, rates] = step_input(tables_, data_.train_x, data_.train_y);
   const auto done = training_.run(x, y,
                                   AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),
@@ -90,8 +90,9 @@ void DeviceLoop::train_work() {
 
 void DeviceLoop::step() {
   require(next_step_ < config_.steps, "train", "all {} steps are taken", config_.steps);
-  ++next_step_;
+  training_.parameters().before_replay();
   training_work_.run();
+  training_.optimizer().steps() = ++next_step_;
 }
 
 DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
@@ -100,13 +101,11 @@ DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
 
 void DeviceLoop::evaluate_work() {
   torch::NoGradGuard no_grad;
-  const ProductWeights weights(training_.parameters().values());
   const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
              shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
   const auto x = data_.validation_x.index_select(0, rows),
              y = data_.validation_y.index_select(0, rows);
-  Trace trace;
-  evaluation_sum_.add_(weighted_loss(model_.forward(x, trace), y, shares));
+  evaluation_sum_.add_(model_.weighted_loss({x, y}, shares));
   evaluation_step_.add_(1);
 }
 
@@ -115,7 +114,7 @@ double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
   for (const auto& rows : drawn)
     require(static_cast<int64_t>(rows.size()) == evaluation_rows_.size(1), "train",
             "a batch to evaluate has {} sequences, not {}", rows.size(), evaluation_rows_.size(1));
-  auto batches = evaluation_batches(drawn, data_.validation_y);
+  auto batches = evaluation_batches(drawn, model_.weighs_sequences());
   const auto count = static_cast<int64_t>(batches.size());
   require(count <= evaluation_rows_.size(0), "train", "no room for {} batches of evaluation",
           count);

@@ -1,13 +1,14 @@
 // The two loops of a run on a GPU, training and evaluation, each recorded as one CUDA graph. All
 // that changes from step to step (which sequences, learning rate, bias corrections) lies in tables
 // on the device, looked up by a counter that is there too, so nothing passes between host and
-// device until somebody asks for a number.
+// device until somebody asks for a number. A model's carry lies there as well and is overwritten in
+// place.
 #pragma once
 
 #include <memory>
 
 #include "geores/data/batch_sampler.h"
-#include "geores/ops/step_tables.h"
+#include "geores/ops/training/step_tables.h"
 #include "geores/train/recorded_work.h"
 #include "geores/train/train_config.h"
 #include "geores/train/training_step.h"
@@ -22,7 +23,7 @@ class DeviceLoop {
  public:
   // Training goes on at `first_step`. Everything given must outlive the loop. From here on the
   // parameters are kept ready for the next step (flat_parameters.h).
-  DeviceLoop(Transformer& model, TrainingStep& training, const TrainConfig& config,
+  DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
              const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
              int64_t first_step);
 
@@ -42,7 +43,7 @@ class DeviceLoop {
   void train_work();
   void evaluate_work();
 
-  Transformer& model_;
+  Model& model_;
   TrainingStep& training_;
   const TrainConfig& config_;
   const DeviceData& data_;

@@ -1,28 +1,34 @@
-// The mean loss over random batches of sequences, with each sequence evaluated once.
+// The validation loss of a model: over random batches, and exactly over a whole set.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <vector>
 
-namespace geores {
+#include "geores/model/model.h"
 
-using torch::Tensor;
+namespace geores {
 
 struct EvaluationBatch {
   std::vector<int64_t> rows;    // sequences
   std::vector<double> weights;  // of each in the mean; over all batches they sum to 1
 };
 
-// What to evaluate for the mean over `drawn` batches of one size. A squared error is a mean over
-// sequences, so one that was drawn several times is taken once, with as much weight: drawn from a
-// small set, most are repetitions. Cross entropy is a mean over those positions of a batch that
-// have a target: there the batches stay as they were drawn.
+// What to evaluate for the mean over `drawn` batches of one size. Where the loss is a mean over
+// sequences (Model::weighs_sequences), one that was drawn several times is taken once, with as much
+// weight: drawn from a small set, most are repetitions. Elsewhere, as with cross entropy over those
+// positions of a batch that have a target, the batches stay as they were drawn.
 std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<int64_t>>& drawn,
-                                                const Tensor& targets);
+                                                bool weighs_sequences);
 
-// What a batch adds to the mean, from the model's prediction; weights (batch) float64. The result
-// is float64, 0-dimensional.
-Tensor weighted_loss(const Tensor& prediction, const Tensor& target, const Tensor& weights);
+// The mean loss over `drawn` batches of the set x, y, never in bfloat16.
+double loss_over_batches(Model& model, const Tensor& x, const Tensor& y,
+                         const std::vector<std::vector<int64_t>>& drawn);
+
+// Mean loss over the whole set in fixed batches: MSE, or cross entropy for tokens.
+double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch = 64);
+
+// The sequences of these numbers.
+Batch rows_of(const Tensor& x, const Tensor& y, const std::vector<int64_t>& rows);
 
 }  // namespace geores

@@ -6,11 +6,12 @@
 #include <stdexcept>
 #include <thread>
 
-#include "geores/ops/fused.h"
-#include "geores/ops/implementation.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/seeding.h"
+#include "geores/model/transformer/transformer.h"
+#include "geores/modules/layers.h"
+#include "geores/modules/seeding.h"
+#include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
 #include "geores/train/device_loop.h"
 #include "geores/train/recorded_work.h"
 #include "geores/train/schedule.h"
@@ -38,7 +39,7 @@ TransformerConfig small_model(const std::string& connection) {
 
 std::vector<double> losses_of(const TransformerConfig& config, const torch::Device& device,
                               const std::string& precision, int steps, bool composed = false) {
-  const ImplementationScope form(composed ? Implementation::composed : Implementation::fused);
+  const ExecutionScope form(composed ? Form::composed : Form::fused);
   const auto model = with_seed(9, [&] { return std::make_shared<Transformer>(config); });
   model->to(device);
   TrainingStep step(*model, {});
@@ -46,7 +47,7 @@ std::vector<double> losses_of(const TransformerConfig& config, const torch::Devi
   const auto x = torch::randn({steps, 8, 31, 6}).to(device), y = torch::tanh(x.roll(1, -1));
   std::vector<double> losses;
   for (int i = 0; i < steps; ++i) {
-    const PrecisionScope scope(precision);
+    const ExecutionScope scope(precision_from(precision));
     losses.push_back(step.run(x[i], y[i], 1e-3).loss.item<double>());
   }
   return losses;
@@ -71,13 +72,13 @@ TEST_F(Gpu, ProductsInBfloat16ChangeALossLittle) {
 }
 
 // A step's kernels add to the gradients by themselves and leave some of it to another stream
-// (ops/sum_room.h): all of it must be what autograd alone gives.
+// (ops/gradients/step_parameters.h): all of it must be what autograd alone gives.
 TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
   const auto gradients_of = [&](const TransformerConfig& config, const Tensor& x, const Tensor& y,
                                 int64_t parts) {  // 0: without a step
     const auto model = with_seed(9, [&] { return std::make_shared<Transformer>(config); });
     model->to(device_);
-    const PrecisionScope scope("bf16");
+    const ExecutionScope scope(Precision::bf16);
     if (parts > 0) {
       AdamWOptions unclipped;
       unclipped.clip = 0;
@@ -135,7 +136,7 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
 TEST_F(Gpu, AdamWEqualsItsDefinitionAndLeavesParametersReady) {
   for (const int64_t hidden : {1, 4, 5, 600})
     for (const bool ready : {false, true}) {
-      const PrecisionScope scope("bf16");
+      const ExecutionScope scope(Precision::bf16);
       Perceptron model(3, hidden, 2), other(3, hidden, 2);
       model.to(device_);
       other.to(device_);
@@ -151,7 +152,7 @@ TEST_F(Gpu, AdamWEqualsItsDefinitionAndLeavesParametersReady) {
         flat.gradients().copy_(gradients);
         wanted.gradients().copy_(gradients);
         const auto norm = adamw.step(rates);
-        const ImplementationScope form(Implementation::composed);
+        const ExecutionScope form(Form::composed);
         EXPECT_NEAR(definition.step(rates).item<float>() / norm.item<float>(), 1, 1e-5);
         const auto difference = [](const Tensor& a, const Tensor& b) {
           return (a - b).abs().max().item<float>();
@@ -213,7 +214,7 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
         loop.step();
         const auto rows =
             torch::tensor(batches[static_cast<size_t>(step)], torch::kInt64).to(device_);
-        const PrecisionScope scope(precision);
+        const ExecutionScope scope(precision_from(precision));
         const auto wanted = plain_step.run(x.index_select(0, rows), y.index_select(0, rows),
                                            schedule.at(step), accumulate);
         EXPECT_NEAR(loop.numbers(step).loss / wanted.loss.item<double>(), 1.0,
@@ -233,13 +234,13 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
 // What a later run does on a stream must not enter what an earlier one records there.
 TEST_F(Gpu, ARunHasAStreamOfItsOwn) {
   const auto stream_here = [] {
-    kernels::Stream stream = nullptr;
-    if constexpr (kernels::kHasCuda) stream = fused::current_stream();
+    kernels::CudaStream stream = nullptr;
+    if constexpr (kernels::kHasCuda) stream = fused::current_cuda_stream();
     return stream;
   };
   const DeviceStream first(device_);
   const auto own = stream_here();
-  kernels::Stream other = nullptr;
+  kernels::CudaStream other = nullptr;
   for (int run = 0; run < 40; ++run) {
     std::thread([&] {
       const DeviceStream later(device_);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,9 +20,13 @@ class MetricsLog {
 
   void write(const nlohmann::json& line);
 
+  // The last number under a key in the lines that were kept; `otherwise` if there is none.
+  double last_kept(const std::string& key, double otherwise) const;
+
  private:
   std::string path_;
   std::ofstream file_;
+  std::map<std::string, double> last_kept_;
 };
 
 }  // namespace geores

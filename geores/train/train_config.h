@@ -1,23 +1,20 @@
-// Everything that decides a training run, as flags and as keys of its config.json.
+// Everything that decides a training run, as flags and as keys of its config.json: one flat object
+// with the keys of training, of the task and of the model.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "geores/base/config.h"
-#include "geores/data/dataset.h"
-#include "geores/model/transformer.h"
+#include "geores/data/registry.h"
+#include "geores/train/catalogue.h"
 
 namespace geores {
 
 struct TrainConfig {
   TaskConfig task;
-  std::string model = "edelta";  // the connection
-  int64_t layers = 6;
-  int64_t width = 128;
-  int64_t heads = 4;
-  int64_t streams = 4;
-  nlohmann::json options = nlohmann::json::object();  // of the connection
+  ModelConfig model;
 
   int64_t steps = 2000;
   int64_t batch = 64;
@@ -39,13 +36,26 @@ struct TrainConfig {
   std::string precision = "fp32";
   bool checkpoint_blocks = false;  // recompute each block in the backward pass
 
-  // All keys, the connection's own included, in one flat object. Strict both ways.
-  void read(const nlohmann::json& object, const std::string& where);
-  nlohmann::json write() const;
+  // Strict: unknown keys and bad values are refused, and then nothing is changed. Keys that are not
+  // given keep their values, but another task or kind of model begins with its own defaults.
+  // "model" may be a kind, or a value of its leading option: {"model": "edelta"} is a transformer
+  // with the connection edelta, as every config.json said before there were kinds.
+  void read(const nlohmann::json& object, const std::string& where,
+            const ModelKinds& kinds = model_kinds());
 
-  Fields fields();  // all but the connection's options
+  // The same for texts of a command line.
+  void read_texts(const std::map<std::string, std::string>& given, const std::string& where,
+                  const ModelKinds& kinds = model_kinds());
+
+  // All keys with their values, those of task and model that were not given included.
+  nlohmann::json write(const ModelKinds& kinds = model_kinds()) const;
+
+  // Fills in what was not given.
+  void complete(const ModelKinds& kinds = model_kinds());
+
+  Fields fields();  // of training: all but the task's and the model's
 };
 
-TransformerConfig model_config(const TrainConfig& config, const Dataset& dataset);
+InputShape input_shape(const Dataset& dataset);
 
 }  // namespace geores

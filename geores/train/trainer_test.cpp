@@ -3,15 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
+#include <sstream>
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/testing.h"
-#include "geores/ops/seeding.h"
+#include "geores/modules/seeding.h"
+#include "geores/ops/training/loss.h"
 #include "geores/train/device_loop.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/schedule.h"
-#include "geores/train/step_benchmark.h"
 
 namespace geores {
 namespace {
@@ -38,12 +40,9 @@ Dataset small_dataset() {
   return data;
 }
 
-TrainConfig small_config(const std::string& model = "edelta") {
+TrainConfig small_config(const std::string& connection = "edelta") {
   TrainConfig config;
-  config.model = model;
-  config.layers = 2;
-  config.width = 16;
-  config.heads = 2;
+  config.model.options = {{"connection", connection}, {"layers", 2}, {"width", 16}, {"heads", 2}};
   config.steps = 30;
   config.batch = 4;
   config.warmup = 5;
@@ -59,13 +58,14 @@ class Training : public testing::Test {
  protected:
   std::string folder(const std::string& name) const { return (root_ / name).string(); }
 
-  // metrics.jsonl without the one thing that may differ between equal runs: the speed.
+  // metrics.jsonl without what may differ between equal runs: the time they took.
   std::string metrics(const std::string& name) const {
     std::istringstream lines(read_text_file(root_ / name / "metrics.jsonl"));
     std::string text;
     for (std::string line; std::getline(lines, line);) {
       auto object = nlohmann::json::parse(line);
       object.erase("tokens_per_second");
+      object.erase("seconds");
       text += object.dump() + "\n";
     }
     return text;
@@ -134,7 +134,7 @@ TEST_F(Training, ResumedAtTheVeryEndTheResultIsTheSame) {
 
 TEST_F(Training, GrassmannStateIsResumedToo) {
   auto config = small_config("jpmhc");
-  config.options = {{"mixer", "grassmann"}};
+  config.model.options["mixer"] = "grassmann";
   train(config, data_, {.path = folder("whole")});
   Listener listener;
   listener.progress = [&](const Progress& progress) {
@@ -172,8 +172,8 @@ TEST_F(Training, LearnsAndReportsWhatItMeasured) {
   const auto json = nlohmann::json::parse(read_text_file(root_ / "run" / "result.json"));
   EXPECT_EQ(json["best_validation"].get<double>(), result.best_validation);
 
-  auto loaded = std::make_shared<Transformer>(model_config(config, data_));
-  EXPECT_EQ(result.parameters, parameter_count(*loaded));
+  const auto model = make_model(config.model, input_shape(data_));
+  EXPECT_EQ(result.parameters, parameter_count(*model));
 }
 
 TEST_F(Training, InBfloat16LearnsAsWellOnACpu) {
@@ -221,7 +221,7 @@ TEST(DeviceLoop, TakesTheSameStepsAndEvaluationsAsTheHost) {
   auto config = small_config();
   const auto make = [&] {
     return with_seed(7, [&] {
-      auto model = std::make_shared<Transformer>(model_config(config, data));
+      auto model = make_model(config.model, input_shape(data));
       model->to(torch::kFloat64);
       return model;
     });
@@ -255,7 +255,7 @@ TEST(DeviceLoop, TakesTheSameStepsAndEvaluationsAsTheHost) {
   double mean = 0;
   for (const auto& rows : evaluation) {
     Trace trace;
-    mean += 0.5 * task_loss(host_model->forward(pick(doubles.validation_x, rows), trace),
+    mean += 0.5 * task_loss(host_model->predict(pick(doubles.validation_x, rows), trace),
                             pick(doubles.validation_y, rows))
                       .item<double>();
   }
@@ -263,18 +263,18 @@ TEST(DeviceLoop, TakesTheSameStepsAndEvaluationsAsTheHost) {
   EXPECT_NEAR(loop.evaluate(evaluation), mean, 1e-12) << "a second evaluation starts anew";
 }
 
-// No kernel would tell of a row that is not there.
+// Kernels do not check bounds.
 TEST(DeviceLoop, RefusesWhatItsTablesDoNotHold) {
   const auto data = small_dataset();
   auto config = small_config();
   config.steps = 2;
-  Transformer model(model_config(config, data));
-  TrainingStep training(model, {});
+  const auto model = make_model(config.model, input_shape(data));
+  TrainingStep training(*model, {});
   const DeviceData there{data.train_x, data.train_y, data.validation_x, data.validation_y};
   const std::vector<int64_t> rows(static_cast<std::size_t>(config.batch), 0);
   using Batches = std::vector<std::vector<int64_t>>;
   const auto refused = [&](const Batches& batches) {
-    return refusal([&] { DeviceLoop(model, training, config, there, batches, 0); });
+    return refusal([&] { DeviceLoop(*model, training, config, there, batches, 0); });
   };
   EXPECT_EQ(refused({rows}), "[train] 2 steps need as many batches, not 1");
   EXPECT_EQ(refused({rows, {0, 0}}), "[train] batches differ in size");
@@ -284,7 +284,7 @@ TEST(DeviceLoop, RefusesWhatItsTablesDoNotHold) {
     EXPECT_EQ(refused({rows, wrong}), "[train] a batch asks for sequences that are not there");
   }
 
-  DeviceLoop loop(model, training, config, there, {rows, rows}, 0);
+  DeviceLoop loop(*model, training, config, there, {rows, rows}, 0);
   loop.step();
   loop.step();
   EXPECT_EQ(refusal([&] { loop.step(); }), "[train] all 2 steps are taken");
@@ -298,10 +298,10 @@ TEST(Evaluation, TakesASequenceOnceAndGivesTheMeanOverTheBatches) {
   const auto mean_and_rows = [&](const Tensor& predictions, const Tensor& targets) {
     double mean = 0;
     size_t rows = 0;
-    for (const auto& batch : evaluation_batches(drawn, targets)) {
+    for (const auto& batch : evaluation_batches(drawn, !are_classes(targets))) {
       const auto at = torch::tensor(batch.rows, torch::kInt64);
-      mean += weighted_loss(predictions.index_select(0, at), targets.index_select(0, at),
-                            torch::tensor(batch.weights, torch::kFloat64))
+      mean += weighted_task_loss(predictions.index_select(0, at), targets.index_select(0, at),
+                                 torch::tensor(batch.weights, torch::kFloat64))
                   .item<double>();
       rows += batch.rows.size();
       EXPECT_LE(batch.rows.size(), 3u);
@@ -391,48 +391,110 @@ TEST_F(Training, RefusesToMixRuns) {
   EXPECT_NE(weights("run"), before);
 }
 
-TEST(TrainConfig, ReadsFlatKeysOfTheRunAndOfTheConnection) {
+TEST(TrainConfig, ReadsFlatKeysOfTheRunTheTaskAndTheModel) {
   TrainConfig config;
-  config.read({{"model", "edelta"}, {"lr", 0.5}, {"gate_bias", 0.25}, {"task", "stability"}},
+  config.read({{"connection", "edelta"},
+               {"lr", 0.5},
+               {"gate_bias", 0.25},
+               {"task", "near_pi"},
+               {"theta", 2.5}},
               "test");
   EXPECT_EQ(config.lr, 0.5);
-  EXPECT_EQ(config.task.task, "stability");
-  EXPECT_EQ(config.options["gate_bias"], 0.25);
+  EXPECT_EQ(config.task.name, "near_pi");
+  EXPECT_EQ(config.task.options["theta"], 2.5);
+  EXPECT_EQ(config.model.options["gate_bias"], 0.25);
+  const auto written = config.write();
+  EXPECT_EQ(written["model"], "transformer");
+  EXPECT_EQ(written["length"], 128) << "defaults of the task";
+  EXPECT_EQ(written["width"], 128) << "of the model";
+  EXPECT_EQ(written["gate"], "plain") << "and of the connection";
   TrainConfig again;
-  again.read(config.write(), "test");
-  EXPECT_EQ(again.write(), config.write());
+  again.read(written, "test");
+  EXPECT_EQ(again.write(), written);
+  EXPECT_EQ(config.model.label(), "edelta");
 
-  const auto refused = [](const nlohmann::json& object) -> std::string {
-    try {
-      TrainConfig().read(object, "run.json");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto refused = [](const nlohmann::json& object) {
+    return refusal([&] { TrainConfig().read(object, "run.json"); });
   };
   EXPECT_EQ(refused({{"gatebias", 1.0}}),
-            "[run.json] unknown key 'gatebias' for model edelta, did you mean 'gate_bias'?");
+            "[run.json] unknown key 'gatebias', did you mean 'gate_bias'?");
   EXPECT_EQ(refused({{"model", "mgt"}, {"stpes", 5}}),
-            "[run.json] unknown key 'stpes' for model mgt, did you mean 'steps'?");
+            "[run.json] unknown key 'stpes', did you mean 'steps'?");
+  EXPECT_EQ(refused({{"model", "mgt"}, {"gate_bias", 1.0}}),
+            "[run.json] 'gate_bias' is not an option of model mgt");
+  EXPECT_EQ(refused({{"theta", 1.0}}), "[run.json] 'theta' is not an option of task gyroscope");
+  EXPECT_EQ(refused({{"length", 1}}), "[run.json] 'length' must be >= 2, got 1");
+  EXPECT_EQ(refused({{"model", "edleta"}}),
+            "[model] unknown connection 'edleta', did you mean 'edelta'?");
+  EXPECT_EQ(refused({{"model", "mgt"}, {"connection", "edelta"}}),
+            "[run.json] 'model' mgt and 'connection' \"edelta\" contradict each other");
+  EXPECT_EQ(refused({{"task", "near_py"}}),
+            "[task] unknown task 'near_py', did you mean 'near_pi'?");
   EXPECT_EQ(refused(nlohmann::json::array()),
             "[run.json] a configuration is a JSON object, got array");
 }
 
-// The last state and its gradient, or the gradients on both sides of an operation.
-TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
-  constexpr int64_t batch = 32, length = 64;
-  for (const auto& [connection, width] :
-       {std::pair<std::string, int64_t>{"additive", 32}, {"jpmhc", 128}}) {
-    const auto peak = [&](int64_t layers) {
-      StepBenchmark benchmark(
-          {.connection = connection, .layers = layers, .width = width, .context = length}, batch,
-          length);
-      const auto bytes = benchmark.memory(Implementation::fused).peak;
-      return static_cast<double>(bytes) / static_cast<double>(batch * length * width * 4);
-    };
-    const auto block = (peak(5) - peak(3)) / 2;
-    EXPECT_LT(peak(3) - 3 * block, 2.6) << connection << ", a block keeps " << block;
-  }
+// As runs wrote it when "model" was the connection and 0 stood for a task's default.
+TEST(TrainConfig, ReadsTheConfigurationOfAnOldRun) {
+  const auto old = nlohmann::json::parse(R"({
+    "accumulate": 1, "batch": 64, "checkpoint_blocks": false, "checkpoint_interval": 100,
+    "clip": 1.0, "data": "", "data_seed": 42, "device": "cpu", "eval_batches": 40,
+    "eval_interval": 100, "final_eval_batches": 100, "gate": "entropy", "heads": 4, "layers": 6,
+    "length": 0, "log_interval": 10, "lr": 0.001, "min_lr": 0.0001, "model": "edelta",
+    "precision": "fp32", "seed": 42, "steps": 2000, "streams": 4, "task": "near_pi",
+    "theta": 0.0, "train_sequences": 0, "validation_sequences": 7, "vocabulary": 0,
+    "warmup": 100, "weight_decay": 0.1, "width": 128})");
+  TrainConfig config;
+  config.read(old, "config.json");
+  EXPECT_EQ(config.model.kind, "transformer");
+  EXPECT_EQ(config.model.label(), "edelta");
+  const auto now = config.write();
+  EXPECT_EQ(now["connection"], "edelta");
+  EXPECT_EQ(now["gate"], "entropy");
+  EXPECT_EQ(now["theta"], 3.1);
+  EXPECT_EQ(now["train_sequences"], 1000);
+  EXPECT_EQ(now["validation_sequences"], 7);
+  EXPECT_FALSE(now.contains("vocabulary"));
+  EXPECT_FALSE(now.contains("data"));
+  EXPECT_EQ(now["positions"], "learned");
+  EXPECT_EQ(now["mlp"], "gelu");
+}
+
+TEST(TrainConfig, ReadsTheTextsOfACommandLine) {
+  TrainConfig config;
+  config.read_texts({{"model", "ddl_pooled"},
+                     {"pool", "causal"},
+                     {"task", "copy"},
+                     {"vocabulary", "5"},
+                     {"length", "0"},
+                     {"lr", "0.5"},
+                     {"mlp", "swiglu"}},
+                    "train");
+  const auto now = config.write();
+  EXPECT_EQ(now["connection"], "ddl_pooled");
+  EXPECT_EQ(now["pool"], "causal");
+  EXPECT_EQ(now["vocabulary"], 5);
+  EXPECT_EQ(now["length"], 64) << "0 is the default, as it always was";
+  EXPECT_EQ(now["lr"], 0.5);
+  EXPECT_EQ(now["mlp"], "swiglu");
+  const auto refused = [](const std::map<std::string, std::string>& given) {
+    return refusal([&] { TrainConfig().read_texts(given, "train"); });
+  };
+  EXPECT_EQ(refused({{"steps", "many"}}), "[train] 'steps' must be a 64-bit integer, got 'many'");
+  EXPECT_EQ(refused({{"theta", "3"}}), "[train] 'theta' is not an option of task gyroscope");
+}
+
+// A flat object has one meaning for each key.
+TEST(TrainConfig, NoKeyBelongsToTwoOwners) {
+  std::set<std::string> training = {"task", "model"}, of_tasks, of_models;
+  for (const auto& key : OptionSet::of<TrainConfig>().keys()) training.insert(key);
+  for (const auto& task : tasks())
+    for (const auto& key : task.options.keys()) of_tasks.insert(key);
+  for (const auto& kind : model_kinds())
+    for (const auto& key : kind.all_options().keys()) of_models.insert(key);
+  for (const auto& key : of_tasks)
+    EXPECT_FALSE(training.contains(key) || of_models.contains(key)) << key;
+  for (const auto& key : of_models) EXPECT_FALSE(training.contains(key)) << key;
 }
 
 }  // namespace

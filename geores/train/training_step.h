@@ -3,14 +3,11 @@
 // trained: `geores train` and `geores verify` both go through it.
 #pragma once
 
-#include "geores/model/transformer.h"
-#include "geores/ops/implementation.h"
+#include "geores/model/model.h"
+#include "geores/ops/run/execution.h"
 #include "geores/train/adamw.h"
 
 namespace geores {
-
-// Mean squared error; for int64 targets, cross entropy over the positions whose target is not −1.
-Tensor task_loss(const Tensor& prediction, const Tensor& target);
 
 struct StepResult {
   Tensor loss;           // of the task, without the auxiliary one; 0-dimensional, detached
@@ -20,7 +17,8 @@ struct StepResult {
 class TrainingStep {
  public:
   // The model must have its final dtype and device: its parameters move into flat buffers here.
-  TrainingStep(Transformer& model, const AdamWOptions& options);
+  // `carry` is what its first step begins with (Model::initial_carry).
+  TrainingStep(Model& model, const AdamWOptions& options, const Carry& carry = {});
 
   // x and y are split into `parts` equal pieces whose gradients are summed.
   StepResult run(const Tensor& x, const Tensor& y, double learning_rate, int64_t parts = 1);
@@ -29,15 +27,18 @@ class TrainingStep {
 
   FlatParameters& parameters() { return parameters_; }
   AdamW& optimizer() { return optimizer_; }
+  const Carry& carry() const { return carry_; }
+  Carry& carry() { return carry_; }
 
  private:
   Tensor accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts);
   template <class Rate>
   StepResult take(const Tensor& x, const Tensor& y, const Rate& rate, int64_t parts);
 
-  Transformer& model_;
+  Model& model_;
   FlatParameters parameters_;
   AdamW optimizer_;
+  Carry carry_;
   Tensor one_;  // the gradient of the objective by itself: kept, because making it is a kernel
 };
 

@@ -3,10 +3,13 @@
 //   fixtures --layout     {"plane": {"skew": [["ux", 1, "in"], ...]}}
 //   fixtures --spectrum   [{"chain": {"in", "out"}, "density": ..., "printed": ..., "summary": ...,
 //                         "sample": ...}, ...]: computations of one chain each, in this order
+//   fixtures --golden F   {"config", "weights" (base64 of a safetensors file), "x", "out", "shape"}
+//                         of the golden file F, for the predictor
 //   fixtures NAME [COUNT] [{"in": [...], "out": [...]}, ...] for COUNT (1000) seeded draws of the
 //                         computation NAME, extremes included
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -14,9 +17,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "geores/base/base64.h"
 #include "geores/base/error.h"
 #include "geores/base/printable.h"
+#include "geores/base/safetensors.h"
 #include "geores/manifold/random.h"
+#include "geores/reference/golden_model.h"
 #include "web/wasm/exports.h"
 
 namespace geores::web {
@@ -221,6 +227,27 @@ void print_spectra() {
   std::cout << "\n]\n";
 }
 
+nlohmann::json doubles(const TensorView& view) {
+  auto values = nlohmann::json::array();
+  for (std::size_t at = 0; at < view.bytes.size(); at += sizeof(double)) {
+    double value = 0;
+    std::memcpy(&value, view.bytes.data() + at, sizeof value);
+    values.push_back(value);
+  }
+  return values;
+}
+
+void print_golden(const std::string& path) {
+  const auto file = Safetensors::load(path);
+  const auto model = golden_model(file);
+  std::cout << nlohmann::json{{"config", model.config.dump()},
+                              {"weights", base64(model.weights)},
+                              {"shape", file.at("x").shape},
+                              {"x", doubles(file.at("x"))},
+                              {"out", doubles(file.at("out"))}}
+            << "\n";
+}
+
 }  // namespace
 }  // namespace geores::web
 
@@ -228,16 +255,20 @@ int main(int argc, char** argv) try {
   using namespace geores;
   require(argc == 2 || argc == 3, "fixtures", "one name and maybe a count, got {} words", argc - 1);
   const std::string what = argv[1];
-  const int count = argc == 3 ? std::atoi(argv[2]) : 1000;
   if (what == "--layout") {
     std::cout << web::layout() << "\n";
+    return 0;
+  }
+  if (what == "--golden") {
+    require(argc == 3, "fixtures", "--golden needs a file");
+    web::print_golden(argv[2]);
     return 0;
   }
   if (what == "--spectrum") {
     web::print_spectra();
     return 0;
   }
-  web::print(web::computation_named(what), count);
+  web::print(web::computation_named(what), argc == 3 ? std::atoi(argv[2]) : 1000);
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";
   return 1;

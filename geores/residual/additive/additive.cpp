@@ -1,6 +1,6 @@
 #include "geores/residual/additive/additive.h"
 
-#include "geores/ops/into.h"
+#include "geores/ops/inference/into.h"
 
 namespace geores {
 namespace {

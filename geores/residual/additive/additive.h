@@ -1,10 +1,10 @@
-// The control: the residual connection of every standard transformer.
+// The control: the residual connection of a standard transformer. F is the sublayer.
 //   pre-norm   x' = x + F(LN(x))        (GPT-2)
 //   post-norm  x' = LN(x + F(x))        (the original transformer; its residual path is not linear)
-// Probe: operator = 1 (pre-norm only).
+// Probe: operator = 1, for pre-norm only.
 #pragma once
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

@@ -1,8 +1,8 @@
 #include "geores/residual/ddl/ddl.h"
 
-#include "geores/ops/cayley.h"
-#include "geores/ops/hybrid.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 

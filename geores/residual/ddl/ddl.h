@@ -1,15 +1,16 @@
-// DDL: deep delta learning, erase and write (MGT Eqs. 4 and 16), per token.
-//   x  = Σ_j r_j X_j                                       what the sublayer reads
-//   k  = F(LN(x)) / ‖·‖,  β = 2σ(w·x + b),  v = W_v x + b_v
+// DDL: deep delta learning, erase and write (MGT Eqs. 4 and 16), per token. F is the sublayer.
+//   x  = Σ_j r_j X_j                                       the input of the sublayer
+//   k  = F(LN(x)) / ‖F(LN(x))‖,  β = 2σ(w·x + b),  v = W_v x + b_v
 //   X' = X + β k (v − kᵀX)                                 erases along k, writes v
-// The state is a C × d_v matrix; its d_v columns are the n streams of the expand layout, so
-// streams = 1 is the vector-valued form and v a scalar. r = 1/n, w = b = 0 at the start: β = 1,
-// which makes I − βkkᵀ a projector. β = 0 is the identity, β = 2 a reflection. Invariant: ‖(I −
-// βkkᵀ)x‖² = ‖x‖² + (β² − 2β)(kᵀx)². Probes: operator = I − βkkᵀ (B, T, C, C) on the width; beta
-// (B, T, 1).
+// The state X of a token is a C × d_v matrix. Its d_v columns are the n streams of the expand
+// layout. With streams = 1 the state is a vector and v is a number.
+// Start: r = 1/n and w = b = 0, so β = 1, which makes I − βkkᵀ a projector. β = 0 would give the
+// identity, β = 2 a reflection.
+// Invariant: ‖(I − βkkᵀ)x‖² = ‖x‖² + (β² − 2β)(kᵀx)².
+// Probes: operator = I − βkkᵀ (B, T, C, C) on the width; beta (B, T, 1).
 #pragma once
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

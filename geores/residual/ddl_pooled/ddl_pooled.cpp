@@ -1,9 +1,9 @@
 #include "geores/residual/ddl_pooled/ddl_pooled.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/cayley.h"
-#include "geores/ops/hybrid.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 
@@ -30,8 +30,9 @@ DdlPooled::DdlPooled(const ResidualConfig& config, const DdlPooledOptions& optio
 }
 
 SequenceErase DdlPooled::erasure(const State& state, Trace& trace) {
-  if (pool_ == Pool::sequence && generators_run_fused(state.x, pool_, 4, {k_.get(), beta_.get()}))
-    return sequence_erase(state, {k_.get(), beta_.get()});
+  if (pool_ == Pool::sequence)
+    if (const auto fused = fused_sequence_erase(state, {k_->weights(), beta_->weights()}))
+      return *fused;
   const auto x = state.total();
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
   return {.k = normalize(k_->forward(summary)),
@@ -40,12 +41,10 @@ SequenceErase DdlPooled::erasure(const State& state, Trace& trace) {
 }
 
 State DdlPooled::advance(const State& state, const Sublayer& f, Trace& trace) {
-  if (const std::vector nets = {k_.get(), beta_.get()};
-      pool_ != Pool::sequence && !trace.probing() && trace.memory() == nullptr &&
-      generators_run_fused(state.x, pool_, 4, nets)) {
-    const auto [normalized, g] = token_erase_and_norm(state, pool_, nets, norm_->weight());
-    return with_branch(g, f(normalized));
-  }
+  if (pool_ != Pool::sequence && !trace.probing() && trace.memory() == nullptr)
+    if (const auto fused =
+            fused_token_erase(state, pool_, {k_->weights(), beta_->weights()}, norm_->weight()))
+      return with_branch(fused->skip, f(fused->normalized));
   const auto [k, beta, x] = erasure(state, trace);
   trace.probe("beta", [&] { return beta; });
   trace.probe("operator", [&] {

@@ -1,15 +1,17 @@
-// DDL as the EΔ paper's baseline runs it (arXiv:2605.06729, Sec. 5): erase only, one k per
-// sequence.
-//   k = Perceptron(x̄)/‖·‖ ∈ R^D,  β = 2σ(Perceptron(x̄)),  x̄ pooled over T
+// DDL as the EΔ paper's baseline runs it (arXiv:2605.06729, Sec. 5): it only erases, with one
+// direction k for each sequence. F is the sublayer, x̄ the input pooled over positions.
+//   k = Perceptron(x̄)/‖·‖ ∈ R^D,  β = 2σ(Perceptron(x̄))
 //   g = x − β k (kᵀx),  x' = g + F(LN(g))
-// pool = sequence (the reference) averages over all T, so every position sees the future; causal
-// and token are variants that do not. β ≈ 1 at the start: g is a projection. Probes: operator = I −
-// βkkᵀ (B, T', D, D) on the width; beta (B, T', 1).
+// pool = sequence, as in the reference, averages over all T positions, so every position sees the
+// future. pool = causal and pool = token do not; they have one k and β for each token.
+// Start: β ≈ 1, so g is a projection of x.
+// Probes: operator = I − βkkᵀ (B, T', D, D) on the width; beta (B, T', 1). T' is 1 for
+// pool = sequence and T otherwise.
 #pragma once
 
-#include "geores/ops/generators.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/pool.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/pooled/generators.h"
+#include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

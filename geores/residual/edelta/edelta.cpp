@@ -1,21 +1,23 @@
 #include "geores/residual/edelta/edelta.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/cayley.h"
-#include "geores/ops/generators.h"
-#include "geores/ops/hybrid.h"
-#include "geores/ops/linear.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/pooled/generators.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 Fields EdeltaOptions::fields() {
   return Fields()
-      .choice("operator", operator_name, {"hybrid", "cayley", "householder"},
-              "gated blend, rotation only (γ = 1), or reflection only (γ = 0)")
+      .choice("operator", operator_name, {"hybrid", "cayley", "householder", "identity"},
+              "gated blend, rotation only (γ = 1), reflection only (γ = 0), or none (G = I)")
       .choice("pool", pool, pool_names(),
               "what the operator sees: all of the sequence (not causal), the past, or the token")
       .choice("init", init, {"identity", "reference"},
               "H_pre and H_post: identity as the paper states, or N(0, 0.02) as its code ran")
+      .add("init_std", init_std, "standard deviation of H_pre and H_post with init = reference",
+           {.min = 0})
       .choice("gate", gate, {"plain", "entropy"},
               "the paper's gate, or the entropy-scaled one behind its published numbers")
       .add("gate_bias", gate_bias, "initial gate logit; 0 starts at a singular operator")
@@ -31,7 +33,7 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
               .streams = config.streams,
               .state_width = config.width,
               .sublayer_width = config.width,
-              .causal = pool_ != Pool::sequence,
+              .causal = pool_ != Pool::sequence || is("identity"),
               .orthogonal = !gated()} {
   require_streams(config, traits_.layout, "edelta");
   const auto width = config.width, n = config.streams, hidden = width / options.hidden_ratio;
@@ -50,14 +52,15 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
     torch::NoGradGuard no_grad;
     gate_->bias.fill_(options.gate_bias);
   }
-  pre_ = register_module("pre", make_linear(width, width, false));
-  post_ = register_module("post", make_linear(width, width, false));
+  pre_ = register_module("pre", make_linear(width, width, false, options.init_std));
+  post_ = register_module("post", make_linear(width, width, false, options.init_std));
   if (options.init == "identity") {
     torch::nn::init::eye_(pre_->weight);
     torch::nn::init::eye_(post_->weight);
   }
-  // Rotations start close to I because u and v do; a reflection never is.
+  // Rotations start close to I because u and v start small; a reflection is never close to I.
   if (!reflects()) traits_.initial_map = InitialMap::near_identity;
+  if (is("identity")) traits_.initial_map = InitialMap::identity;
 }
 
 std::vector<Perceptron*> Edelta::perceptrons() const {
@@ -106,6 +109,13 @@ void Edelta::probe(const HybridGenerators& p, Trace& trace) const {
 }
 
 State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
+  if (is("identity")) {
+    const auto [normalized, x] = norm_->forward_and_skip(state);
+    trace.probe("operator", [&] {
+      return identity_like(x, traits_.streams).expand({x.size(0), 1, -1, -1});
+    });
+    return with_branch(x, f.between(pre(), normalized, post()));
+  }
   const auto [g_operator, x] = operator_and_skip(state, trace);
   trace.probe("operator", [&op = g_operator] { return op; });
   const auto [normalized, g] = mix_and_norm(g_operator, x, norm_->weight());
@@ -113,18 +123,16 @@ State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
 }
 
 std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& trace) {
-  if (const auto nets = perceptrons();
-      gated() && !trace.probing() && trace.memory() == nullptr &&
-      generators_run_fused(state.x, pool_, traits_.streams, nets)) {
+  if (gated() && !trace.probing() && trace.memory() == nullptr) {
     const HybridGate gate{.weight = gate_->weight,
                           .bias = gate_->bias,
                           .entropy = options_.gate == "entropy",
                           .penalty_weight = options_.gate_weight};
-    const auto hybrid = pool_ == Pool::sequence
-                            ? sequence_hybrid(state, traits_.streams, nets, gate)
-                            : token_hybrid(state, pool_, traits_.streams, nets, gate);
-    if (hybrid.penalty.defined()) trace.add_loss(hybrid.penalty);
-    return {hybrid.g, hybrid.skip};
+    if (const auto hybrid = fused_hybrid(state, pool_, traits_.streams,
+                                         Perceptron::weights_of(perceptrons()), gate)) {
+      if (hybrid->penalty.defined()) trace.add_loss(hybrid->penalty);
+      return {hybrid->g, hybrid->skip};
+    }
   }
   const auto x = state.total();
   const auto summary = pooled(x, pool_, trace.memory());  // (B, T', D)
@@ -147,7 +155,8 @@ Connection edelta_connection() {
                     {{"pool", "causal"}, {"gate", "entropy"}},
                     {{"pool", "token"}},
                     {{"operator", "cayley"}, {"pool", "causal"}},
-                    {{"operator", "householder"}}}});
+                    {{"operator", "householder"}},
+                    {{"operator", "identity"}, {"init", "reference"}}}});
 }
 
 }  // namespace geores

@@ -1,24 +1,31 @@
-// EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout:
+// EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout: the width D is cut into n streams of
+// width d. F is the sublayer.
 //   g  = G x,   G = γ Q + (1 − γ) H                 x as (B, T, n, d); G (B, T', n, n)
-//   x' = g + H_post F(H_pre LN(g))
+//   x' = g + H_post F(H_pre LN(g))                  H_pre, H_post (D, D), learned
 // Q = (I + M)⁻¹(I − M), M = (β/2)(u vᵀ − v uᵀ): a Cayley rotation (det +1).
 // H = I − 2 k kᵀ: a Householder reflection (det −1).
-// u, v, k, β from a summary x̄ of the sequence through small perceptrons, γ = σ(w·x̄ + b).
+// Small perceptrons make u, v, β and k from x̄, the input pooled over positions; γ = σ(w·x̄ + b).
+// There is one operator for each sequence (T' = 1) or for each token (T' = T): see `pool`.
 // Auxiliary loss: gate_weight · mean 4γ(1 − γ).
 //
-// Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ), σ_min(G) = |2γ − 1|: γ = ½ is singular, so the default gate
-// starts away from it.
-// Traps, each an option because the published numbers need them:
-//   pool = sequence  averages over all T, so every position sees the future. Not causal.
-//   init = reference H_pre, H_post ~ N(0, 0.02), as the public code ran; the paper states identity.
-//   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the mean stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²; the
-//                    paper describes the plain gate only.
+// Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ) and σ_min(G) = |2γ − 1|. So G is singular at γ = ½, and the
+// default gate starts away from it.
+//
+// Three options reproduce the published numbers, and each has a catch:
+//   pool = sequence  averages over all T positions, so every position sees the future: not causal.
+//                    pool = causal averages over the past; pool = token takes the token itself.
+//   init = reference draws H_pre and H_post from N(0, 0.02), as the public code does; the paper
+//                    states the identity.
+//                    init_std is that 0.02.
+//   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the pooled stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²,
+//                    X (n, d) the streams of a token; the paper describes only the plain gate.
+// operator = identity is the control without geometry: G = I, the same H_pre and H_post, no gate.
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
 #pragma once
 
-#include "geores/ops/hybrid.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/pool.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -27,6 +34,7 @@ struct EdeltaOptions {
   std::string operator_name = "hybrid";
   std::string pool = "sequence";
   std::string init = "identity";
+  double init_std = 0.02;
   std::string gate = "plain";
   double gate_bias = 1.5;
   double gate_weight = 0.1;
@@ -48,8 +56,9 @@ class Edelta final : public Residual {
   std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
-  bool rotates() const { return options_.operator_name != "householder"; }
-  bool reflects() const { return options_.operator_name != "cayley"; }
+  bool rotates() const { return is("hybrid") || is("cayley"); }
+  bool reflects() const { return is("hybrid") || is("householder"); }
+  bool is(const char* name) const { return options_.operator_name == name; }
   bool gated() const { return rotates() && reflects(); }
 
   // The operator (B, T', n, n), and x for the path around.

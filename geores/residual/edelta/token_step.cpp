@@ -1,6 +1,6 @@
-// EΔ one token at a time: the running mean, the generators, G, G x and its norm, all in buffers
-// that stay. Hybrid operator with pool = causal or token.
-#include "geores/ops/into.h"
+// EΔ one token at a time: the running mean, the generators, G, G x and its norm. All buffers are
+// allocated once. For the hybrid operator with pool = causal or token.
+#include "geores/ops/inference/into.h"
 #include "geores/residual/edelta/edelta.h"
 
 namespace geores {

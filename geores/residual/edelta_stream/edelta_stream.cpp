@@ -1,7 +1,7 @@
 #include "geores/residual/edelta_stream/edelta_stream.h"
 
-#include "geores/ops/hybrid.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 
@@ -56,7 +56,7 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   trace.probe("pre", [&] { return pre; });
   trace.probe("post", [&] { return post; });
 
-  // Only the column means of H_pre and the row sums of H_post act.
+  // The result depends only on the column means of H_pre and the row sums of H_post.
   const auto [read, g] = collect_and_norm(pre.mean(-2), split_streams(g_flat, n), norm_->weight());
   return join_streams(g + spread_to_streams(post.sum(-1), f(read)));
 }

@@ -1,7 +1,7 @@
 #include "geores/residual/jpmhc/grassmann.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/hybrid.h"
+#include "geores/ops/mixers/hybrid.h"
 
 namespace geores {
 namespace {

@@ -1,6 +1,8 @@
 #include "geores/residual/jpmhc/jpmhc.h"
 
-#include "geores/ops/streams.h"
+#include "geores/ops/routed/routed.h"
+#include "geores/ops/streams/streams.h"
+#include "geores/residual/probe_routes.h"
 
 namespace geores {
 
@@ -17,20 +19,15 @@ Jpmhc::Jpmhc(const ResidualConfig& config, const JpmhcOptions& options)
 }
 
 Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto probe = [&](const Routes& routes) {
-    trace.probe("operator", [&] { return routes.res; });
-    trace.probe("pre", [&] { return routes.read; });
-    trace.probe("post", [&] { return routes.write; });
-  };
   if (auto spec = mixer_->spec()) {
     spec->read_weight = norm_->weight();
-    if (const auto routed = route_fused(x, *spec)) {
-      probe(routed->routes);
-      return join_streams(write_routed(*routed, f(routed->normalized)));
+    if (const auto routed = Routed::make(x, *spec)) {
+      if (trace.probing()) probe_routes(trace, routed->routes());
+      return join_streams(routed->write(f(routed->normalized())));
     }
   }
   const auto [routes, state] = mixer_->route(x);
-  probe(routes);
+  probe_routes(trace, routes);
   const auto [normalized, streams] =
       collect_and_norm(routes.read, split_streams(state, traits_.streams), norm_->weight());
   return join_streams(mix_and_write(routes.res, streams, routes.write, f(normalized)));

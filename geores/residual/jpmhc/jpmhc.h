@@ -1,23 +1,26 @@
-// JPmHC residual (arXiv:2602.18308), split layout, per token, F at width d = D/n:
-//   X' = H_res X + H_post (F(LN(mean_i (H_pre X)_i)) ⊗ 1)
-// Only the row sums of H_post and the column means of H_pre act, so a mixer hands out the n × n
-// matrix `res` and two vectors: `read` (F sees Σ_j read_j X_j) and `write` (stream i gets write_i
-// F).
+// JPmHC residual (arXiv:2602.18308), split layout. X (n, d) is one token as n streams of width
+// d = D/n, and the sublayer F works at width d:
+//   X'_i = Σ_j (H_res)_ij X_j + write_i F(LN(Σ_j read_j X_j))
+// The paper writes n × n matrices H_pre and H_post instead of the two vectors. Only their sums act:
+// read_j is the mean of column j of H_pre, and write_i is the sum of row i of H_post.
 //
-//   mixer         H_res                                           routing
-//   cayley        iterative Cayley of W = H̃ − H̃ᵀ (α, s)           softmax, one fused projection
-//   cayley_exact  (I − αW/2)⁻¹(I + αW/2): exactly orthogonal      softmax, one fused projection
-//   sinkhorn      Birkhoff, implicit gradient                     RMSNorm and sigmoids
-//   grassmann     U Uᵀ, U ∈ St(n, n/2): a projector               RMSNorm and sigmoids
-//   permutation   mixture of six permutations                     RMSNorm and sigmoids
-// bias: the EΔ paper's code gives the fused projection a bias, the JPmHC paper's parameter count
-// (102,400 at n = 4, nd = 2048) has none.
+// H_res, read and write are made anew for each token, by one of five mixers:
+//   mixer         H_res                                           read and write
+//   cayley        `cayley_iterations` fixed-point steps for the      softmax of the same projection
+//                 Cayley map of αW, W = H̃ − H̃ᵀ: nearly orthogonal
+//   cayley_exact  (I − αW/2)⁻¹(I + αW/2): exactly orthogonal      softmax of the same projection
+//   sinkhorn      doubly stochastic, implicit gradient            sigmoids of an RMSNorm
+//   grassmann     U Uᵀ, U with n/2 orthonormal columns            sigmoids of an RMSNorm
+//   permutation   mixture of six permutations                     sigmoids of an RMSNorm
+// The Cayley mixers read H̃ and the logits of both softmaxes off one linear projection of LN(x).
+// bias: the EΔ paper's code gives this projection a bias; the JPmHC paper's parameter count (102,400
+// at n = 4, nd = 2048) has none.
 // Probes: operator = H_res (B, T, n, n); pre = read, post = write (B, T, n).
 #pragma once
 
 #include <memory>
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/jpmhc/mixer.h"
 #include "geores/residual/registry.h"
 

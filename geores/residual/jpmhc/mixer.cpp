@@ -1,10 +1,10 @@
 #include "geores/residual/jpmhc/mixer.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/constants.h"
-#include "geores/ops/layers.h"
-#include "geores/ops/precision.h"
-#include "geores/ops/sinkhorn.h"
+#include "geores/modules/layers.h"
+#include "geores/ops/mixers/constants.h"
+#include "geores/ops/mixers/sinkhorn.h"
+#include "geores/ops/run/precision.h"
 #include "geores/residual/jpmhc/grassmann.h"
 #include "geores/residual/jpmhc/sigmoid_routing.h"
 
@@ -85,7 +85,7 @@ class PermutationMixer final : public SigmoidRouting {
 
  private:
   Tensor mixing(const Tensor& projected) override {
-    const PrecisionScope exact("fp32");  // rows and columns are to sum to 1
+    const ExecutionScope exact(Precision::fp32);  // rows and columns are to sum to 1
     const auto weights = projected.softmax(-1);
     return linear_map(weights, permutations_.t()).unflatten(-1, std::vector<int64_t>{n_, n_});
   }

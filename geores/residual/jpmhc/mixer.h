@@ -7,8 +7,8 @@
 #include <string>
 
 #include "geores/base/config.h"
-#include "geores/ops/routed.h"
-#include "geores/ops/routes.h"
+#include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/routes.h"
 #include "geores/residual/residual.h"
 
 namespace geores {
@@ -36,7 +36,8 @@ class JpmhcMixer : public torch::nn::Module {
  public:
   virtual JpmhcRoutes route(const Tensor& x) = 0;  // x (B, T, D)
 
-  // What route() does, for an operation that does more at once; nothing where there is none.
+  // The same as route(), described for the fused operation Routed; nothing for a mixer that it does
+  // not know.
   virtual std::optional<RoutedSpec> spec() const { return std::nullopt; }
   virtual InitialMap initial_map() const { return InitialMap::other; }
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/jpmhc/mixer.h"
 
 namespace geores {

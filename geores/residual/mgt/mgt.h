@@ -1,14 +1,15 @@
 // MGT: manifold-gated transformer residual ("Geometric and Dynamic Scaling in Deep Transformers").
+// F is the sublayer; ⊙ multiplies entry by entry. `rectify` and `delta` are options, on by default.
 //   V  = F(LN(X))
-//   rectify:  V ← V ⊙ σ(LN(X W_gate))                    gated tangent projection
-//   delta:    β = λ tanh(X W_β + b_β) + ε,  X' = X + β ⊙ (V − α X)
-//   without delta: X' = X + V
-// The paper gives no defaults. Ours: λ = 1, ε = 0, α = 0, b_β = 2 (tanh 2 = 0.964), so that it
-// starts as a pre-norm block. Probes: operator = diag(1 − αβ) on the width, beta (B, T, D), with
-// delta.
+//   rectify:        V ← V ⊙ σ(LN(X W_gate))                    gated tangent projection
+//   delta:          β = λ tanh(X W_β + b_β) + ε,  X' = X + β ⊙ (V − α X)
+//   without delta:  X' = X + V
+// W_gate, W_β, b_β and the number α are learned. The paper gives no defaults. Ours are λ = 1, ε = 0
+// and, at the start, α = 0 and b_β = 2: X' starts as X + β ⊙ V with β around tanh 2 = 0.964.
+// Probes: operator = diag(1 − αβ) on the width (I without delta); beta (B, T, D) with delta.
 #pragma once
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

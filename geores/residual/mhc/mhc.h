@@ -1,9 +1,11 @@
-// mHC: hyper-connections with a doubly stochastic mixer (arXiv:2603.20896, Eqs. 3-4).
-//   H_res = Sinkhorn(α x'W + b),  20 iterations in log space; b: diagonal 0, off −8.
-// Invariant: rows and columns of H_res sum to 1, ‖H_res‖₂ = 1. At the start ‖R − I‖₂ ~ n e⁻⁸.
+// mHC: hyper-connections (hyper_connection.h) with a doubly stochastic mixer (arXiv:2603.20896,
+// Eqs. 3-4).
+//   H_res = Sinkhorn(α x'W + b), 20 iterations in log space
+// Start: b is 0 on the diagonal and −8 elsewhere, so ‖H_res − I‖₂ ~ n e⁻⁸.
+// Invariant: the rows and columns of H_res sum to 1, and ‖H_res‖₂ = 1.
 #pragma once
 
-#include "geores/ops/sinkhorn.h"
+#include "geores/ops/mixers/sinkhorn.h"
 #include "geores/residual/hyper_connection.h"
 
 namespace geores {

@@ -1,8 +1,8 @@
 #include "geores/residual/mhc_lite/mhc_lite.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/constants.h"
-#include "geores/ops/precision.h"
+#include "geores/ops/mixers/constants.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
@@ -19,7 +19,7 @@ const ResidualConfig& require_few_streams(const ResidualConfig& config) {
   return config;
 }
 
-// ‖R − I‖₂ ≤ 2 (weight of all but the identity) at the start.
+// At the start ‖R − I‖₂ ≤ 2 · (the weight of all permutations but the identity).
 InitialMap initial_map(int64_t n) { return n <= 4 ? InitialMap::near_identity : InitialMap::other; }
 
 }  // namespace
@@ -35,7 +35,7 @@ MhcLite::MhcLite(const ResidualConfig& config, const NoOptions&)
 }
 
 Tensor MhcLite::mixing(const std::vector<Tensor>& projected) {
-  const PrecisionScope exact("fp32");  // rows and columns are to sum to 1
+  const ExecutionScope exact(Precision::fp32);  // so that rows and columns sum to 1
   const auto weights = projected[0].softmax(-1);
   return linear_map(weights, permutations_.t())
       .unflatten(-1, std::vector<int64_t>{streams(), streams()});

@@ -1,7 +1,8 @@
-// mHC-lite: a doubly stochastic mixer as a mixture of all n! permutations (arXiv:2603.20896, Eq.
-// 5).
-//   H_res = Σ_i softmax(α x'W + b)_i P_i;  b = −8, identity 0.
-// Invariant: rows and columns of H_res sum to 1 exactly. Cost: nC·n! parameters, so n ≤ 6.
+// mHC-lite: hyper-connections (hyper_connection.h) with a mixture of all n! permutations P_i as the
+// doubly stochastic mixer (arXiv:2603.20896, Eq. 5).
+//   H_res = Σ_i softmax(α x'W + b)_i P_i
+// Start: b is 0 for the identity and −8 for the other permutations.
+// Invariant: the rows and columns of H_res sum to 1 exactly. Cost: nC·n! parameters, so n ≤ 6.
 #pragma once
 
 #include "geores/residual/hyper_connection.h"

@@ -1,8 +1,9 @@
 #include "geores/residual/mhc_split/mhc_split.h"
 
-#include "geores/ops/routed.h"
-#include "geores/ops/routes.h"
-#include "geores/ops/streams.h"
+#include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/routes.h"
+#include "geores/ops/streams/streams.h"
+#include "geores/residual/probe_routes.h"
 
 namespace geores {
 Fields MhcSplitOptions::fields() {
@@ -32,25 +33,20 @@ MhcSplit::MhcSplit(const ResidualConfig& config, const MhcSplitOptions& options)
 
 Tensor MhcSplit::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto n = traits_.streams;
-  const auto probe = [&](const Routes& routes) {
-    trace.probe("operator", [&] { return routes.res; });
-    trace.probe("pre", [&] { return routes.read; });
-    trace.probe("post", [&] { return routes.write; });
-  };
   const NormSpec norm{.layer = false, .weight = rms_weight_};
   if (const auto routed =
-          route_fused(x, {.streams = n,
-                          .norm = norm,
-                          .projections = {pre_->weights(), post_->weights(), res_->weights()},
-                          .routing = GuardedRouting{.iterations = iterations_},
-                          .read_weight = norm_->weight()})) {
-    probe(routed->routes);
-    return join_streams(write_routed(*routed, split_streams(f(routed->normalized), n)));
+          Routed::make(x, {.streams = n,
+                           .norm = norm,
+                           .projections = {pre_->weights(), post_->weights(), res_->weights()},
+                           .routing = GuardedRouting{.iterations = iterations_},
+                           .read_weight = norm_->weight()})) {
+    if (trace.probing()) probe_routes(trace, routed->routes());
+    return join_streams(routed->write(split_streams(f(routed->normalized()), n)));
   }
   const auto [projected, state] =
       ScaledProjection::forward_joined({pre_.get(), post_.get(), res_.get()}, x, norm);
   const auto routes = guarded_routes(projected, n, iterations_);
-  probe(routes);
+  probe_routes(trace, routes);
   const auto [normalized, streams] =
       collect_and_norm(routes.read, split_streams(state, n), norm_->weight(), /*tiles=*/n);
   return join_streams(

@@ -8,7 +8,7 @@
 // Probes: operator = H_res (B, T, n, n); pre, post (B, T, n).
 #pragma once
 
-#include "geores/ops/layers.h"
+#include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

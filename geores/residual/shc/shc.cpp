@@ -1,9 +1,9 @@
 #include "geores/residual/shc/shc.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/cayley.h"
-#include "geores/ops/constants.h"
-#include "geores/ops/sphere.h"
+#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/mixers/constants.h"
+#include "geores/ops/mixers/sphere.h"
 
 namespace geores {
 namespace {
@@ -35,7 +35,7 @@ Shc::Shc(const ResidualConfig& config, const NoOptions&)
     projection("right", torch::zeros({entries}));
     left_amplitude_ = register_parameter("left_amplitude", torch::ones({1}));
     right_amplitude_ = register_parameter("right_amplitude", torch::ones({1}));
-    // Kept in double, so that a model in double has the basis to the last digit.
+    // Stored in double, so that a model in double has the basis to the last digit.
     skew_basis_ = register_buffer("skew_basis", upper_triangle_to_skew(m));
   }
   projection("singular", torch::full({m}, 4.0));
@@ -56,8 +56,8 @@ Tensor Shc::mixing(const std::vector<Tensor>& projected) {
   if (skew_basis_.defined()) {  // n = 2 has no skew entries
     const auto left_entries = left_amplitude_ * torch::tanh(projected[0]);
     const auto right_entries = right_amplitude_ * torch::tanh(projected[1]);
-    if (spectral_sphere_runs_fused(singular))
-      return fused_spectral_sphere(left_entries, right_entries, singular);
+    if (const auto fused = fused_spectral_sphere(left_entries, right_entries, singular))
+      return *fused;
     left = rotated_basis(left_entries);
     right = rotated_basis(right_entries);
   }

@@ -1,10 +1,14 @@
-// sHC: hyper-connections on the spectral sphere (arXiv:2603.20896, Eqs. 6-9).
-//   H_res = J + (U_Z U) Σ (U_Z V)ᵀ,  J = 11ᵀ/n, U_Z the truncated Helmert basis (n × (n−1)),
-//   U = Cayley(skew(γ_U tanh(τ x'W_U + b_U))), V likewise, Σ = diag tanh(τ x'W_Σ + b_Σ).
-// Unlike a doubly stochastic matrix it may have negative entries, so it can keep information that
-// averaging loses. Invariant: rows and columns sum to 1, ‖H_res‖₂ = 1; closed under products.
-// Start: W = 0, b_U = b_V = 0, b_Σ = 4 (tanh 4 = 0.99933, so not quite the identity), τ = 0.01, γ =
-// 1; γ has no gradient while b_U = 0 and W = 0. n = 2 has no skew entries, hence no U and V.
+// sHC: hyper-connections (hyper_connection.h) whose mixer H_res lies on the spectral sphere
+// (arXiv:2603.20896, Eqs. 6-9). x' is the normalized state of a token.
+//   H_res = J + (U_Z U) Σ (U_Z V)ᵀ
+//   J = 11ᵀ/n; U_Z (n × (n−1)) is the truncated Helmert basis of the vectors with sum 0
+//   U = Cayley(skew(γ_U tanh(τ x'W_U + b_U))), V likewise, Σ = diag tanh(τ x'W_Σ + b_Σ)
+// Invariant: the rows and columns of H_res sum to 1, and ‖H_res‖₂ = 1; products of such matrices
+// are again of this form. Unlike a doubly stochastic matrix, H_res may have negative entries, so it
+// can keep information that averaging loses.
+// Start: W = 0, b_U = b_V = 0, b_Σ = 4, τ = 0.01, γ = 1. tanh 4 = 0.99933, so H_res is not quite
+// the identity. γ has no gradient while b_U = 0 and W = 0. For n = 2 a skew matrix of size n − 1
+// has no entries, so there are no U and V.
 #pragma once
 
 #include "geores/residual/hyper_connection.h"

@@ -1,0 +1,51 @@
+#include "geores/benchmark/step_benchmark.h"
+
+#include <gtest/gtest.h>
+
+#include "geores/model/registry.h"
+
+namespace geores {
+namespace {
+
+// The last state and its gradient, or the gradients on both sides of an operation.
+TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
+  constexpr int64_t batch = 32, length = 64;
+  for (const auto& [connection, width] :
+       {std::pair<std::string, int64_t>{"additive", 32}, {"jpmhc", 128}}) {
+    const auto peak = [&](int64_t layers) {
+      const ModelConfig config{
+          .options = {{"connection", connection}, {"layers", layers}, {"width", width}}};
+      StepBenchmark benchmark(make_model(config, {.length = length, .width = 16}), batch, length);
+      const auto bytes = benchmark.memory(Form::fused).peak;
+      return static_cast<double>(bytes) / static_cast<double>(batch * length * width * 4);
+    };
+    const auto block = (peak(5) - peak(3)) / 2;
+    EXPECT_LT(peak(3) - 3 * block, 2.6) << connection << ", a block keeps " << block;
+  }
+}
+
+// The table of `geores bench --explain`.
+TEST(StepBenchmark, ExplainsWhichKernelsAStepTakes) {
+  const auto runs = [](const Explanation& explanation, const std::string& operation) {
+    bool any = false;
+    for (const auto& line : explanation.lines())
+      any = any || (line.operation == operation && line.missing.empty());
+    return any;
+  };
+  const auto explained = [](int64_t streams) {
+    const ModelConfig config{
+        .options = {{"connection", "edelta"}, {"layers", 1}, {"width", 40}, {"streams", streams}}};
+    return explain_step([&] { return make_model(config, {.length = 8, .width = 16}); }, 2, 8,
+                        "fp32", "cpu");
+  };
+  const auto fused = explained(4);
+  for (const auto* operation :
+       {"causal_attention", "perceptron", "hybrid_operator", "mix_and_norm"})
+    EXPECT_TRUE(runs(fused, operation)) << operation;
+  const auto lacking = explained(5);  // no kernel of operators is compiled for 5
+  EXPECT_TRUE(runs(lacking, "causal_attention"));
+  EXPECT_FALSE(runs(lacking, "hybrid_operator"));
+}
+
+}  // namespace
+}  // namespace geores

@@ -1,0 +1,255 @@
+#include "geores/kernels/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "geores/kernels/attention/attention_heads.h"
+#include "geores/kernels/cpu/parallel.h"
+#include "geores/kernels/cpu/vector_math.h"
+
+namespace geores::kernels {
+namespace {
+
+// The number of queries whose weights the backward pass holds at once, a multiple of a tile's rows.
+constexpr int64_t kQueries = 40;
+
+// The number of queries that are multiplied at once.
+template <class T, class P>
+int64_t tile_rows() {
+  return std::is_same_v<P, T> ? kTileRows : bfloat16_tile().rows;
+}
+
+// The working memory of one thread; take() cuts pieces from it.
+template <class Tag, class T>
+class Space {
+ public:
+  explicit Space(int64_t size) : next_(scratch<Tag, T>(size)) {}
+  T* take(int64_t size) {
+    T* piece = next_;
+    next_ += size;
+    return piece;
+  }
+
+ private:
+  T* next_;
+};
+struct Factors;
+struct Rows;
+
+// A row of weights before it is divided by its sum.
+template <class T>
+struct RowSum {
+  T largest, sum;  // largest: of the scores times scale; sum: of the exponentials
+};
+
+// Turns the first `count` scores of a row into exp(scale · (score − largest)) and sets the rest up
+// to `end` to 0.
+template <class T>
+RowSum<T> exponential_row(T* row, int64_t count, int64_t end, T scale) {
+  constexpr int lanes = kLanes<T>;
+  const auto size = padded<T>(count);
+  std::fill(row + count, row + size, -std::numeric_limits<T>::infinity());
+  // Four maxima, so that no comparison waits for the one before it.
+  const auto larger = [](const Vec<T>& v, const Vec<T>& w) -> Vec<T> { return v > w ? v : w; };
+  Vec<T> most[4] = {load(row), load(row), load(row), load(row)};
+  int64_t i = lanes;
+  for (; i + 4 * lanes <= size; i += 4 * lanes)
+    detail::unrolled<4>([&](auto k) __attribute__((always_inline)) {
+      most[k] = larger(load(row + i + k * lanes), most[k]);
+    });
+  for (; i < size; i += lanes) most[0] = larger(load(row + i), most[0]);
+  most[0] = larger(larger(most[0], most[1]), larger(most[2], most[3]));
+  T largest = most[0][0];
+  for (int lane = 1; lane < lanes; ++lane) largest = std::max<T>(largest, most[0][lane]);
+
+  const T factor = scale * T(M_LOG2E);
+  Vec<T> sums{};
+  for (i = 0; i < size; i += lanes) {
+    const auto weight = power_of_two(Vec<T>((load(row + i) - largest) * factor));
+    sums += weight;
+    store(row + i, weight);
+  }
+  std::fill(row + count, row + end, T(0));
+  return {largest * scale, sum_of_lanes<T>(sums)};
+}
+
+// Takes a row of scores and a row of dP = dO Vᵀ. Turns the scores into P, using the saved
+// logarithm, and dP into dS = P ⊙ (dP − along) · scale. It is a function of its own so that its
+// constants stay in registers.
+template <class T>
+[[gnu::noinline]] void dscores_row(T* p, T* ds, int64_t count, int64_t end, T scale, T log_sum,
+                                   T along) {
+  const T factor = scale * T(M_LOG2E), offset = log_sum * T(M_LOG2E);
+  for (int64_t i = 0; i < padded<T>(count); i += kLanes<T>) {
+    const auto weight = power_of_two(Vec<T>(load(p + i) * factor - offset));
+    store(p + i, weight);
+    store(ds + i, weight * ((load(ds + i) - along) * scale));
+  }
+  std::fill(p + count, p + end, T(0));
+  std::fill(ds + count, ds + end, T(0));
+}
+
+// f(sequence, head, index of the head's first query value in qkv) for every head of the batch.
+template <class F>
+void for_each_head(const AttentionShape& s, F&& f) {
+  if (s.head_width == 0) return;
+  parallel_items(s.batch * s.heads, [&](int64_t item) {
+    const auto b = item / s.heads, h = item % s.heads;
+    f(b, h, b * s.length * 3 * s.heads * s.head_width + h * s.head_width);
+  });
+}
+
+}  // namespace
+
+// Goes through the queries tile by tile. A tile reads the keys up to its own last position.
+template <class T, class P>
+void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& s) {
+  using Columns = HeadColumns<T, P>;
+  using Sums = HeadRows<T, P>;
+  const auto model = s.heads * s.head_width, stride = 3 * model;
+  const auto width = Sums::padded_width(s), length = Columns::padded_length(s);
+  const auto step = tile_rows<T, P>();
+  const T scale = T(1) / std::sqrt(T(s.head_width));
+  for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
+    Space<Factors, typename Sums::Room> factors(Sums::room(s) + Columns::room(s));
+    const Sums values(qkv + first + 2 * model, s, stride, factors.take(Sums::room(s)));
+    const Columns keys(qkv + first + model, s, stride, factors.take(Columns::room(s)));
+    Space<Rows, T> space(step * (length + width + 1));
+    T* weights = space.take(step * length);
+    T* result = space.take(step * width);
+    T* inverse = space.take(step);  // 1 / sum of the weights of a row
+
+    for (int64_t begin = 0; begin < s.length; begin += step) {
+      const auto rows = std::min(step, s.length - begin), seen = begin + rows;
+      keys.multiply({qkv + first + begin * stride, stride}, weights, length, rows, seen);
+      for (int64_t i = 0; i < rows; ++i) {
+        const auto row =
+            exponential_row(weights + i * length, begin + i + 1, Columns::columns(seen), scale);
+        inverse[i] = T(1) / row.sum;
+        if (log_sum)
+          log_sum[(b * s.heads + h) * s.length + begin + i] = row.largest + std::log(row.sum);
+      }
+      values.multiply({weights, length}, result, rows, seen);
+      for (int64_t i = 0; i < rows; ++i) {
+        T* to = out + (b * s.length + begin + i) * model + h * s.head_width;
+        for (int64_t k = 0; k < s.head_width; ++k) to[k] = result[i * width + k] * inverse[i];
+      }
+    }
+  });
+}
+
+// With P the weights and dP = dO Vᵀ:
+//   dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS K/√d, dK = dSᵀQ/√d, dV = PᵀdO.
+// For each block of queries it computes P, dS and dQ tile by tile, and then adds the whole block's
+// part to dK and dV.
+template <class T, class P>
+void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
+                               const AttentionShape& s) {
+  using Columns = HeadColumns<T, P>;
+  using Sums = HeadRows<T, P>;
+  const auto model = s.heads * s.head_width, stride = 3 * model;
+  const auto width = Sums::padded_width(s), length = Columns::padded_length(s);
+  const auto step = tile_rows<T, P>();
+  const T scale = T(1) / std::sqrt(T(s.head_width));
+  for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
+    const auto first_out = b * s.length * model + h * s.head_width;
+    Space<Factors, typename Sums::Room> factors(3 * Sums::room(s) + 2 * Columns::room(s));
+    const Sums queries(qkv + first, s, stride, factors.take(Sums::room(s)));
+    const Sums keys(qkv + first + model, s, stride, factors.take(Sums::room(s)));
+    const Sums douts(dout + first_out, s, model, factors.take(Sums::room(s)));
+    const Columns key_columns(qkv + first + model, s, stride, factors.take(Columns::room(s)));
+    const Columns value_columns(qkv + first + 2 * model, s, stride, factors.take(Columns::room(s)));
+    const auto head = s.length * width;
+    Space<Rows, T> space(2 * head + 2 * kQueries * length + step * width);
+    T* dkeys = space.take(head);
+    T* dvalues = space.take(head);
+    std::fill_n(dkeys, head, T(0));
+    std::fill_n(dvalues, head, T(0));
+    T* weights = space.take(kQueries * length);
+    T* dscores = space.take(kQueries * length);
+    T* dqueries = space.take(step * width);
+
+    for (int64_t begin = 0; begin < s.length; begin += kQueries) {
+      const auto end = std::min(begin + kQueries, s.length);
+      for (int64_t tile = begin; tile < end; tile += step) {
+        const auto rows = std::min(step, end - tile), seen = tile + rows;
+        T* weight = weights + (tile - begin) * length;
+        T* dscore = dscores + (tile - begin) * length;
+        key_columns.multiply({qkv + first + tile * stride, stride}, weight, length, rows, seen);
+        value_columns.multiply({dout + first_out + tile * model, model}, dscore, length, rows,
+                               seen);
+        for (int64_t i = 0; i < rows; ++i) {
+          const auto t = tile + i;
+          const auto row = first_out + t * model;
+          const T along = inner_product(dout + row, out + row, s.head_width);
+          dscores_row(weight + i * length, dscore + i * length, t + 1, Columns::columns(seen),
+                      scale, log_sum[(b * s.heads + h) * s.length + t], along);
+        }
+        keys.multiply({dscore, length}, dqueries, rows, seen);
+        for (int64_t i = 0; i < rows; ++i)
+          std::copy_n(dqueries + i * width, s.head_width, dqkv + first + (tile + i) * stride);
+      }
+      // A tile of keys is seen by the queries from the tile's first position on. Its later keys are
+      // seen from later on; their weights before that are 0.
+      for (int64_t tile = 0; tile < end; tile += step) {
+        const auto rows = std::min(step, end - tile), from = std::max(begin, tile);
+        const auto at = (from - begin) * length + tile;
+        douts.add_transposed({weights + at, length}, from, end - from, dvalues + tile * width,
+                             rows);
+        queries.add_transposed({dscores + at, length}, from, end - from, dkeys + tile * width,
+                               rows);
+      }
+    }
+    for (int64_t t = 0; t < s.length; ++t) {
+      std::copy_n(dkeys + t * width, s.head_width, dqkv + first + model + t * stride);
+      std::copy_n(dvalues + t * width, s.head_width, dqkv + first + 2 * model + t * stride);
+    }
+  });
+}
+
+template <class T>
+void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T* out,
+                int64_t capacity, int64_t length, const AttentionShape& s) {
+  const T scale = T(1) / std::sqrt(T(s.head_width));
+  const auto end = padded<T>(length);
+  T* weights = scratch<AttentionShape, T>(padded<T>(capacity));
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const T* query = q + b * q_stride + h * s.head_width;
+      const T* key = keys + (b * s.heads + h) * capacity * s.head_width;
+      for (int64_t t = 0; t < length; ++t) {
+        Vec<T> sum{};
+        for_each_vector<T>(s.head_width, [&](int64_t i, int64_t count) {
+          sum += load_up_to(query + i, count) * load_up_to(key + t * s.head_width + i, count);
+        });
+        weights[t] = sum_of_lanes<T>(sum);
+      }
+      const T inverse = T(1) / exponential_row(weights, length, end, scale).sum;
+      const T* value = values + (b * s.heads + h) * capacity * s.head_width;
+      T* result = out + (b * s.heads + h) * s.head_width;
+      std::fill_n(result, s.head_width, T(0));
+      for (int64_t t = 0; t < length; ++t)
+        for (int64_t i = 0; i < s.head_width; ++i)
+          result[i] += inverse * weights[t] * value[t * s.head_width + i];
+    }
+}
+
+#define GEORES_INSTANTIATE_PRODUCTS(T, P)                                                   \
+  template void causal_attention_forward<T, P>(const T*, T*, T*, const AttentionShape&);    \
+  template void causal_attention_backward<T, P>(const T*, const T*, const T*, const T*, T*, \
+                                                const AttentionShape&);
+GEORES_INSTANTIATE_PRODUCTS(float, float)
+GEORES_INSTANTIATE_PRODUCTS(float, BFloat16)
+GEORES_INSTANTIATE_PRODUCTS(double, double)
+#undef GEORES_INSTANTIATE_PRODUCTS
+
+#define GEORES_INSTANTIATE(T)                                                           \
+  template void attend_one(const T*, int64_t, const T*, const T*, T*, int64_t, int64_t, \
+                           const AttentionShape&);
+GEORES_INSTANTIATE(float)
+GEORES_INSTANTIATE(double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

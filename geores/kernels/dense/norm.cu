@@ -1,0 +1,132 @@
+#include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/dense/norm.h"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+template <class L, class T, class A>
+__global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statistics, int64_t rows,
+                        int width, const A* branch, T* sum) {
+  wait_for_previous();
+  const int lane = threadIdx.x % L::kGroup;
+  T weight[L::kHeld], bias[L::kHeld];
+  L::load_parameters(norm.weight, lane, width, T(1), weight);
+  L::load_parameters(norm.bias, lane, width, T(0), bias);
+  for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
+    T v[L::kHeld];
+    L::load(x + row * width, lane, width, v);
+    if (branch) {
+      T added[L::kHeld];
+      L::load(branch + row * width, lane, width, added);
+#pragma unroll
+      for (int i = 0; i < L::kHeld; ++i) v[i] += added[i];
+      if (there) L::store(v, sum + row * width, lane, width);
+    }
+    T mean = 0;
+    if (norm.kind == NormKind::layer) {
+#pragma unroll
+      for (int i = 0; i < L::kHeld; ++i) mean += v[i];
+      mean = group_sum<L::kGroup>(mean) / T(width);
+    }
+    T squares = 0;
+    L::for_each_run(lane, width, [&](int place, int) {
+#pragma unroll
+      for (int i = 0; i < L::kVector; ++i) {
+        v[place + i] -= mean;
+        squares += v[place + i] * v[place + i];
+      }
+    });
+    const T inverse = T(1) / sqrt(group_sum<L::kGroup>(squares) / T(width) + norm.eps);
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i) v[i] = v[i] * inverse * weight[i] + bias[i];
+    if (!there) return;
+    L::store(v, y + row * width, lane, width);
+    if (statistics && lane == 0) statistics[row] = {mean, inverse};
+  });
+}
+
+template <class L, class T, class A>
+__global__ void backward(const T* x, const RowStatistics<T>* statistics, Norm<T> norm, const A* dy,
+                         const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int width,
+                         A* dbranch) {
+  wait_for_previous();
+  extern __shared__ unsigned char memory[];
+  const int lane = threadIdx.x % L::kGroup;
+  T weight[L::kHeld], dweight_here[L::kHeld] = {}, dbias_here[L::kHeld] = {};
+  L::load_parameters(norm.weight, lane, width, T(1), weight);
+  for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
+    const auto s = statistics[row];
+    T z[L::kHeld], g[L::kHeld], around[L::kHeld] = {};
+    L::load(x + row * width, lane, width, z);
+    L::load(dy + row * width, lane, width, g);
+    if (skip)
+      // Loaded early, so that all loads are in flight at once.
+      L::load(skip + row * width, lane, width, around);
+    T sum_g = 0, sum_gz = 0;
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i) {  // g is 0 beyond the row
+      z[i] = (z[i] - s.mean) * s.inverse;
+      if (there) {
+        dweight_here[i] += g[i] * z[i];
+        dbias_here[i] += g[i];
+      }
+      g[i] *= weight[i];
+      sum_g += g[i];
+      sum_gz += g[i] * z[i];
+    }
+    sum_g = norm.kind == NormKind::layer ? group_sum<L::kGroup>(sum_g) / T(width) : T(0);
+    sum_gz = group_sum<L::kGroup>(sum_gz) / T(width);
+#pragma unroll
+    for (int i = 0; i < L::kHeld; ++i)
+      g[i] = around[i] + s.inverse * (g[i] - sum_g - z[i] * sum_gz);
+    if (!there) return;
+    L::store(g, dx + row * width, lane, width);
+    if (dbranch) L::store(g, dbranch + row * width, lane, width);
+  });
+  if (dweight) add_columns<L>(&dweight_here, 1, reinterpret_cast<T*>(memory), dweight, width);
+  if (dbias) add_columns<L>(&dbias_here, 1, reinterpret_cast<T*>(memory), dbias, width);
+}
+
+}  // namespace
+
+template <class T, class A>
+void norm_forward(CudaStream stream, const T* x, const Norm<T>& norm, A* y,
+                  RowStatistics<T>* statistics, int64_t rows, int64_t width, const A* branch,
+                  T* sum) {
+  if (rows == 0) return;
+  with_row<T>(width, [&]<class L>(L) {
+    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A>, x, norm, y,
+           statistics, rows, static_cast<int>(width), branch, sum);
+  });
+  check_launch("norm_forward");
+}
+
+template <class T, class A>
+void norm_backward(CudaStream stream, const T* x, const RowStatistics<T>* statistics,
+                   const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
+                   int64_t rows, int64_t width, A* dbranch) {
+  if (rows == 0) return;
+  with_row<T>(width, [&]<class L>(L) {
+    // Each block adds its sums to global memory at the end. Long rows get fewer blocks, so that
+    // there are fewer additions.
+    const auto blocks =
+        blocks_for(rows, L::kGroup, L::kHeld > 4 ? kBlocksForSums : 2 * kBlocksForSums);
+    launch(stream, {blocks, kThreads, width * sizeof(T)}, backward<L, T, A>, x, statistics, norm,
+           dy, skip, dx, dweight, dbias, rows, static_cast<int>(width), dbranch);
+  });
+  check_launch("norm_backward");
+}
+
+#define GEORES_INSTANTIATE(T, A)                                                                   \
+  template void norm_forward(CudaStream, const T*, const Norm<T>&, A*, RowStatistics<T>*, int64_t, \
+                             int64_t, const A*, T*);                                               \
+  template void norm_backward(CudaStream, const T*, const RowStatistics<T>*, const Norm<T>&,       \
+                              const A*, const T*, T*, T*, T*, int64_t, int64_t, A*);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

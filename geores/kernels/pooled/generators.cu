@@ -1,0 +1,281 @@
+// nvcc: -prec-div=false
+#include "geores/kernels/pooled/generators.h"
+
+#include "geores/kernels/pooled/generators.cuh"
+#include "geores/kernels/pooled/raw_hybrid.cuh"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+constexpr int kSequenceThreads = 512;
+
+template <class T>
+// By one warp; the result is in all lanes.
+__device__ inline T dot(const T* a, const T* b, int size) {
+  T sum = 0;
+#pragma unroll 4
+  for (int i = threadIdx.x % 32; i < size; i += 32) sum += a[i] * b[i];
+  return group_sum<32>(sum);
+}
+
+// The sum over a block, in all threads; all of them must call.
+template <class T>
+__device__ inline T sum_over_block(T x) {
+  __shared__ T total;
+  if (threadIdx.x == 0) total = T(0);
+  __syncthreads();
+  x = group_sum<32>(x);
+  if (threadIdx.x % 32 == 0) atomicAdd(&total, x);
+  __syncthreads();
+  x = total;
+  __syncthreads();
+  return x;
+}
+
+// One block for each hidden unit, each output, and the gate. It sums over the sequences the
+// gradient that reaches the unit times the unit's input. Teams of threads share the sequences.
+constexpr int kGradientThreads = 512;
+
+template <class T, class Right>
+__device__ inline void sum_over_sequences(const T* left, int stride, int sequences, int columns,
+                                          T* row, T* bias, Right&& right) {
+  extern __shared__ unsigned char memory[];
+  // The gradient that reaches the unit from each sequence.
+  auto* factors = reinterpret_cast<T*>(memory);
+  auto* sums = factors + sequences;
+  for (int b = threadIdx.x; b < sequences; b += blockDim.x)
+    factors[b] = left[static_cast<int64_t>(b) * stride];
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) sums[i] = T(0);
+  __syncthreads();
+  const int width = min(columns, static_cast<int>(blockDim.x)), teams = blockDim.x / width;
+  const int team = threadIdx.x / width;
+  if (team < teams)
+    for (int i = threadIdx.x % width; i < columns; i += width) {
+      T sum = 0;
+#pragma unroll 8
+      for (int b = team; b < sequences; b += teams) sum += factors[b] * right(b, i);
+      atomicAdd(sums + i, sum);
+    }
+  __syncthreads();
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) row[i] = sums[i];
+  if (threadIdx.x < 32) {
+    T sum = 0;
+    for (int b = threadIdx.x; b < sequences; b += 32) sum += factors[b];
+    sum = group_sum<32>(sum);
+    if (threadIdx.x == 0) *bias = sum;
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kGradientThreads)
+    parameter_gradients(GeneratorState<const T> state, GeneratorRoom<T> room,
+                        Generators<T> gradients, GeneratorShape s) {
+  wait_for_previous();
+  const int block = blockIdx.x, units = s.units(), outputs = s.all_outputs();
+  const auto mean = [&](int b, int i) { return state.mean[b * s.in + i]; };
+  if (block < units) {
+    const auto& net = gradients.nets[block / s.hidden];
+    const int row = block % s.hidden;
+    sum_over_sequences(room.hidden + block, units, s.sequences, s.in, net.hidden + row * s.in,
+                       net.hidden_bias + row, mean);
+  } else if (block < units + outputs) {
+    int row;
+    const int index = net_of(s, block - units, row);
+    const auto& net = gradients.nets[index];
+    sum_over_sequences(room.raw + (block - units), outputs, s.sequences, s.hidden,
+                       net.output + row * s.hidden, net.output_bias + row, [&](int b, int i) {
+                         return gelu(state.hidden[b * units + index * s.hidden + i]);
+                       });
+  } else {
+    sum_over_sequences(room.logit, 1, s.sequences, s.in, gradients.gate, gradients.gate_bias, mean);
+  }
+}
+
+template <class T>
+void launch_parameter_gradients(CudaStream stream, const GeneratorState<const T>& state,
+                                const GeneratorRoom<T>& room, const Generators<T>& gradients,
+                                const GeneratorShape& s) {
+  const int blocks = s.units() + s.all_outputs() + (gradients.gate ? 1 : 0);
+  const auto shared = static_cast<size_t>(s.sequences + std::max(s.in, s.hidden)) * sizeof(T);
+  launch(stream, {blocks, kGradientThreads, shared}, parameter_gradients<T>, state, room, gradients,
+         s);
+}
+
+template <int N, class T>
+__global__ void __launch_bounds__(kSequenceThreads, 1)
+    hybrid_forward(Generators<const T> p, const T* sums, const T* entropies,
+                   GeneratorState<T> state, T* g, T* gamma, T* penalty, T penalty_weight,
+                   GeneratorShape s, bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Workspace<T> w(memory, p, s, staged);
+  run_perceptrons(sums, state, w);
+  if (threadIdx.x >= 32) return;
+  const int64_t sequence = blockIdx.x;
+  const T logit = dot(p.gate, w.mean, s.in) + p.gate_bias[0];
+  if (threadIdx.x > 0) return;
+  T entropy = 0;
+  if (entropies) {
+    for (int part = 0; part < kSummaryParts; ++part)
+      entropy += entropies[sequence * kSummaryParts + part];
+    entropy /= T(s.length);
+  }
+  const auto gate = gate_from(logit, entropy);
+  state.logit[sequence] = logit;
+  state.entropy[sequence] = entropy;
+  gamma[sequence] = gate.gamma;
+  penalty[sequence] = penalty_weight * manifold::gate_penalty(gate.gamma);
+  const auto matrix = manifold::hybrid_operator(RawHybrid<N, T>(w.raw, gate.gamma).p);
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < N; ++j) g[(sequence * N + i) * N + j] = matrix(i, j);
+}
+
+template <int N, class T>
+__global__ void __launch_bounds__(kSequenceThreads, 1)
+    hybrid_backward(Generators<const T> p, GeneratorState<const T> state, const T* gamma,
+                    const T* dg, const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
+                    GeneratorRoom<T> room, T* dmean, T* dentropy, GeneratorShape s, bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ T dlogit_shared;
+  const Workspace<T> w(memory, p, s, staged);
+  const int64_t sequence = blockIdx.x;
+  if (threadIdx.x == 0) {
+    const auto d = raw_hybrid_backward<N>(
+        state.raw + sequence * s.all_outputs(),
+        Gate<T>{state.logit[sequence], state.entropy[sequence], gamma[sequence]},
+        dg + sequence * (N * N),
+        dpenalty ? dpenalty[sequence * dpenalty_stride] * penalty_weight : T(0), w.raw);
+    dlogit_shared = room.logit[sequence] = d.logit;
+    if (dentropy) dentropy[sequence] = d.entropy;
+  }
+  run_perceptrons_back(state, w, room, dlogit_shared, dmean);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kSequenceThreads, 1)
+    erase_forward(Generators<const T> p, const T* sums, GeneratorState<T> state,
+                  EraseArrays<T> erase, GeneratorShape s, bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Workspace<T> w(memory, p, s, staged);
+  run_perceptrons(sums, state, w);
+  const int64_t sequence = blockIdx.x;
+  const int width = s.outputs[0];
+  T squares = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) squares += w.raw[i] * w.raw[i];
+  const T norm = fmax(sqrt(sum_over_block(squares)), T(kSmallestNorm));
+  for (int i = threadIdx.x; i < width; i += blockDim.x)
+    erase.k[sequence * width + i] = w.raw[i] / norm;
+  if (threadIdx.x == 0) erase.beta[sequence] = T(2) * sigmoid(w.raw[width]);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kSequenceThreads, 1)
+    erase_backward(Generators<const T> p, GeneratorState<const T> state, EraseArrays<const T> erase,
+                   EraseArrays<const T> derase, GeneratorRoom<T> room, T* dmean, GeneratorShape s,
+                   bool staged) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Workspace<T> w(memory, p, s, staged);
+  const int64_t sequence = blockIdx.x;
+  const int width = s.outputs[0];
+  const T* raw = state.raw + sequence * s.all_outputs();
+  const T *k = erase.k + sequence * width, *dk = derase.k + sequence * width;
+  T squares = 0, along = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    squares += raw[i] * raw[i];
+    along += k[i] * dk[i];
+  }
+  const T length = sqrt(sum_over_block(squares));
+  const bool tiny = !(length > T(kSmallestNorm));
+  const T norm = tiny ? T(kSmallestNorm) : length;
+  along = sum_over_block(along);
+  if (tiny) along = T(0);
+  for (int i = threadIdx.x; i < width; i += blockDim.x) w.raw[i] = (dk[i] - along * k[i]) / norm;
+  if (threadIdx.x == 0) {
+    const T beta = erase.beta[sequence];
+    w.raw[width] = derase.beta[sequence] * beta * (T(1) - T(0.5) * beta);
+  }
+  run_perceptrons_back(state, w, room, T(0), dmean);
+}
+
+// One block for each sequence.
+template <class T, class Kernel, class... Arguments>
+void launch_by_sequence(CudaStream stream, Kernel* kernel, const GeneratorShape& s,
+                        Arguments... arguments) {
+  const bool staged = Workspace<T>::bytes(s, true) <= Workspace<T>::kMost;
+  const auto bytes = Workspace<T>::bytes(s, staged);
+  launch(stream, {s.sequences, kSequenceThreads, bytes}, kernel, arguments..., s, staged);
+}
+
+}  // namespace
+
+template <class T>
+void hybrid_generators_forward(CudaStream stream, const Generators<const T>& parameters,
+                               const T* sums, const T* entropies, const GeneratorState<T>& state,
+                               T* g, T* gamma, T* penalty, T penalty_weight, int n,
+                               const GeneratorShape& s) {
+  with_operator_size(n, [&](auto size) {
+    launch_by_sequence<T>(stream, hybrid_forward<size.value, T>, s, parameters, sums, entropies,
+                          state, g, gamma, penalty, penalty_weight);
+  });
+  check_launch("hybrid_generators_forward");
+}
+
+template <class T>
+void hybrid_generators_backward(CudaStream stream, const Generators<const T>& parameters,
+                                const GeneratorState<const T>& state, const T* gamma, const T* dg,
+                                const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
+                                const GeneratorRoom<T>& room, T* dmean, T* dentropy,
+                                const Generators<T>& gradients, int n, const GeneratorShape& s) {
+  with_operator_size(n, [&](auto size) {
+    launch_by_sequence<T>(stream, hybrid_backward<size.value, T>, s, parameters, state, gamma, dg,
+                          dpenalty, dpenalty_stride, penalty_weight, room, dmean, dentropy);
+  });
+  launch_parameter_gradients(stream, state, room, gradients, s);
+  check_launch("hybrid_generators_backward");
+}
+
+template <class T>
+void erase_generators_forward(CudaStream stream, const Generators<const T>& parameters,
+                              const T* sums, const GeneratorState<T>& state,
+                              const EraseArrays<T>& erase, const GeneratorShape& s) {
+  launch_by_sequence<T>(stream, erase_forward<T>, s, parameters, sums, state, erase);
+  check_launch("erase_generators_forward");
+}
+
+template <class T>
+void erase_generators_backward(CudaStream stream, const Generators<const T>& parameters,
+                               const GeneratorState<const T>& state,
+                               const EraseArrays<const T>& erase,
+                               const EraseArrays<const T>& derase, const GeneratorRoom<T>& room,
+                               T* dmean, const Generators<T>& gradients, const GeneratorShape& s) {
+  launch_by_sequence<T>(stream, erase_backward<T>, s, parameters, state, erase, derase, room,
+                        dmean);
+  launch_parameter_gradients(stream, state, room, gradients, s);
+  check_launch("erase_generators_backward");
+}
+
+#define GEORES_INSTANTIATE(T)                                                                     \
+  template void hybrid_generators_forward(CudaStream, const Generators<const T>&, const T*,       \
+                                          const T*, const GeneratorState<T>&, T*, T*, T*, T, int, \
+                                          const GeneratorShape&);                                 \
+  template void hybrid_generators_backward(CudaStream, const Generators<const T>&,                \
+                                           const GeneratorState<const T>&, const T*, const T*,    \
+                                           const T*, int64_t, T, const GeneratorRoom<T>&, T*, T*, \
+                                           const Generators<T>&, int, const GeneratorShape&);     \
+  template void erase_generators_forward(CudaStream, const Generators<const T>&, const T*,        \
+                                         const GeneratorState<T>&, const EraseArrays<T>&,         \
+                                         const GeneratorShape&);                                  \
+  template void erase_generators_backward(                                                        \
+      CudaStream, const Generators<const T>&, const GeneratorState<const T>&,                     \
+      const EraseArrays<const T>&, const EraseArrays<const T>&, const GeneratorRoom<T>&, T*,      \
+      const Generators<T>&, const GeneratorShape&);
+GEORES_INSTANTIATE(float)
+GEORES_INSTANTIATE(double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

@@ -1,0 +1,183 @@
+// The perceptrons of one block on the mean of one sequence, forward and backward.
+#pragma once
+
+#include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/cuda/gelu.cuh"
+#include "geores/kernels/pooled/generators.h"
+#include "geores/kernels/pooled/summary.h"
+
+namespace geores::kernels::device {
+
+__device__ inline int net_of(const GeneratorShape& s, int output, int& place) {
+  int net = 0;
+  for (place = output; place >= s.outputs[net]; ++net) place -= s.outputs[net];
+  return net;
+}
+
+template <class T>
+__device__ inline void begin_copy(const T* from, int size, T* to) {
+#pragma unroll 4
+  for (int i = threadIdx.x; i < size; i += blockDim.x)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
+                 "l"(from + i), "n"(sizeof(T)));
+}
+
+// The shared memory of a block, for one sequence. It starts to load all weights at once, before it
+// knows the values that they will be multiplied with: at this size a kernel does nothing but wait.
+// It waits for its own instructions too, so short loops are faster than unrolled ones. Weights that
+// do not fit stay in global memory.
+template <class T>
+struct Workspace {
+  const Generators<const T>& p;
+  const GeneratorShape& s;
+  bool staged;
+  T *mean, *hidden, *raw;              // (in), (units), (all outputs)
+  T *hidden_weights, *output_weights;  // (units, in), (all outputs, hidden)
+
+  static constexpr size_t kMost = 200 * 1024;
+  static size_t bytes(const GeneratorShape& s, bool staged) {
+    const auto values = static_cast<size_t>(s.in + s.units() + s.all_outputs());
+    const auto weights = static_cast<size_t>(s.units() * s.in + s.all_outputs() * s.hidden);
+    return (values + (staged ? weights : 0)) * sizeof(T);
+  }
+
+  __device__ Workspace(unsigned char* memory, const Generators<const T>& parameters,
+                       const GeneratorShape& shape, bool with_weights)
+      : p(parameters),
+        s(shape),
+        staged(with_weights),
+        mean(reinterpret_cast<T*>(memory)),
+        hidden(mean + s.in),
+        raw(hidden + s.units()),
+        hidden_weights(raw + s.all_outputs()),
+        output_weights(hidden_weights + s.units() * s.in) {
+    if (!staged) return;
+    T* output = output_weights;
+    for (int net = 0; net < s.count; ++net) {
+      begin_copy(p.nets[net].hidden, s.hidden * s.in, hidden_weights + net * s.hidden * s.in);
+      begin_copy(p.nets[net].output, s.outputs[net] * s.hidden, output);
+      output += s.outputs[net] * s.hidden;
+    }
+  }
+  // Waits until the weights, and everything else written before, are visible to all threads.
+  __device__ void wait() const {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+  }
+
+  __device__ T hidden_weight(int unit, int i) const {
+    return staged ? hidden_weights[unit * s.in + i]
+                  : p.nets[unit / s.hidden].hidden[unit % s.hidden * s.in + i];
+  }
+  // `output` counts the outputs of all nets, `row` those of this net.
+  __device__ T output_weight(int net, int output, int row, int i) const {
+    return staged ? output_weights[output * s.hidden + i] : p.nets[net].output[row * s.hidden + i];
+  }
+};
+
+// The number of outputs of the nets before this one.
+__device__ inline int outputs_before(const GeneratorShape& s, int net) {
+  int sum = 0;
+  for (int i = 0; i < net; ++i) sum += s.outputs[i];
+  return sum;
+}
+
+// The mean and the raw outputs of this block's sequence, stored for the backward pass and left in
+// the workspace.
+template <class T>
+__device__ inline void run_perceptrons(const T* sums, const GeneratorState<T>& state,
+                                       const Workspace<T>& w) {
+  const auto& s = w.s;
+  const int64_t sequence = blockIdx.x;
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  for (int i = threadIdx.x; i < s.in; i += blockDim.x) {
+    T sum = 0;
+#pragma unroll
+    for (int part = 0; part < kSummaryParts; ++part)
+      sum += sums[(sequence * kSummaryParts + part) * s.in + i];
+    w.mean[i] = state.mean[sequence * s.in + i] = sum / T(s.length);
+  }
+  w.wait();
+#pragma unroll 2
+  for (int unit = warp; unit < s.units(); unit += warps) {
+    const T bias = w.p.nets[unit / s.hidden].hidden_bias[unit % s.hidden];
+    T sum = 0;
+    for (int i = lane; i < s.in; i += 32) sum += w.hidden_weight(unit, i) * w.mean[i];
+    sum = group_sum<32>(sum) + bias;
+    if (lane == 0) {
+      state.hidden[sequence * s.units() + unit] = sum;
+      w.hidden[unit] = gelu(sum);
+    }
+  }
+  __syncthreads();
+#pragma unroll 2
+  for (int output = warp; output < s.all_outputs(); output += warps) {
+    int row;
+    const int net = net_of(s, output, row);
+    const T bias = w.p.nets[net].output_bias[row];
+    T sum = 0;
+    for (int i = lane; i < s.hidden; i += 32)
+      sum += w.output_weight(net, output, row, i) * w.hidden[net * s.hidden + i];
+    sum = group_sum<32>(sum) + bias;
+    if (lane == 0) w.raw[output] = state.raw[sequence * s.all_outputs() + output] = sum;
+  }
+  __syncthreads();
+}
+
+// How the threads of a block share sums over the rows of a matrix: in teams with one thread for
+// each column.
+struct Teams {
+  int columns, count, team, first;
+
+  __device__ explicit Teams(int wanted)
+      : columns(min(wanted, static_cast<int>(blockDim.x))),
+        count(blockDim.x / columns),
+        team(threadIdx.x / columns),
+        first(threadIdx.x % columns) {}
+};
+
+// From the gradients of the raw outputs, in the workspace, to the gradients of the hidden units and
+// of the mean; dlogit is the gate's. Begins with a barrier.
+template <class T>
+__device__ inline void run_perceptrons_back(const GeneratorState<const T>& state,
+                                            const Workspace<T>& w, const GeneratorRoom<T>& room,
+                                            const T& dlogit, T* dmean) {
+  const auto& s = w.s;
+  const int64_t sequence = blockIdx.x;
+  for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) w.hidden[unit] = T(0);
+  w.wait();
+  for (int i = threadIdx.x; i < s.all_outputs(); i += blockDim.x)
+    room.raw[sequence * s.all_outputs() + i] = w.raw[i];
+  for (int i = threadIdx.x; i < s.in; i += blockDim.x)
+    w.mean[i] = w.p.gate ? dlogit * w.p.gate[i] : T(0);
+  const Teams by_unit(s.units());
+  for (int unit = by_unit.first; unit < s.units(); unit += by_unit.columns) {
+    const int net = unit / s.hidden, before = outputs_before(s, net);
+    T sum = 0;
+    if (by_unit.team < by_unit.count)
+#pragma unroll 4
+      for (int row = by_unit.team; row < s.outputs[net]; row += by_unit.count)
+        sum += w.raw[before + row] * w.output_weight(net, before + row, row, unit % s.hidden);
+    atomicAdd(w.hidden + unit, sum);
+  }
+  __syncthreads();
+  for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) {
+    const auto at = sequence * s.units() + unit;
+    w.hidden[unit] = room.hidden[at] = w.hidden[unit] * gelu_slope(state.hidden[at]);
+  }
+  __syncthreads();
+  const Teams by_input(s.in);
+  for (int i = by_input.first; i < s.in; i += by_input.columns) {
+    T sum = 0;
+    if (by_input.team < by_input.count)
+#pragma unroll 4
+      for (int unit = by_input.team; unit < s.units(); unit += by_input.count)
+        sum += w.hidden[unit] * w.hidden_weight(unit, i);
+    atomicAdd(w.mean + i, sum);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < s.in; i += blockDim.x) dmean[sequence * s.in + i] = w.mean[i];
+}
+
+}  // namespace geores::kernels::device

@@ -1,0 +1,216 @@
+#include "geores/kernels/pooled/token_summary.h"
+
+#include "geores/kernels/streams/streams.cuh"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+constexpr int kScanThreads = 512, kWarps = kScanThreads / 32;
+
+// Running sums along a sequence. A block goes through the sequence with one token for each group of
+// lanes at a time. It sums within a warp by exchange, and over the warps with one thread for each
+// column.
+template <int N, class L, class T>
+class RunningSums {
+ public:
+  static size_t bytes(int64_t width) {
+    return static_cast<size_t>((2 * kWarps + 1) * width) * sizeof(T);
+  }
+
+  __device__ RunningSums(unsigned char* memory, int d)
+      : d_(d), sums_(reinterpret_cast<T*>(memory)), carry_(sums_ + 2 * kWarps * N * d) {
+    for (int i = threadIdx.x; i < N * d_; i += kScanThreads) carry_[i] = T(0);
+  }
+
+  // Turns a token's values and `more` into their sums up to this token. All threads must call;
+  // missing tokens count as zeros.
+  __device__ void add(Token<N, L, T>& v, T& more) {
+    __shared__ T more_sums[2][kWarps];
+    const int warp = threadIdx.x / 32, place = threadIdx.x % 32, lane = place % L::kGroup;
+    const int width = N * d_;
+    T* sums = sums_ + turn_ * kWarps * width;
+    T* others = more_sums[turn_];
+    turn_ ^= 1;  // the next sums are written while these are still read
+    v.for_each([&](int i, int c) { v.at[i][c] = sum_up(v.at[i][c]); });
+    more = sum_up(more);
+    if (place >= 32 - L::kGroup) v.store(sums + warp * width, lane, d_);
+    if (place == 31) others[warp] = more;
+    __syncthreads();
+    for (int i = threadIdx.x; i < width; i += kScanThreads) {
+      T parts[kWarps], running = carry_[i];
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) parts[w] = sums[w * width + i];
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        sums[w * width + i] = running;
+        running += parts[w];
+      }
+      carry_[i] = running;
+    }
+    __syncthreads();
+    Token<N, L, T> before;
+    before.load(sums + warp * width, lane, d_);
+    v.for_each([&](int i, int c) { v.at[i][c] += before.at[i][c]; });
+    more += more_before_;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      if (w < warp) more += others[w];
+      more_before_ += others[w];
+    }
+  }
+
+ private:
+  static __device__ T sum_up(T x) {  // over the groups of a warp
+#pragma unroll
+    for (int distance = L::kGroup; distance < 32; distance *= 2) {
+      const T before = __shfl_up_sync(kAllLanes, x, distance);
+      if (static_cast<int>(threadIdx.x % 32) >= distance) x += before;
+    }
+    return x;
+  }
+
+  int d_, turn_ = 0;
+  T *sums_, *carry_;  // 2 × (warps, width), (width)
+  T more_before_ = 0;
+};
+
+// One block for each sequence; without running sums, one block for any `length` tokens.
+template <bool Running, int N, class L, class T, class A>
+__global__ void __launch_bounds__(kScanThreads)
+    forward(const T* x, const A* branch, T* total, A* means, T* entropies, int64_t tokens,
+            int64_t length, int d) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  constexpr int groups = kScanThreads / L::kGroup;
+  const int lane = threadIdx.x % L::kGroup, width = N * d;
+  const int64_t first = blockIdx.x * length, end = min(first + length, tokens);
+  RunningSums<N, L, T> sums(memory, Running ? d : 0);
+  const auto load = [&](int64_t t, Token<N, L, T>& in, Token<N, L, T>& added) {
+    const auto at = min(t, end - 1) * width;
+    in.load(x + at, lane, d);
+    if (branch) added.load(branch + at, lane, d);
+  };
+  Token<N, L, T> next, next_added;
+  auto t = first + threadIdx.x / L::kGroup;
+  load(t, next, next_added);
+  for (int64_t begin = first; begin < end; begin += groups, t += groups) {
+    auto in = next, added = next_added;
+    if (begin + groups < end) load(t + groups, next, next_added);  // loads in the background
+    const bool there = t < end;
+    if (branch) {
+      in.for_each([&](int i, int c) { in.at[i][c] += added.at[i][c]; });
+      if (there) in.store(total + t * width, lane, d);
+    }
+    T entropy = 0;
+    if (entropies) {
+      const Gram<N, L, T> gram(in);
+      if (there) entropy = gram.entropy();
+    }
+    if constexpr (Running) {
+      if (!there) in.for_each([&](int i, int c) { in.at[i][c] = T(0); });
+      sums.add(in, entropy);
+      const T share = T(1) / T(t - first + 1);
+      in.for_each([&](int i, int c) { in.at[i][c] *= share; });
+      entropy *= share;
+    }
+    if (!there) continue;
+    if (means) in.store(means + t * width, lane, d);
+    if (entropies && lane == 0) entropies[t] = entropy;
+  }
+}
+
+// The same from the end of the sequence to its beginning.
+template <bool Running, int N, class L, class T, class A>
+__global__ void __launch_bounds__(kScanThreads)
+    backward(const T* x, const T* dmeans, const T* dentropies, const T* skip, T* dx, A* dbranch,
+             int64_t tokens, int64_t length, int d) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  constexpr int groups = kScanThreads / L::kGroup;
+  const int lane = threadIdx.x % L::kGroup, width = N * d;
+  const int64_t first = blockIdx.x * length, end = min(first + length, tokens);
+  RunningSums<N, L, T> sums(memory, Running ? d : 0);
+  Token<N, L, T> next;
+  auto t = end - 1 - threadIdx.x / L::kGroup;
+  next.load(dmeans + max(t, first) * width, lane, d);
+  for (int64_t stop = end; stop > first; stop -= groups, t -= groups) {
+    const bool there = t >= first;
+    const auto at = max(t, first);
+    auto gradient = next;
+    if (stop - groups > first) next.load(dmeans + max(t - groups, first) * width, lane, d);
+    Token<N, L, T> in, around = {};
+    if (dentropies) in.load(x + at * width, lane, d);
+    if (skip) around.load(skip + at * width, lane, d);
+    T dentropy = dentropies ? dentropies[at] : T(0);
+    if constexpr (Running) {
+      const T share = there ? T(1) / T(at - first + 1) : T(0);
+      gradient.for_each([&](int i, int c) { gradient.at[i][c] *= share; });
+      dentropy *= share;
+      sums.add(gradient, dentropy);
+    }
+    if (dentropies) {
+      Gram<N, L, T> gram(in);
+      gram.make_slope(dentropy);
+      const auto slope = apply<false>(gram.matrix, in);
+      gradient.for_each([&](int i, int c) { gradient.at[i][c] += slope.at[i][c]; });
+    }
+    gradient.for_each([&](int i, int c) { gradient.at[i][c] += around.at[i][c]; });
+    if (!there) continue;
+    gradient.store(dx + at * width, lane, d);
+    if (dbranch) gradient.store(dbranch + at * width, lane, d);
+  }
+}
+
+// f(whether sums run on, streams, columns, tokens of a block, grid).
+template <class T, class F>
+void with_summary(int64_t length, const StreamShape& s, F&& f) {
+  with_streams<T>(s.n, s.d, [&]<class L>(auto n, L columns) {
+    const auto grid = [&](int64_t span, size_t shared) {
+      return Grid{(s.tokens + span - 1) / span, kScanThreads, shared};
+    };
+    if (length > 0) {
+      f(std::true_type(), n, columns, length,
+        grid(length, RunningSums<n.value, L, T>::bytes(s.n * s.d)));
+    } else {
+      constexpr int64_t span = kScanThreads / L::kGroup;
+      f(std::false_type(), n, columns, span, grid(span, 0));
+    }
+  });
+}
+
+}  // namespace
+
+template <class T, class A>
+void token_summary_forward(CudaStream stream, const T* x, const A* branch, T* total, A* means,
+                           T* entropies, int64_t length, const StreamShape& s) {
+  with_summary<T>(length, s, [&]<class L>(auto running, auto n, L, int64_t span, const Grid& grid) {
+    launch(stream, grid, forward<running.value, n.value, L, T, A>, x, branch, total, means,
+           entropies, s.tokens, span, static_cast<int>(s.d));
+  });
+  check_launch("token_summary_forward");
+}
+
+template <class T, class A>
+void token_summary_backward(CudaStream stream, const T* x, const T* dmeans, const T* dentropies,
+                            const T* skip, T* dx, A* dbranch, int64_t length,
+                            const StreamShape& s) {
+  with_summary<T>(length, s, [&]<class L>(auto running, auto n, L, int64_t span, const Grid& grid) {
+    launch(stream, grid, backward<running.value, n.value, L, T, A>, x, dmeans, dentropies, skip, dx,
+           dbranch, s.tokens, span, static_cast<int>(s.d));
+  });
+  check_launch("token_summary_backward");
+}
+
+#define GEORES_INSTANTIATE(T, A)                                                                   \
+  template void token_summary_forward(CudaStream, const T*, const A*, T*, A*, T*, int64_t,         \
+                                      const StreamShape&);                                         \
+  template void token_summary_backward(CudaStream, const T*, const T*, const T*, const T*, T*, A*, \
+                                       int64_t, const StreamShape&);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

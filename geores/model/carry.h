@@ -1,0 +1,35 @@
+// Tensors that a model hands from one training step to the next, by name. They stay where they are:
+// a pass overwrites their values in place, because a recorded step knows them by address. A
+// checkpoint saves them. The first axis is that of the batch's sequences, so a micro-batch has its
+// own part.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace geores {
+
+using torch::Tensor;
+
+class Carry {
+ public:
+  bool empty() const { return tensors_.empty(); }
+  const std::vector<std::pair<std::string, Tensor>>& all() const { return tensors_; }
+
+  void add(const std::string& name, const Tensor& initial);
+  const Tensor& at(const std::string& name) const;
+
+  // Overwrites the values of one tensor; without gradients.
+  void set(const std::string& name, const Tensor& value);
+
+  // Views of the rows of part `index` of `parts` equal ones.
+  Carry part(int64_t index, int64_t parts) const;
+
+ private:
+  std::vector<std::pair<std::string, Tensor>> tensors_;
+};
+
+}  // namespace geores

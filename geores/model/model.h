@@ -1,0 +1,111 @@
+// What trainer, checkpoints, evaluation, benchmark and inspect know of a model: nothing else. A new
+// kind of model is a folder beside transformer/ and a line in registry.cpp.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "geores/model/carry.h"
+#include "geores/model/objective.h"
+#include "geores/residual/residual.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+// Of the sequences that a model is made for, and of those that it takes.
+struct InputShape {
+  int64_t length = 0;      // positions, at most
+  int64_t width = 1;       // values of a vector; 1 for tokens
+  int64_t vocabulary = 0;  // token ids; 0: vectors
+
+  bool tokens() const { return vocabulary > 0; }
+
+  nlohmann::json to_json() const;
+  static InputShape from_json(const nlohmann::json& object, const std::string& where);
+};
+
+// x: (B, T, width) floating, or (B, T) ids as int64. y: what to predict, of the same kind; an id of
+// −1 is not scored.
+struct Batch {
+  Tensor x, y;
+};
+
+// Residual connections in the order in which a state meets them, each with the sublayer it wraps:
+// what `geores inspect` takes apart.
+struct ResidualStack {
+  struct Stage {
+    std::string name;   // "block 0 attention"
+    int64_t block = 0;  // states are described after the last stage of each block
+    Residual* residual = nullptr;
+    Sublayer sublayer;
+  };
+  std::string connection;  // name of the connections, all of one kind and of the same traits
+  std::vector<Stage> stages;
+  std::function<Tensor(const Tensor& x)> initial_state;  // that enters the first stage
+
+  const Traits& traits() const { return stages.front().residual->traits(); }
+};
+
+// Reads sequences one position at a time and keeps what later positions need.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  // x: (B, width), or (B) ids. Returns the predictions (B, ...), valid until the next step.
+  virtual const Tensor& step(const Tensor& x) = 0;
+};
+
+class Model : public torch::nn::Module {
+ public:
+  virtual InputShape input() const = 0;
+
+  // (B, T, width), or logits (B, T, vocabulary). What else the pass leaves (auxiliary losses and,
+  // if the trace asks for them, probes) is in the trace.
+  virtual Tensor predict(const Tensor& x, Trace& trace) = 0;
+
+  // One training pass with gradients. It reads the carry and writes there, in place, what the next
+  // step begins with. No value may be read back from the device: on a GPU the pass is recorded.
+  virtual Objective objective(const Batch& batch, Carry& carry) = 0;
+
+  // The carry of a run's first step with `rows` sequences, on the model's device. Empty: every step
+  // stands alone.
+  virtual Carry initial_carry(int64_t /*rows*/) const { return {}; }
+
+  // The loss of a batch for evaluation: without gradients, without auxiliary losses, and from a
+  // carry of its own.
+  virtual Objective evaluate(const Batch& batch);
+
+  // What a batch adds to the mean over several, weights (B) float64; 0-dimensional, float64. Where
+  // the loss is a mean over sequences (weighs_sequences), each counts with its own weight, so one
+  // that was drawn twice is evaluated once; elsewhere the batch's mean counts with their sum.
+  virtual bool weighs_sequences() const { return false; }
+  virtual Tensor weighted_loss(const Batch& batch, const Tensor& weights);
+
+  // Parameters that live on a manifold are not the optimiser's: they take steps of their own after
+  // it.
+  virtual std::vector<Tensor> manifold_parameters() const { return {}; }
+  virtual void manifold_step() {}
+
+  // Trades a second forward pass for the memory of what lies between blocks.
+  virtual void set_recompute(bool recompute);
+
+  // Fails where the model needs whole sequences.
+  virtual std::unique_ptr<Decoder> decoder(int64_t batch);
+
+  // Nothing: there are no residual connections to take apart.
+  virtual std::optional<ResidualStack> residual_stack() { return std::nullopt; }
+
+  // Facts about the model as it was built that its options do not tell.
+  virtual nlohmann::json description() const { return nlohmann::json::object(); }
+};
+
+int64_t parameter_count(const torch::nn::Module& module);
+
+}  // namespace geores

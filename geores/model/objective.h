@@ -1,0 +1,52 @@
+// What a pass over a batch leaves to be minimised: the task's loss, a mean over so many terms, and
+// the auxiliary losses of the model. Sum and count are what batches of different sizes,
+// micro-batches and processes are put together from; they are computed only when somebody asks,
+// because in a recorded step each would be a kernel.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+
+#include "geores/residual/residual.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+class Objective {
+ public:
+  // mean: 0-dimensional; terms: how many there are, int64 and 0-dimensional; auxiliary: undefined
+  // where there is none.
+  Objective(Tensor mean, std::function<Tensor()> terms, Tensor auxiliary = {})
+      : mean_(std::move(mean)), terms_(std::move(terms)), auxiliary_(std::move(auxiliary)) {}
+
+  const Tensor& mean() const { return mean_; }
+  Tensor terms() const { return terms_(); }
+  Tensor sum() const { return mean_ * terms(); }
+  const Tensor& auxiliary() const { return auxiliary_; }
+
+  // What gradients are taken of.
+  Tensor total() const { return auxiliary_.defined() ? mean_ + auxiliary_ : mean_; }
+
+ private:
+  Tensor mean_;
+  std::function<Tensor()> terms_;
+  Tensor auxiliary_;
+};
+
+// Mean squared error over all values; for int64 targets, cross entropy over the positions whose
+// target is not −1. The auxiliary losses are the trace's.
+Objective prediction_objective(const Tensor& prediction, const Tensor& target, const Trace& trace);
+
+// The number of terms that a mean over these targets has.
+Tensor scored_terms(const Tensor& target);
+
+// The mean of prediction_objective alone.
+Tensor task_loss(const Tensor& prediction, const Tensor& target);
+
+// Weights (B) float64. Each sequence's squared error with its own weight; for int64 targets the
+// mean of the batch with their sum. Float64, 0-dimensional.
+Tensor weighted_task_loss(const Tensor& prediction, const Tensor& target, const Tensor& weights);
+
+}  // namespace geores

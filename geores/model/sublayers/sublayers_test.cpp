@@ -1,0 +1,188 @@
+#include "geores/model/sublayers/sublayers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "geores/base/testing.h"
+#include "geores/model/sublayers/rotary.h"
+#include "geores/testing/gradient_check.h"
+
+namespace geores {
+namespace {
+
+constexpr int64_t kModelWidth = 12, kHeads = 3, kTokens = 5;
+
+// Every choice of the factory.
+std::vector<SublayerOptions> all_options() {
+  std::vector<SublayerOptions> all;
+  for (const auto* attention : {"causal", "full"})
+    for (const auto* positions : {"learned", "rotary"})
+      for (const auto* mlp : {"gelu", "swiglu"}) all.push_back({attention, positions, mlp});
+  return all;
+}
+
+std::string text(const SublayerOptions& options) {
+  return options.attention + " " + options.positions + " " + options.mlp;
+}
+
+// Weights of order 1, so that attention is not the mean of everything.
+template <class Module>
+std::shared_ptr<Module> randomized(std::shared_ptr<Module> module) {
+  module->to(torch::kFloat64);
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : module->parameters()) parameter.normal_(0, 0.5);
+  return module;
+}
+
+template <class Module>
+std::vector<std::pair<std::string, Tensor>> leaves(Module& module, const Tensor& x) {
+  std::vector<std::pair<std::string, Tensor>> all = {{"x", x}};
+  for (const auto& item : module.named_parameters()) all.emplace_back(item.key(), item.value());
+  return all;
+}
+
+Tensor vectors(int64_t length = kTokens) {
+  return torch::randn({2, length, kModelWidth}, torch::kFloat64).requires_grad_(true);
+}
+
+TEST(Sublayers, GradientsAreThoseOfCentralDifferences) {
+  torch::manual_seed(1);
+  for (const auto& options : all_options()) {
+    const auto x = vectors();
+    const auto attention = randomized(make_attention(options, kModelWidth, kHeads, 0.1));
+    const auto of_attention =
+        check_gradients([&] { return attention->forward(x); }, leaves(*attention, x));
+    EXPECT_LT(of_attention.error, 1e-7) << text(options) << " " << of_attention.worst;
+    const auto mlp = randomized(make_mlp(options, kModelWidth, 0.1));
+    const auto of_mlp = check_gradients([&] { return mlp->forward(x); }, leaves(*mlp, x));
+    EXPECT_LT(of_mlp.error, 1e-7) << text(options) << " " << of_mlp.worst;
+  }
+}
+
+TEST(Sublayers, TakeAConnectionsMapsIntoTheirWeights) {
+  torch::manual_seed(2);
+  const auto pre = torch::randn({kModelWidth, kModelWidth}, torch::kFloat64),
+             post = torch::randn({kModelWidth, kModelWidth}, torch::kFloat64);
+  for (const auto& options : all_options()) {
+    const auto x = vectors().detach();
+    const auto attention = randomized(make_attention(options, kModelWidth, kHeads, 0.1));
+    const auto mlp = randomized(make_mlp(options, kModelWidth, 0.1));
+    const auto apart = [&](auto& module) {
+      return module.forward(x.matmul(pre.t())).matmul(post.t());
+    };
+    EXPECT_LT((attention->between(pre, x, post) - apart(*attention)).abs().max().item<double>(),
+              1e-10)
+        << text(options);
+    EXPECT_LT((mlp->between(pre, x, post) - apart(*mlp)).abs().max().item<double>(), 1e-10)
+        << text(options);
+  }
+}
+
+TEST(Attention, SeesTheFutureExactlyWhenItIsFull) {
+  torch::manual_seed(3);
+  for (const auto& options : all_options()) {
+    const auto attention = randomized(make_attention(options, kModelWidth, kHeads, 0.1));
+    const auto x = vectors().detach();
+    const auto before = attention->forward(x);
+    for (int64_t t = 0; t < kTokens; ++t) {
+      auto changed = x.clone();
+      changed.select(1, t) += torch::randn_like(changed.select(1, t));
+      const auto difference = (attention->forward(changed) - before).abs();
+      EXPECT_GT(difference.slice(1, t).max().item<double>(), 1e-6) << text(options);
+      if (t == 0) continue;
+      const auto earlier = difference.slice(1, 0, t).max().item<double>();
+      if (options.causal())
+        EXPECT_EQ(earlier, 0.0) << text(options) << " position " << t;
+      else
+        EXPECT_GT(earlier, 1e-6) << text(options) << " position " << t;
+    }
+  }
+}
+
+// softmax(q kᵀ/√d) v written out, head by head.
+TEST(Attention, FullIsItsDefinition) {
+  torch::manual_seed(4);
+  const auto attention =
+      randomized(make_attention({.attention = "full"}, kModelWidth, kHeads, 0.1));
+  const auto x = vectors().detach();
+  const auto parameters = attention->named_parameters();
+  const auto parts = x.matmul(parameters["qkv.weight"].t()).chunk(3, -1);
+  constexpr auto head = kModelWidth / kHeads;
+  std::vector<Tensor> heads;
+  for (int64_t h = 0; h < kHeads; ++h) {
+    const auto at = [&](const Tensor& all) { return all.slice(-1, h * head, (h + 1) * head); };
+    const auto scores = at(parts[0]).bmm(at(parts[1]).transpose(1, 2)) / std::sqrt(double(head));
+    heads.push_back(torch::softmax(scores, -1).bmm(at(parts[2])));
+  }
+  const auto wanted = torch::cat(heads, -1).matmul(parameters["out.weight"].t());
+  EXPECT_LT((attention->forward(x) - wanted).abs().max().item<double>(), 1e-12);
+}
+
+TEST(Rotary, ProductsDependOnTheDistanceAlone) {
+  torch::manual_seed(5);
+  const auto q = torch::randn({8}, torch::kFloat64), k = torch::randn({8}, torch::kFloat64);
+  const auto product = [&](int64_t m, int64_t n) {
+    return rotate_by_position(q.unsqueeze(0), m).mul(rotate_by_position(k.unsqueeze(0), n)).sum();
+  };
+  for (const int64_t distance : {-3, 0, 1, 50})
+    for (const int64_t shift : {1, 7, 1000})
+      EXPECT_NEAR(product(60 + distance, 60).item<double>(),
+                  product(60 + shift + distance, 60 + shift).item<double>(), 1e-10);
+  EXPECT_GT(std::abs((product(61, 60) - product(60, 60)).item<double>()), 1e-3);
+}
+
+// By hand, d = 4: frequencies 1 and 1/100, planes (0, 2) and (1, 3).
+TEST(Rotary, TurnsThePairsOfTheDefinition) {
+  const auto x = torch::tensor({{1.0, 2.0, 3.0, 4.0}}, torch::kFloat64);
+  const auto turned = rotate_by_position(x, 5)[0];
+  const double wanted[] = {
+      1 * std::cos(5) - 3 * std::sin(5), 2 * std::cos(0.05) - 4 * std::sin(0.05),
+      3 * std::cos(5) + 1 * std::sin(5), 4 * std::cos(0.05) + 2 * std::sin(0.05)};
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(turned[i].item<double>(), wanted[i], 1e-14) << i;
+  EXPECT_EQ(refusal([] {
+              rotate_by_position(torch::zeros({1, 3}), 0);
+            }),
+            "[rotary] the width must be even, got 3");
+}
+
+// With rotary positions a shift of the whole sequence changes nothing; without any, order does not
+// matter to full attention.
+TEST(Rotary, GivesAttentionItsOrder) {
+  torch::manual_seed(6);
+  const auto x = vectors().detach();
+  const auto order = torch::tensor({3, 1, 4, 0, 2});
+  const auto moves = [&](const SublayerOptions& options) {
+    const auto attention = randomized(make_attention(options, kModelWidth, kHeads, 0.1));
+    return (attention->forward(x.index_select(1, order)) -
+            attention->forward(x).index_select(1, order))
+        .abs()
+        .max()
+        .item<double>();
+  };
+  EXPECT_LT(moves({.attention = "full"}), 1e-12);
+  EXPECT_GT(moves({.attention = "full", .positions = "rotary"}), 1e-3);
+}
+
+TEST(SwiGlu, IsItsDefinitionAndAboutAsLargeAsGelu) {
+  torch::manual_seed(7);
+  const auto mlp = randomized(make_mlp({.mlp = "swiglu"}, kModelWidth, 0.1));
+  const auto parameters = mlp->named_parameters();
+  const auto x = vectors().detach();
+  const auto parts = x.matmul(parameters["gate_up.weight"].t()).chunk(2, -1);
+  const auto wanted =
+      (parts[0] * torch::sigmoid(parts[0]) * parts[1]).matmul(parameters["down.weight"].t());
+  EXPECT_LT((mlp->forward(x) - wanted).abs().max().item<double>(), 1e-12);
+  EXPECT_EQ(parameters["down.weight"].size(1), 32) << "8 · 12 / 3";
+  EXPECT_EQ(make_mlp({.mlp = "swiglu"}, 128, 0.1)->named_parameters()["down.weight"].size(1), 344);
+}
+
+TEST(Attention, RefusesHeadsThatDoNotFit) {
+  EXPECT_EQ(refusal([] { make_attention({}, 12, 5, 0.1); }),
+            "[attention] width 12 is not divisible by 5 heads");
+  EXPECT_EQ(refusal([] { make_attention({.positions = "rotary"}, 12, 4, 0.1); }),
+            "[attention] rotary positions need heads of an even width, got 3");
+}
+
+}  // namespace
+}  // namespace geores

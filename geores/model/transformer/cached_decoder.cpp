@@ -1,0 +1,123 @@
+#include "geores/model/transformer/cached_decoder.h"
+
+#include <algorithm>
+
+#include "geores/base/error.h"
+#include "geores/ops/inference/into.h"
+#include "geores/ops/run/execution.h"
+
+namespace geores {
+
+CachedDecoder::CachedDecoder(Transformer& model, int64_t batch) : model_(model) {
+  require(model.causal(), "decoder",
+          "{} with these options needs the whole sequence; choose pool = causal or token and "
+          "attention = causal",
+          model.config().connection);
+  torch::NoGradGuard no_grad;
+  for (const auto& block : model.blocks())
+    caches_.push_back(block->make_cache(batch, model.config().context));
+  layers_ = token_layers(batch);
+  if (layers_.empty()) return;
+
+  input_ = {model.input_end().weight.detach(), model.input_end().bias};
+  output_ = {model.output_end().weight.detach(), model.output_end().bias};
+  norm_ = model.final_norm().weight().detach();
+  positions_ = model.positions().detach();
+  const auto width = model.config().width;
+  const auto room = [&](int64_t size) { return torch::zeros({batch, size}, norm_.options()); };
+  state_ = room(width);
+  qkv_ = room(3 * width);
+  attended_ = room(width);
+  branch_ = room(width);
+  features_ = room(width);
+  result_ = room(output_.weight.size(0));
+}
+
+std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) const {
+  std::vector<Layer> layers;
+  const auto& sublayers = model_.config().sublayers;
+  if (sublayers.rotary() || sublayers.mlp != "gelu") return layers;
+  if (!runs_cpu_kernel(model_.positions())) return layers;
+  for (const auto& block : model_.blocks()) {
+    Layer layer{.attention = block->attention_residual().token_step(batch),
+                .mlp = block->mlp_residual().token_step(batch),
+                .qkv = {},
+                .out = {},
+                .up = {},
+                .down = {}};
+    if (!layer.attention || !layer.mlp) return {};
+    const auto attention = block->attention_folding().weights(),
+               mlp = block->mlp_folding().weights();
+    layer.qkv = attention.first, layer.out = attention.last;
+    layer.up = mlp.first, layer.down = mlp.last;
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+// state = embedding of x at this position
+void CachedDecoder::embed(const Tensor& x) {
+  const auto width = state_.size(1);
+  const auto tokens = model_.config().input == "tokens";
+  require(tokens == (x.scalar_type() == torch::kInt64) &&
+              (tokens ? x.numel() == state_.size(0) : x.scalar_type() == state_.scalar_type()),
+          "decoder", "expected one {} per sequence",
+          tokens ? "token id" : "vector of the model's type");
+  if (!tokens) {
+    require(x.dim() == 2 && x.size(0) == state_.size(0) && x.size(1) == input_.weight.size(1),
+            "decoder", "expected ({}, {}) values a step, got a last axis of {}", state_.size(0),
+            input_.weight.size(1), x.size(-1));
+    into::linear(x, input_.weight, input_.bias, state_);
+  }
+  const auto add_rows = [&]<class T>(T) {
+    T* state = state_.data_ptr<T>();
+    const T* position = positions_.data_ptr<T>() + position_ * width;
+    for (int64_t b = 0; b < state_.size(0); ++b, state += width) {
+      if (x.scalar_type() == torch::kInt64) {
+        const auto id = x.data_ptr<int64_t>()[b];
+        require(id >= 0 && id < input_.weight.size(0), "decoder", "token id {} is not in 0..{}", id,
+                input_.weight.size(0) - 1);
+        std::copy_n(input_.weight.data_ptr<T>() + id * width, width, state);
+      }
+      for (int64_t i = 0; i < width; ++i) state[i] += position[i];
+    }
+  };
+  state_.scalar_type() == torch::kFloat32 ? add_rows(float()) : add_rows(double());
+}
+
+void CachedDecoder::step_in_place(const Tensor& x) {
+  require(position_ < model_.config().context, "decoder",
+          "position {} is beyond the model's context of {}", position_, model_.config().context);
+  embed(x);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    auto& layer = layers_[i];
+    into::linear(layer.attention->read(state_), layer.qkv, {}, qkv_);
+    into::attend_next(qkv_, position_, caches_[i].keys, caches_[i].values, attended_);
+    into::linear(attended_, layer.out, {}, branch_);
+    layer.attention->write(branch_, state_);
+    into::perceptron(layer.mlp->read(state_), layer.up, layer.down, branch_);
+    layer.mlp->write(branch_, state_);
+  }
+  into::layer_norm(state_, norm_, features_);
+  into::linear(features_, output_.weight, output_.bias, result_);
+  ++position_;
+}
+
+const Tensor& CachedDecoder::step(const Tensor& x) {
+  if (in_place()) {
+    // A slice of a batch is not contiguous; a single sequence is.
+    step_in_place(x.is_contiguous() ? x : x.contiguous());
+    return result_;
+  }
+  torch::NoGradGuard no_grad;
+  memory_.start_pass();
+  Trace trace(memory_);
+  auto state = model_.initial_state(x.unsqueeze(1), position_);
+  for (size_t i = 0; i < caches_.size(); ++i)
+    state = model_.blocks()[i]->forward(state, trace, &caches_[i]);
+  ++position_;
+  result_ = model_.outputs(state).squeeze(1);
+  return result_;
+}
+
+}  // namespace geores

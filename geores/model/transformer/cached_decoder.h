@@ -1,0 +1,51 @@
+// A causal transformer that reads one position at a time: keys, values and running means are kept,
+// so a step costs one token instead of the whole window. Gives what Transformer::forward gives.
+//   CachedDecoder decoder(model);
+//   for (x : vectors) y = decoder.step(x);
+// Where every connection has a TokenStep (additive pre-norm, edelta with pool = causal or token)
+// and the sublayers are the default ones, a step runs in buffers that stay, with the connections'
+// linear maps folded into the sublayers: after the first one it allocates nothing. Weights are read
+// when the decoder is made; changing them later has no effect.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "geores/model/transformer/transformer.h"
+
+namespace geores {
+
+class CachedDecoder final : public Decoder {
+ public:
+  // Fails if the model sees the future.
+  explicit CachedDecoder(Transformer& model, int64_t batch = 1);
+
+  // Returns (B, input_width) or logits (B, vocabulary).
+  const Tensor& step(const Tensor& x) override;
+
+  int64_t position() const { return position_; }
+  bool in_place() const { return !layers_.empty(); }
+
+ private:
+  // A block's two connections and the sublayers' weights between them.
+  struct Layer {
+    std::unique_ptr<TokenStep> attention, mlp;
+    Tensor qkv, out, up, down;
+  };
+
+  std::vector<Layer> token_layers(int64_t batch) const;
+  void step_in_place(const Tensor& x);
+  void embed(const Tensor& x);
+
+  Transformer& model_;
+  PoolMemory memory_;
+  std::vector<AttentionCache> caches_;  // one per block
+  std::vector<Layer> layers_;           // empty: run on tensors of length 1
+  Transformer::End input_, output_;
+  Tensor norm_, positions_;
+  Tensor state_, qkv_, attended_, branch_, features_;  // (B, ...) buffers
+  Tensor result_;
+  int64_t position_ = 0;
+};
+
+}  // namespace geores

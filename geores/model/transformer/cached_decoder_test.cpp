@@ -1,0 +1,109 @@
+// One token at a time: no allocation after the first step, and much cheaper than the whole window.
+#include "geores/model/transformer/cached_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+
+#include "geores/base/error.h"
+
+namespace {
+
+std::atomic<int64_t> allocations = 0;
+
+}  // namespace
+
+// Every way to the heap, counted. A sanitizer has its own.
+#if !defined(__SANITIZE_ADDRESS__)
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t size) {
+  ++allocations;
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  ++allocations;
+  return __libc_calloc(count, size);
+}
+void* realloc(void* block, size_t size) {
+  ++allocations;
+  return __libc_realloc(block, size);
+}
+int posix_memalign(void** block, size_t alignment, size_t size) {
+  ++allocations;
+  *block = __libc_memalign(alignment, size);
+  return *block ? 0 : 12;
+}
+}
+#endif
+
+namespace geores {
+namespace {
+
+TransformerConfig causal_model(const std::string& connection) {
+  TransformerConfig config{.connection = connection, .layers = 3, .width = 64, .context = 256};
+  if (connection == "edelta") config.options = {{"pool", "causal"}, {"gate", "entropy"}};
+  return config;
+}
+
+TEST(CachedDecoder, AllocatesNothingAfterTheFirstStep) {
+  for (const auto* connection : {"additive", "edelta"})
+    for (const int64_t batch : {1, 3}) {
+      torch::manual_seed(1);
+      Transformer model(causal_model(connection));
+      CachedDecoder decoder(model, batch);
+      ASSERT_TRUE(decoder.in_place());
+      const auto x = torch::randn({batch, 16});
+      decoder.step(x);
+#if !defined(__SANITIZE_ADDRESS__)
+      ASSERT_GT(allocations, 0);  // the counter counts
+      const int64_t before = allocations;
+      for (int t = 0; t < 50; ++t) decoder.step(x);
+      EXPECT_EQ(allocations - before, 0) << connection << " batch " << batch;
+#endif
+    }
+}
+
+TEST(CachedDecoder, AStepIsTenTimesFasterThanTheWindow) {
+  for (const auto* connection : {"additive", "edelta"}) {
+    torch::manual_seed(1);
+    Transformer model(causal_model(connection));
+    torch::NoGradGuard no_grad;
+    const auto x = torch::randn({1, 256, 16});
+    const auto seconds = [](auto&& f) {
+      const auto start = std::chrono::steady_clock::now();
+      f();
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    Trace trace;
+    model.forward(x, trace);
+    double window = 1e9;
+    for (int i = 0; i < 3; ++i)
+      window = std::min(window, seconds([&] { model.forward(x, trace); }));
+    CachedDecoder decoder(model);
+    // The slowest part of the sequence, but its best step: other work may interrupt.
+    double step = 1e9;
+    for (int64_t t = 0; t < 256; ++t) {
+      const auto here = seconds([&] { decoder.step(x.select(1, t)); });
+      if (t >= 128) step = std::min(step, here);
+    }
+    EXPECT_GT(window / step, 10.0) << connection;
+  }
+}
+
+TEST(CachedDecoder, RefusesWhatDoesNotFit) {
+  Transformer model(causal_model("additive"));
+  CachedDecoder decoder(model);
+  EXPECT_THROW(decoder.step(torch::randn({1, 15})), Error);
+  EXPECT_THROW(decoder.step(torch::randn({2, 16})), Error);
+  EXPECT_THROW(decoder.step(torch::zeros({1}, torch::kInt64)), Error);
+}
+
+}  // namespace
+}  // namespace geores

@@ -1,0 +1,23 @@
+// Where a model's parameters are, and how deep it may be for a given number of them.
+#pragma once
+
+#include "geores/model/transformer/transformer.h"
+
+namespace geores {
+
+struct ParameterBudget {
+  int64_t sublayers = 0, connections = 0;  // of one block: attention and MLP, what wraps them
+  int64_t outside = 0;                     // embedding or projections, positions, last norm
+  int64_t layers = 0;
+
+  int64_t block() const { return sublayers + connections; }
+  int64_t total() const { return outside + layers * block(); }
+};
+
+// All blocks of a model have the same size, so one is enough to count any depth.
+ParameterBudget parameter_budget(TransformerConfig config);
+
+// The depth (>= 1) whose total is nearest to `target`.
+int64_t layers_for(const ParameterBudget& budget, int64_t target);
+
+}  // namespace geores

@@ -1,0 +1,198 @@
+#include "geores/model/transformer/transformer.h"
+
+#include "geores/base/error.h"
+#include "geores/model/recompute.h"
+#include "geores/model/transformer/cached_decoder.h"
+#include "geores/ops/dense/projections.h"
+#include "geores/ops/run/execution.h"
+#include "geores/ops/training/loss.h"
+
+namespace geores {
+
+Fields TransformerConfig::fields() {
+  return Fields()
+      .add("connection", connection, "residual connection, see `geores list`")
+      .add("layers", layers, "blocks", {.min = 1, .max = 10000})
+      .add("width", width, "values per token", {.min = 1})
+      .add("heads", heads, "attention heads", {.min = 1})
+      .add("streams", streams, "residual streams", {.min = 1})
+      .add_all(sublayers.fields());
+}
+
+Transformer::Transformer(const TransformerConfig& config) : config_(config) {
+  require(config.layers >= 1, "transformer", "layers must be >= 1, got {}", config.layers);
+  require(config.context >= 1, "transformer", "context must be >= 1, got {}", config.context);
+  const ResidualConfig residual{
+      .width = config.width, .streams = config.streams, .options = config.options};
+  auto list = register_module("blocks", torch::nn::ModuleList());
+  for (int64_t i = 0; i < config.layers; ++i) {
+    auto place = residual;
+    place.index = i;
+    blocks_.push_back(std::make_shared<Block>(config.connection, place, config.sublayers,
+                                              config.heads, config.layers));
+    list->push_back(blocks_.back());
+  }
+  const auto width = config.width;
+  final_norm_ = register_module("final_norm", std::make_shared<LayerNorm>(width));
+  if (!config.sublayers.rotary())
+    positions_ =
+        register_parameter("positions", torch::randn({config.context, width}) * kInitialStd);
+  if (config.input == "continuous") {
+    require(config.input_width >= 1, "transformer", "input_width must be >= 1, got {}",
+            config.input_width);
+    input_ = register_module("input", make_linear(config.input_width, width, true));
+    output_ = register_module("output", make_linear(width, config.input_width, true));
+    return;
+  }
+  require(config.input == "tokens", "transformer", "input must be continuous or tokens, got '{}'",
+          config.input);
+  require(config.vocabulary >= 1, "transformer", "vocabulary must be >= 1, got {}",
+          config.vocabulary);
+  require(causal() || config.allow_noncausal, "transformer",
+          "{} with these options lets a token see later ones; choose a causal variant (pool = "
+          "causal, attention = causal) or set allow_noncausal",
+          config.connection);
+  embedding_ =
+      register_parameter("embedding", torch::randn({config.vocabulary, width}) * kInitialStd);
+}
+
+const Traits& Transformer::traits() const { return blocks_.front()->attention_residual().traits(); }
+
+std::vector<Residual*> Transformer::residuals() const {
+  std::vector<Residual*> all;
+  for (const auto& block : blocks_) {
+    all.push_back(&block->attention_residual());
+    all.push_back(&block->mlp_residual());
+  }
+  return all;
+}
+
+Tensor Transformer::embed(const Tensor& x, int64_t position) const {
+  const bool vectors = config_.input == "continuous";
+  require(!vectors || (x.dim() == 3 && x.size(2) == config_.input_width), "transformer",
+          "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
+          x.dim(), x.dim() > 0 ? x.size(-1) : 0);
+  require(vectors || (x.dim() == 2 && x.scalar_type() == torch::kInt64), "transformer",
+          "expected token ids (B, T) as int64, got {} axes", x.dim());
+  const auto end = position + x.size(1);
+  require(end <= config_.context, "transformer",
+          "a sequence of {} is longer than the model's context of {}", end, config_.context);
+  if (!positions_.defined())
+    return vectors ? linear_map(x, input_->weight, input_->bias) : torch::embedding(embedding_, x);
+  const auto positions = positions_.slice(0, position, end);
+  return vectors ? linear_map_and_rows(x, input_->weight, positions, input_->bias)
+                 : add_to_each(torch::embedding(embedding_, x), positions);
+}
+
+Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
+  return to_state(traits(), embed(x, position));
+}
+
+Transformer::End Transformer::input_end() const {
+  if (config_.input == "continuous") return {input_->weight, input_->bias};
+  return {embedding_, {}};
+}
+
+Transformer::End Transformer::output_end() const {
+  if (config_.input == "continuous") return {output_->weight, output_->bias};
+  return {embedding_, {}};
+}
+
+Tensor Transformer::outputs(const State& state) const {
+  const auto [weight, bias] = output_end();
+  return normalized_linear(from_state(traits(), state),
+                           {.layer = true, .weight = final_norm_->weight()}, weight, bias)
+      .projected;
+}
+
+Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace) {
+  const SerialProducts serial;
+  const auto [weight, bias] = output_end();
+  return normalized_linear_error(from_state(traits(), final_state(x, trace)),
+                                 {.layer = true, .weight = final_norm_->weight()}, weight, bias,
+                                 target);
+}
+
+Tensor Transformer::forward(const Tensor& x, Trace& trace) {
+  const SerialProducts serial;
+  return outputs(final_state(x, trace));
+}
+
+std::vector<Block::Folded> Transformer::folded_blocks() const {
+  std::vector<Folding> foldings;
+  for (const auto& block : blocks_) {
+    foldings.push_back(block->attention_folding());
+    foldings.push_back(block->mlp_folding());
+  }
+  const auto weights = folded_together(foldings);
+  std::vector<Block::Folded> all;
+  for (size_t i = 0; i < weights.size(); i += 2) all.push_back({weights[i], weights[i + 1]});
+  return all;
+}
+
+State Transformer::final_state(const Tensor& x, Trace& trace) {
+  State state = initial_state(x);
+  if (recompute_) {  // a block folds its weights in each of its two passes
+    for (const auto& block : blocks_) state = forward_recomputed(block, state.total(), trace);
+    return state;
+  }
+  const auto folded = folded_blocks();
+  for (size_t i = 0; i < blocks_.size(); ++i)
+    state = blocks_[i]->advance(state, trace, nullptr, &folded[i]);
+  return state;
+}
+
+InputShape Transformer::input() const {
+  const bool vectors = config_.input == "continuous";
+  return {.length = config_.context,
+          .width = vectors ? config_.input_width : 1,
+          .vocabulary = vectors ? 0 : config_.vocabulary};
+}
+
+Objective Transformer::objective(const Batch& batch, Carry&) {
+  Trace trace;
+  if (are_classes(batch.y)) return prediction_objective(forward(batch.x, trace), batch.y, trace);
+  const auto error = squared_error(batch.x, batch.y, trace);
+  return {error, [y = batch.y] { return scored_terms(y); }, trace.loss()};
+}
+
+Tensor Transformer::weighted_loss(const Batch& batch, const Tensor& weights) {
+  const torch::NoGradGuard no_grad;
+  Trace trace;
+  return weighted_task_loss(forward(batch.x, trace), batch.y, weights);
+}
+
+std::vector<Tensor> Transformer::manifold_parameters() const {
+  std::vector<Tensor> all;
+  for (const auto* residual : residuals())
+    for (const auto& parameter : residual->manifold_parameters()) all.push_back(parameter);
+  return all;
+}
+
+void Transformer::manifold_step() {
+  for (auto* residual : residuals()) residual->manifold_step();
+}
+
+std::unique_ptr<Decoder> Transformer::decoder(int64_t batch) {
+  return std::make_unique<CachedDecoder>(*this, batch);
+}
+
+std::optional<ResidualStack> Transformer::residual_stack() {
+  ResidualStack stack{.connection = config_.connection,
+                      .stages = {},
+                      .initial_state = [this](const Tensor& x) { return initial_state(x); }};
+  for (int64_t i = 0; i < config_.layers; ++i) {
+    auto& block = *blocks_[static_cast<size_t>(i)];
+    auto* attention = &block.attention();
+    auto* mlp = &block.mlp();
+    stack.stages.push_back({fmt::format("block {} attention", i), i, &block.attention_residual(),
+                            [attention](const Tensor& h) { return attention->forward(h); }});
+    stack.stages.push_back({fmt::format("block {} mlp", i), i, &block.mlp_residual(),
+                            [mlp](const Tensor& h) { return mlp->forward(h); }});
+  }
+  return stack;
+}
+
+nlohmann::json Transformer::description() const { return {{"heads", blocks_.front()->heads()}}; }
+
+}  // namespace geores

@@ -1,0 +1,100 @@
+// A transformer around any residual connection, d = input_width:
+//   vectors  (B, T, d) → Linear + positions → blocks → LN → Linear → (B, T, d)
+//   tokens   ids (B, T) → embedding + positions → blocks → LN → tied head → (B, T, vocabulary)
+// Between the blocks flows the connection's state; to_state and from_state make and undo it. With
+// rotary positions nothing is added to the embedding.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "geores/base/config.h"
+#include "geores/model/model.h"
+#include "geores/model/transformer/block.h"
+#include "geores/modules/layers.h"
+
+namespace geores {
+
+struct TransformerConfig {
+  std::string connection = "edelta";
+  std::string input = "continuous";
+  int64_t layers = 6;
+  int64_t width = 128;
+  int64_t heads = 4;
+  int64_t streams = 4;
+  int64_t context = 256;     // longest sequence; also the number of learned positions
+  int64_t input_width = 16;  // continuous input
+  int64_t vocabulary = 256;  // token input
+  SublayerOptions sublayers = {};
+  // A token model that sees the future predicts tokens it has been shown. Refused unless this is
+  // set.
+  bool allow_noncausal = false;
+  nlohmann::json options = nullptr;  // of the connection
+
+  // The options of a run: all but what follows from its data, and but the connection's own.
+  Fields fields();
+};
+
+class Transformer : public Model {
+ public:
+  explicit Transformer(const TransformerConfig& config);
+
+  // x: (B, T, input_width) floating, or (B, T) int64 ids.
+  Tensor forward(const Tensor& x, Trace& trace);
+
+  // Of forward(x): mean (outputs − target)², 0-dimensional.
+  Tensor squared_error(const Tensor& x, const Tensor& target, Trace& trace);
+
+  InputShape input() const override;
+  Tensor predict(const Tensor& x, Trace& trace) override { return forward(x, trace); }
+  Objective objective(const Batch& batch, Carry& carry) override;
+  bool weighs_sequences() const override { return config_.input == "continuous"; }
+  Tensor weighted_loss(const Batch& batch, const Tensor& weights) override;
+  std::vector<Tensor> manifold_parameters() const override;
+  void manifold_step() override;
+  void set_recompute(bool recompute) override { recompute_ = recompute; }  // see recompute.h
+  std::unique_ptr<Decoder> decoder(int64_t batch) override;                // cached_decoder.h
+  std::optional<ResidualStack> residual_stack() override;
+  nlohmann::json description() const override;
+
+  // Forward in its two ends: the state that enters the first block when x begins at `position`, and
+  // what the last block's state says.
+  Tensor initial_state(const Tensor& x, int64_t position = 0) const;
+  Tensor outputs(const State& state) const;
+
+  // The weights of both ends, for those who run them on buffers of their own; bias undefined for
+  // tokens.
+  struct End {
+    Tensor weight, bias;
+  };
+  End input_end() const;
+  End output_end() const;
+  const Tensor& positions() const { return positions_; }  // undefined where they are rotary
+  const LayerNorm& final_norm() const { return *final_norm_; }
+
+  const TransformerConfig& config() const { return config_; }
+  const Traits& traits() const;
+  bool causal() const { return traits().causal && config_.sublayers.causal(); }
+  const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
+
+  // In the order in which a token meets them: attention and MLP connection of each block.
+  std::vector<Residual*> residuals() const;
+
+ private:
+  Tensor embed(const Tensor& x, int64_t position) const;
+  State final_state(const Tensor& x, Trace& trace);
+  // Each block's weights with its connections' maps folded into them.
+  std::vector<Block::Folded> folded_blocks() const;
+
+  TransformerConfig config_;
+  bool recompute_ = false;
+  torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
+  Tensor embedding_;                                    // tokens (vocabulary, width), also the head
+  Tensor positions_;                                    // (context, width)
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::shared_ptr<LayerNorm> final_norm_;
+};
+
+}  // namespace geores

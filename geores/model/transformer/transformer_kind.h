@@ -1,0 +1,15 @@
+// The transformer as a kind of model: its options, its connection's options, and how they and the
+// shape of the data become a TransformerConfig.
+#pragma once
+
+#include "geores/model/registry.h"
+#include "geores/model/transformer/transformer.h"
+
+namespace geores {
+
+ModelKind transformer_kind();
+
+// `options`: keys of TransformerConfig::fields() and of the connection; defaults for the rest.
+TransformerConfig transformer_config(const nlohmann::json& options, const InputShape& input);
+
+}  // namespace geores

@@ -1,0 +1,94 @@
+// The few modules that every model here is made of, with the initialisation that all the papers
+// share: weights N(0, 0.02), biases 0.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/dense/norm.h"
+#include "geores/ops/dense/normalized_linear.h"
+#include "geores/ops/dense/projections.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+inline constexpr double kInitialStd = 0.02;
+
+torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std = kInitialStd);
+
+// (x − mean) / sqrt(var + 1e-5) · weight (+ bias) over the last axis.
+class LayerNorm : public torch::nn::Module {
+ public:
+  explicit LayerNorm(int64_t width, bool bias = false);
+  Tensor forward(const Tensor& x) const { return layer_norm(x, weight_, bias_); }
+  NormAndSkip forward_and_skip(const State& state) const {
+    return layer_norm_and_skip(state, weight_, bias_);
+  }
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  // undefined without one
+
+ private:
+  Tensor weight_, bias_;
+};
+
+// Linear(in, hidden) → GELU(erf) → Linear(hidden, out), with biases: how an operator's generators
+// are read off a summary of the sequence.
+class Perceptron : public torch::nn::Module {
+ public:
+  Perceptron(int64_t in, int64_t hidden, int64_t out);
+  Tensor forward(const Tensor& x);
+
+  // What each of several perceptrons makes of the same x. Fused, their hidden layers are one
+  // product and their outputs another; the parameters stay apart.
+  static std::vector<Tensor> forward_all(const std::vector<Perceptron*>& perceptrons,
+                                         const Tensor& x);
+
+  PerceptronWeights weights() const {
+    return {hidden_->weight, hidden_->bias, output_->weight, output_->bias};
+  }
+  static std::vector<PerceptronWeights> weights_of(const std::vector<Perceptron*>& perceptrons);
+
+  // Their weights as those of one perceptron: hidden layers side by side, outputs block-diagonal.
+  static PerceptronWeights together(const std::vector<Perceptron*>& perceptrons);
+
+ private:
+  torch::nn::Linear hidden_, output_;
+};
+
+// The dynamic part of a hyper-connection: scale ⊙ (W x) + bias, the product taking bias's shape.
+//   x (..., in)  ->  (..., *bias.shape); weight (bias.numel(), in) ~ N(0, std), all zero for std =
+//   0.
+// An undefined scale means 1. With W = 0 the scale has no gradient until W has moved.
+class ScaledProjection : public torch::nn::Module {
+ public:
+  ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale, double std = 0.0);
+  Tensor forward(const Tensor& x) const;
+
+  // What several projections make of the same normalized x, and x itself. Fused, one product of a
+  // block of rows at a time.
+  struct All {
+    std::vector<Tensor> outputs;
+    Tensor skip;
+  };
+  static All forward_all(const std::vector<ScaledProjection*>& projections, const Tensor& x,
+                         const NormSpec& norm);
+
+  // The same with all outputs flat and side by side: joined (..., Σ bias.numel()).
+  struct Joined {
+    Tensor joined, skip;
+  };
+  static Joined forward_joined(const std::vector<ScaledProjection*>& projections, const Tensor& x,
+                               const NormSpec& norm);
+
+  Tensor& bias() { return bias_; }
+  const Tensor& bias() const { return bias_; }
+  ProjectionWeights weights() const { return {weight_, bias_, scale_}; }
+
+ private:
+  Tensor weight_, bias_, scale_;
+};
+
+}  // namespace geores

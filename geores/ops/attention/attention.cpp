@@ -1,0 +1,178 @@
+#include "geores/ops/attention/attention.h"
+
+#include <torch/version.h>
+
+#include <cmath>
+#include <limits>
+
+#include "geores/base/error.h"
+#include "geores/kernels/attention/attention.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/precision.h"
+#include "geores/ops/run/saved_state.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+kernels::AttentionShape attention_shape(const Tensor& qkv, int64_t heads) {
+  return {.batch = qkv.size(0),
+          .length = qkv.size(1),
+          .heads = heads,
+          .head_width = qkv.size(2) / (3 * heads)};
+}
+
+class FusedAttention : public torch::autograd::Function<FusedAttention> {
+  struct Kept {
+    Tensor qkv, out, log_sum;
+    int64_t heads;
+    bool half;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.qkv), f(s.out), f(s.log_sum);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t heads,
+                        bool with_backward) {
+    const auto qkv = input.contiguous();
+    const auto s = attention_shape(qkv, heads);
+    auto out = torch::empty({s.batch, s.length, heads * s.head_width}, qkv.options());
+    const auto log_sum =
+        with_backward ? torch::empty({s.batch, heads, s.length}, qkv.options()) : Tensor();
+    const bool half = products_in_bfloat16();
+    for_product_types(qkv, half, [&]<class T, class P>(T, P) {
+      kernels::causal_attention_forward<T, P>(values<T>(qkv), values<T>(out), values<T>(log_sum),
+                                              s);
+    });
+    if (with_backward)
+      save(context, Kept{.qkv = qkv, .out = out, .log_sum = log_sum, .heads = heads, .half = half});
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dout = gradients[0].contiguous();
+    auto dqkv = torch::empty_like(s.qkv);
+    for_product_types(s.qkv, s.half, [&]<class T, class P>(T, P) {
+      kernels::causal_attention_backward<T, P>(values<T>(s.qkv), values<T>(s.out),
+                                               values<T>(s.log_sum), values<T>(dout),
+                                               values<T>(dqkv), attention_shape(s.qkv, s.heads));
+    });
+    return {dqkv, Tensor(), Tensor()};
+  }
+};
+
+// In bfloat16 on a GPU.
+class HalfAttention : public torch::autograd::Function<HalfAttention> {
+  struct Kept {
+    Tensor qkv, out, log_sum;
+    int64_t heads;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.qkv), f(s.out), f(s.log_sum);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t heads) {
+    const auto qkv = input.contiguous();
+    const auto s = attention_shape(qkv, heads);
+    auto out = torch::empty({s.batch, s.length, heads * s.head_width}, qkv.options());
+    const auto log_sum =
+        torch::empty({s.batch, heads, s.length}, qkv.options().dtype(torch::kFloat32));
+    if constexpr (kernels::kHasCuda)
+      kernels::causal_attention_forward(current_cuda_stream(), values<kernels::BFloat16>(qkv),
+                                        values<kernels::BFloat16>(out), values<float>(log_sum), s);
+    save(context, Kept{.qkv = qkv, .out = out, .log_sum = log_sum, .heads = heads});
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    using kernels::BFloat16;
+    const auto s = saved<Kept>(context);
+    const auto dout = gradients[0].contiguous();
+    auto dqkv = torch::empty_like(s.qkv);
+    if constexpr (kernels::kHasCuda)
+      kernels::causal_attention_backward(current_cuda_stream(), values<BFloat16>(s.qkv),
+                                         values<BFloat16>(s.out), values<float>(s.log_sum),
+                                         values<BFloat16>(dout), values<BFloat16>(dqkv),
+                                         attention_shape(s.qkv, s.heads));
+    return {dqkv, Tensor()};
+  }
+};
+
+constexpr const char* kSizesOnGpu = "heads of 32 or 64 values and a length that fits shared memory";
+
+bool attention_fits_gpu(const Tensor& qkv, int64_t heads) {
+  return kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads));
+}
+
+// For evaluations above all: LibTorch's attention of float32 values takes longer.
+bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
+  return Choice("causal_attention", qkv, "tf32 kernel")
+      .need(qkv.is_cuda(), "a GPU")
+      .need(qkv.scalar_type() == torch::kFloat32 && !products_in_bfloat16() &&
+                float32_products_in_tf32(),
+            "precision tf32")
+      .need(!needs_gradient(qkv) && !execution().repeated_for_gradients, "no gradient")
+      .need(qkv.numel() > 0, "at least one value")
+      .need(attention_fits_gpu(qkv, heads), kSizesOnGpu)
+      .runs();
+}
+
+}  // namespace
+
+Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
+  const auto length = queries.size(2), past = keys.size(2) - length;
+  const auto scale = 1.0 / std::sqrt(static_cast<double>(queries.size(3)));
+  const auto future =
+      torch::ones({length, past + length}, queries.options().dtype(torch::kBool)).triu(past + 1);
+  const auto scores = queries.matmul(keys.transpose(-1, -2)) * scale;  // (B, h, T, past + T)
+  const auto weights =
+      scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
+  return weights.matmul(values).transpose(1, 2).flatten(2);
+}
+
+Tensor causal_attention(const Tensor& qkv, int64_t heads) {
+  require(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0, "causal_attention",
+          "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
+  if (Choice("causal_attention", qkv, "tiles of queries")
+          .need(qkv.device().is_cpu(), "a CPU")
+          .runs())
+    return FusedAttention::apply(qkv, heads, needs_gradient(qkv));
+  if (Choice::any_type("causal_attention", qkv, "bfloat16 kernel")
+          .need(qkv.is_cuda(), "a GPU")
+          .need(qkv.scalar_type() == torch::kBFloat16, "bfloat16 values")
+          .need(attention_fits_gpu(qkv, heads), kSizesOnGpu)
+          .runs())
+    return HalfAttention::apply(qkv, heads);
+  if (attention_runs_in_tf32(qkv, heads)) {
+    const auto input = qkv.contiguous();
+    const auto out = torch::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options());
+    if constexpr (kernels::kHasCuda)
+      kernels::causal_attention_tf32(current_cuda_stream(), values<float>(input),
+                                     values<float>(out), attention_shape(input, heads));
+    return out;
+  }
+  const auto by_head = for_product(qkv)
+                           .unflatten(-1, std::vector<int64_t>{3, heads, -1})
+                           .permute({2, 0, 3, 1, 4})
+                           .unbind(0);
+#if TORCH_VERSION_MAJOR >= 2
+  if (qkv.is_cuda() && execution().form == Form::fused)
+    return at::scaled_dot_product_attention(by_head[0], by_head[1], by_head[2], {}, 0.0,
+                                            /*is_causal=*/true)
+        .transpose(1, 2)
+        .flatten(2)
+        .to(qkv.scalar_type());
+#endif
+  return attend(by_head[0], by_head[1], by_head[2]).to(qkv.scalar_type());
+}
+
+}  // namespace geores

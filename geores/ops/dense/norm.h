@@ -1,0 +1,29 @@
+// LayerNorm and RMSNorm over the last axis.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <utility>
+
+#include "geores/ops/streams/state.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+// (x − mean) / sqrt(var + 1e-5) · weight (+ bias).
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+// x / sqrt(mean x² + eps), without weight.
+Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
+
+// The normalized x, for a product to take (in bfloat16 on a GPU where products want that), and x
+// itself for the path around the sublayer. To use both adds their two gradients in the same pass
+// that computes the norm's. A branch that x still has to take is added in the norm's pass.
+struct NormAndSkip {
+  Tensor normalized, skip;
+};
+NormAndSkip layer_norm_and_skip(const State& state, const Tensor& weight, const Tensor& bias = {});
+NormAndSkip rms_norm_and_skip(const Tensor& x, const Tensor& weight = {}, double eps = 1e-6);
+
+}  // namespace geores

@@ -1,0 +1,35 @@
+// A linear map of a normalized input, y = Norm(x) Wᵀ + b, which fused never holds all of Norm(x).
+#pragma once
+
+#include <torch/torch.h>
+
+#include "geores/ops/streams/state.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+struct NormSpec {
+  bool layer;       // LayerNorm with eps 1e-5, else RMSNorm with eps 1e-6
+  Tensor weight{};  // undefined: 1
+  Tensor bias{};    // undefined: 0; LayerNorm only
+};
+
+// The weight and bias of a map of the plain normalized input that do what the norm's own would do
+// before `weight` and `bias`: for every token as much work less.
+struct LinearMap {
+  Tensor weight, bias;  // bias may be undefined
+};
+LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& bias);
+
+// The result, and x itself for its other uses: their gradients are added in the same pass.
+struct ProjectionAndSkip {
+  Tensor projected, skip;
+};
+ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, const Tensor& weight,
+                                    const Tensor& bias);
+
+// Norm(x), composed or fused.
+Tensor normalized(const Tensor& x, const NormSpec& norm);
+
+}  // namespace geores

@@ -1,0 +1,79 @@
+// Gradients of parameters that an operation on a GPU packs into one matrix, so that one product
+// serves them all. The backward pass takes the gradient of the packed matrix and unpacks it to the
+// parameters: with the other products of weights on the side, where nothing waits for it.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "geores/ops/dense/products.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/gradients/weight_gradients.h"
+#include "geores/ops/run/dispatch.h"
+
+namespace geores::fused {
+
+// The parameters of an operation, from its forward to its backward pass.
+struct KeptParameters {
+  std::vector<Tensor> values;  // for the `tensors` of saved_state.h
+  std::vector<Tensor> places;  // of their gradients; undefined: autograd gets the gradient
+
+  // In the forward pass.
+  static KeptParameters of(at::TensorList parameters) {
+    KeptParameters kept{.values = parameters.vec(), .places = {}};
+    for (const auto& parameter : parameters) kept.places.push_back(gradient_place(parameter));
+    return kept;
+  }
+};
+
+// In the backward pass: parameter_sum() of each.
+struct ParameterSums {
+  std::vector<Tensor> sums, gradients;
+
+  explicit ParameterSums(const KeptParameters& parameters) {
+    for (size_t i = 0; i < parameters.values.size(); ++i) {
+      const auto [sum, gradient] = parameter_sum(parameters.values[i], parameters.places[i]);
+      sums.push_back(sum);
+      gradients.push_back(gradient);
+    }
+  }
+
+  // Whether autograd gets none of them.
+  bool all_placed() const {
+    return std::none_of(gradients.begin(), gradients.end(),
+                        [](const Tensor& gradient) { return gradient.defined(); });
+  }
+};
+
+// The gradient of a packed matrix, from the forward to the backward pass.
+struct PackedGradient {
+  c10::intrusive_ptr<WeightGradients> taker;  // null: the backward pass multiplies at once
+  Tensor zeros;                               // for the sum; undefined: none were left
+
+  // In the forward pass, for a matrix of this shape whose factors in products are of type
+  // `factors`; the parameters have the type of `like`.
+  static PackedGradient of(at::IntArrayRef shape, torch::ScalarType factors, const Tensor& like) {
+    if (factors != torch::kBFloat16) return {};
+    return {weight_gradients(), take_zeros(shape, like)};
+  }
+
+  // In the backward pass: unpack(cuda_stream, dyᵀ x in `type`) adds to the parameters' sums. It runs
+  // on the side where all of these sums are places: autograd does not wait for the side.
+  template <class Unpack>
+  void add(const Tensor& dy, const Tensor& x, torch::ScalarType type, bool all_placed,
+           const Unpack& unpack) const {
+    if (taker && all_placed && WeightGradients::fit(dy, x)) {
+      const auto sum =
+          zeros.defined() ? zeros : torch::zeros({dy.size(1), x.size(1)}, dy.options().dtype(type));
+      taker->add(dy, x, sum);
+      taker->then([unpack, sum](kernels::CudaStream cuda_stream) { unpack(cuda_stream, sum); }, {});
+      return;
+    }
+    const auto product = multiply(dy.t(), x, type);
+    if constexpr (kernels::kHasCuda) unpack(current_cuda_stream(), product);
+  }
+};
+
+}  // namespace geores::fused

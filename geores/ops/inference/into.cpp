@@ -1,0 +1,116 @@
+#include "geores/ops/inference/into.h"
+
+#include <algorithm>
+
+#include "geores/kernels/attention/attention.h"
+#include "geores/kernels/dense/linear.h"
+#include "geores/kernels/pooled/operators.h"
+#include "geores/kernels/sizes.h"
+#include "geores/kernels/streams/streams.h"
+#include "geores/ops/run/dispatch.h"
+
+namespace geores::into {
+
+using fused::for_type_of;
+using fused::values;
+
+void linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& out) {
+  for_type_of(x, [&]<class T>(T) {
+    kernels::linear_forward(values<T>(x), values<T>(weight), values<T>(bias), values<T>(out),
+                            x.size(0), x.size(1), weight.size(0));
+  });
+}
+
+void perceptron(const Tensor& x, const Tensor& up, const Tensor& down, Tensor& out) {
+  for_type_of(x, [&]<class T>(T) {
+    kernels::perceptron_forward<T>(
+        values<T>(x), values<T>(up), values<T>(down), nullptr, values<T>(out),
+        {.rows = x.size(0), .in = x.size(1), .hidden = up.size(0), .out = down.size(0)});
+  });
+}
+
+void gelu(Tensor& x) {
+  for_type_of(x, [&]<class T>(T) { kernels::gelu_forward(values<T>(x), values<T>(x), x.numel()); });
+}
+
+void layer_norm(const Tensor& x, const Tensor& weight, Tensor& out) {
+  for_type_of(x, [&]<class T>(T) {
+    kernels::norm_forward<T>(values<T>(x), {.weight = values<T>(weight)}, values<T>(out), nullptr,
+                             x.numel() / weight.numel(), weight.numel());
+  });
+}
+
+void add(Tensor& x, const Tensor& y) {
+  for_type_of(x, [&]<class T>(T) {
+    T* to = values<T>(x);
+    const T* from = values<T>(y);
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] += from[i];
+  });
+}
+
+void add_product(Tensor& x, const Tensor& y) {
+  for_type_of(x, [&]<class T>(T) {
+    T* to = values<T>(x);
+    const T* factor = values<T>(y);
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] += to[i] * factor[i];
+  });
+}
+
+void copy(const Tensor& from, Tensor& to) {
+  for_type_of(from, [&]<class T>(T) { std::copy_n(values<T>(from), from.numel(), values<T>(to)); });
+}
+
+void running_mean(const Tensor& x, int64_t count, Tensor& sum, Tensor& mean) {
+  add(sum, x);
+  for_type_of(x, [&]<class T>(T) {
+    const T* from = values<T>(sum);
+    T* to = values<T>(mean);
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] / T(count);
+  });
+}
+
+bool has_hybrid_operator(int64_t n) { return kernels::is_compiled_size(n); }
+
+void hybrid_operator(const Tensor& raw, const Tensor& logit, Tensor& g_operator) {
+  for_type_of(raw, [&]<class T>(T) {
+    kernels::hybrid_from_raw(values<T>(raw), values<T>(logit), values<T>(g_operator), raw.size(0),
+                             g_operator.size(-1));
+  });
+}
+
+void mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight, Tensor& mixed,
+                  Tensor& out) {
+  const auto n = m.size(-1);
+  for_type_of(x, [&]<class T>(T) {
+    kernels::mix_norm_forward<T>(values<T>(m), values<T>(x), {.weight = values<T>(weight)},
+                                 values<T>(mixed), values<T>(out), nullptr, x.size(0),
+                                 {.tokens = x.size(0), .n = n, .d = x.size(1) / n});
+  });
+}
+
+void stream_entropy(const Tensor& x, int64_t n, Tensor& out) {
+  for_type_of(x, [&]<class T>(T) {
+    kernels::stream_entropy_forward<T>(values<T>(x), values<T>(out),
+                                       {.tokens = x.size(0), .n = n, .d = x.size(1) / n});
+  });
+}
+
+void attend_next(const Tensor& qkv, int64_t length, Tensor& keys, Tensor& cached_values,
+                 Tensor& out) {
+  const auto batch = keys.size(0), heads = keys.size(1), capacity = keys.size(2), d = keys.size(3);
+  for_type_of(qkv, [&]<class T>(T) {
+    const T* from = values<T>(qkv);
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t h = 0; h < heads; ++h) {
+        const auto place = ((b * heads + h) * capacity + length) * d;
+        const T* key = from + (b * 3 + 1) * heads * d + h * d;
+        std::copy_n(key, d, values<T>(keys) + place);
+        std::copy_n(key + heads * d, d, values<T>(cached_values) + place);
+      }
+    kernels::attend_one<T>(from, 3 * heads * d, values<T>(keys), values<T>(cached_values),
+                           values<T>(out), capacity, length + 1,
+                           {.batch = batch, .length = 1, .heads = heads, .head_width = d});
+  });
+}
+
+}  // namespace geores::into

@@ -1,0 +1,171 @@
+#include "geores/ops/mixers/sinkhorn.h"
+
+#include "geores/base/error.h"
+#include "geores/kernels/mixers/mixers.h"
+#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
+#include "geores/ops/streams/stream_kernels.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+constexpr double kLogitBound = 10.0;
+
+Tensor iterate(Tensor log_p, int64_t iterations) {
+  for (int64_t i = 0; i < iterations; ++i) {
+    log_p = log_p - log_p.logsumexp(-1, /*keepdim=*/true);
+    log_p = log_p - log_p.logsumexp(-2, /*keepdim=*/true);
+  }
+  return log_p.exp();
+}
+
+// Composed, with the gradient of the fixed point.
+class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
+  struct Kept {
+    Tensor p;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.p);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& logits, int64_t iterations) {
+    const auto p = iterate(logits, iterations);
+    save(context, Kept{.p = p});
+    return p;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto p = saved<Kept>(context).p;
+    const auto n = p.size(-1);
+    const auto transposed = p.transpose(-1, -2);
+    const auto weighted = p * gradients[0];
+    const auto rows = weighted.sum(-1, true);                       // (..., n, 1)
+    const auto columns = weighted.sum(-2, true).transpose(-1, -2);  // (..., n, 1)
+    // I − PᵀP is singular along 1 only; adding 11ᵀ/n fixes the free constant and nothing else.
+    const auto system =
+        identity_like(p, n) - transposed.matmul(p) + torch::full({n, n}, 1.0 / n, p.options());
+    const auto v = std::get<0>(torch::linalg_solve_ex(system, columns - transposed.matmul(rows)));
+    const auto u = rows - p.matmul(v);
+    return {p * (gradients[0] - u - v.transpose(-1, -2)), Tensor()};
+  }
+};
+
+kernels::MixerShape mixer_shape(const Tensor& matrices) {
+  const auto n = matrices.size(-1);
+  return {.tokens = matrices.numel() / (n * n), .n = n};
+}
+
+class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
+  struct Kept {
+    Tensor logits, p;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.logits), f(s.p);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
+    const auto logits = input.contiguous();
+    auto p = torch::empty_like(logits);
+    on(logits, [&]<class T>(T, auto... cuda_stream) {
+      kernels::sinkhorn_forward(cuda_stream..., values<T>(logits), static_cast<int>(iterations),
+                                values<T>(p), mixer_shape(p));
+    });
+    save(context, Kept{.logits = logits, .p = p});
+    return p;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dp = gradients[0].contiguous();
+    auto dlogits = torch::empty_like(dp);
+    on(dp, [&]<class T>(T, auto... cuda_stream) {
+      kernels::sinkhorn_backward(cuda_stream..., values<T>(s.logits), values<T>(s.p), values<T>(dp),
+                                 values<T>(dlogits), mixer_shape(dp));
+    });
+    return {dlogits, Tensor()};
+  }
+};
+
+class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkhorn> {
+  struct Kept {
+    Tensor logits;
+    int iterations;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.logits);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
+    const auto logits = input.contiguous();
+    auto p = torch::empty_like(logits);
+    for_type_of(logits, [&]<class T>(T) {
+      kernels::guarded_sinkhorn_forward(values<T>(logits), static_cast<int>(iterations),
+                                        T(kSinkhornGuard), values<T>(p), mixer_shape(p));
+    });
+    save(context, Kept{.logits = logits, .iterations = static_cast<int>(iterations)});
+    return p;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dp = gradients[0].contiguous();
+    auto dlogits = torch::empty_like(dp);
+    for_type_of(dp, [&]<class T>(T) {
+      kernels::guarded_sinkhorn_backward(values<T>(s.logits), s.iterations, T(kSinkhornGuard),
+                                         values<T>(dp), values<T>(dlogits), mixer_shape(dp));
+    });
+    return {dlogits, Tensor()};
+  }
+};
+
+}  // namespace
+
+SinkhornGradient sinkhorn_gradient_from(const std::string& name) {
+  if (name == "implicit") return SinkhornGradient::implicit;
+  if (name == "unrolled") return SinkhornGradient::unrolled;
+  fail("sinkhorn", "gradient must be implicit or unrolled, got '{}'", name);
+}
+
+Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradient) {
+  require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
+  require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
+          "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
+  if (need_mixer(Choice("sinkhorn", logits)
+                     .need(gradient == SinkhornGradient::implicit, "the implicit gradient"),
+                 logits.size(-1))
+          .runs())
+    return FusedSinkhorn::apply(logits, iterations);
+  const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
+  if (gradient == SinkhornGradient::unrolled || execution().form == Form::stock)
+    return iterate(bounded, iterations);
+  return ImplicitSinkhorn::apply(bounded, iterations);
+}
+
+Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
+  require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
+  if (need_mixer(Choice("guarded_sinkhorn", logits).need(logits.device().is_cpu(), "a CPU"),
+                 logits.size(-1))
+          .runs())
+    return FusedGuardedSinkhorn::apply(logits, iterations);
+  auto p = logits.exp();
+  for (int64_t i = 0; i < iterations; ++i) {
+    p = p / (p.sum(-1, /*keepdim=*/true) + kSinkhornGuard);
+    p = p / (p.sum(-2, /*keepdim=*/true) + kSinkhornGuard);
+  }
+  return p;
+}
+
+}  // namespace geores

@@ -1,0 +1,54 @@
+// The operators that a connection reads off the mean of a whole sequence, of its past, or off a
+// token, in few kernels on a GPU: a dozen perceptrons on one vector each are far too small to be
+// operations of their own. Each function here gives nothing where no kernel fits: then the connection
+// composes the operator itself.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <optional>
+#include <vector>
+
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/dense/norm.h"
+#include "geores/ops/streams/pool.h"
+#include "geores/ops/streams/state.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+// EΔ's hybrid operator G = γ Q(u, v, softplus β) + (1 − γ)(I − 2kkᵀ), one for each sequence or, for
+// the other pools, for each token. The perceptrons have the same hidden width.
+struct Hybrid {
+  Tensor g;        // (B, 1 or T, n, n)
+  Tensor penalty;  // its sum is weight · mean 4γ(1 − γ); undefined for weight 0
+  Tensor skip;     // x, its branch added, for the path around: its gradient joins in the same pass
+};
+struct HybridGate {
+  Tensor weight, bias;  // of the linear map to the logit: (1, D), (1)
+  bool entropy;         // logit times (1 + mean stream entropy)
+  double penalty_weight;
+};
+std::optional<Hybrid> fused_hybrid(const State& state, Pool pool, int64_t streams,
+                                   const std::vector<PerceptronWeights>& u_v_beta_k,
+                                   const HybridGate& gate);
+
+// DDL's direction and strength of a sequence: k (B, 1, D) of length 1, beta (B, 1, 1) = 2σ(·).
+struct SequenceErase {
+  Tensor k, beta, skip;
+};
+std::optional<SequenceErase> fused_sequence_erase(const State& state,
+                                                  const std::vector<PerceptronWeights>& k_beta);
+
+// g = x − β k (kᵀx) and LN(g), for k and beta of sequences (or of tokens: composed).
+NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,
+                           const Tensor& weight);
+
+// From the state to g and LN(g), with a direction and a strength for each token: for the pools
+// causal and token.
+std::optional<NormAndSkip> fused_token_erase(const State& state, Pool pool,
+                                             const std::vector<PerceptronWeights>& k_beta,
+                                             const Tensor& weight);
+
+}  // namespace geores

@@ -1,0 +1,71 @@
+// A token's way to its sublayer and back, for connections that make the routes of a token
+// (routes.h) from the token itself, in two operations: routes and what the sublayer reads, then
+// mixing and writing. The backward pass makes two or three passes over the state on a GPU and two
+// on a CPU; one operation after the other would make five (kernels/routed/).
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "geores/ops/dense/normalized_linear.h"
+#include "geores/ops/dense/projections.h"
+#include "geores/ops/routed/routes.h"
+
+namespace geores {
+
+struct GuardedRouting {
+  int64_t iterations;
+};
+using Routing = std::variant<CayleyRouting, GuardedRouting>;
+
+struct RoutedSpec {
+  int64_t streams;
+  NormSpec norm;                               // of the state
+  std::vector<ProjectionWeights> projections;  // from the normalized state to raw values
+  Routing routing;                             // from raw values to routes
+  Tensor read_weight{};  // of the LayerNorm of what the sublayer reads: (d), or (n·d) for n copies
+};
+
+// What the first operation leaves for the sublayer and for the second operation:
+//   if (const auto routed = Routed::make(x, spec)) return routed->write(f(routed->normalized()));
+//
+// The gradient of out_i = Σ_j res_ij x_j + write_i y_i with respect to x is Σ_i res_ij dout_i. The
+// two operations share that work: the backward pass of write() hands on dout itself, as if the state
+// were carried unmixed, and the backward pass of make() mixes it, in the pass in which it works out
+// the gradients of res, read and x. The carried state therefore has a right gradient only inside of
+// this class, and so do res and read: all three are private, and normalized() and write() are the
+// only ways from x to a loss. Both may be used any number of times, or not at all.
+class Routed {
+ public:
+  // x (B, T, n·d). Nothing where no kernel fits: then a connection runs one operation after the
+  // other.
+  static std::optional<Routed> make(const Tensor& x, const RoutedSpec& spec);
+
+  // What the sublayer reads: (B, T, d) or (B, T, n·d).
+  const Tensor& normalized() const { return normalized_; }
+
+  // Σ_j res_ij x_j + write_i y_i (B, T, n, d): y (B, T, d), or (B, T, n, d) with one for each stream.
+  Tensor write(const Tensor& y) const;
+
+  // The values of the routes, without gradients: for probes.
+  Routes routes() const {
+    return {.res = routes_.res, .read = routes_.read, .write = routes_.write.detach()};
+  }
+
+ private:
+  // One kernel each way: four streams and products in bfloat16, on a GPU (token_routes.cpp).
+  static std::optional<Routed> by_token(const Tensor& x, const RoutedSpec& spec);
+  static std::optional<Routed> by_passes(const Tensor& x, const RoutedSpec& spec);  // on a GPU
+  static std::optional<Routed> on_cpu(const Tensor& x, const RoutedSpec& spec);  // routed_cpu.cpp
+
+  // `carried` is x as an output of the first operation: (B, T, n·d).
+  Routed(Tensor normalized, const Tensor& carried, Routes routes);
+
+  Tensor normalized_;
+  Tensor state_;   // (B, T, n, d)
+  Routes routes_;  // res and read are not differentiable
+};
+
+}  // namespace geores

@@ -1,0 +1,37 @@
+// What the forms of a routed connection on a GPU share.
+#pragma once
+
+#include <variant>
+
+#include "geores/kernels/mixers/mixers.h"
+#include "geores/ops/mixers/sinkhorn.h"
+#include "geores/ops/routed/routed.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/dispatch.h"
+
+namespace geores::fused {
+
+// f(routes as kernels take them). A Cayley map is the iterated one.
+template <class T, class F>
+void with_routes(const Routing& routing, F&& f) {
+  if (const auto* cayley = std::get_if<CayleyRouting>(&routing))
+    f(kernels::CayleyRoutes<T>{T(cayley->temperature), T(cayley->alpha),
+                               static_cast<int>(cayley->iterations)});
+  else
+    f(kernels::GuardedRoutes<T>{static_cast<int>(std::get<GuardedRouting>(routing).iterations),
+                                T(kSinkhornGuard)});
+}
+
+// Norm of the state.
+template <class T>
+kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias = {}) {
+  return {.kind = layer ? kernels::NormKind::layer : kernels::NormKind::rms,
+          .weight = values<T>(weight),
+          .bias = values<T>(bias),
+          .eps = T(layer ? 1e-5 : 1e-6)};
+}
+
+// What all of these forms need.
+Choice& need_routes_on_gpu(Choice& choice, const Tensor& x, const RoutedSpec& spec);
+
+}  // namespace geores::fused

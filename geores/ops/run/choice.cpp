@@ -1,0 +1,69 @@
+#include "geores/ops/run/choice.h"
+
+#include <algorithm>
+
+#include "geores/kernels/device.h"
+
+namespace geores {
+namespace {
+
+// What keeps kernels of ours from x, whatever they do; null: nothing.
+const char* missing_for(const Tensor& x, bool fits_type) {
+  if (execution().form != Form::fused) return "the fused form";
+  if (x.is_cuda() && !kernels::kHasCuda) return "a build with CUDA";
+  if (!x.is_cuda() && !x.device().is_cpu()) return "a CPU or a CUDA device";
+  return fits_type ? nullptr : "float32 or float64 values";
+}
+
+}  // namespace
+
+Choice::Choice(const char* operation, const Tensor& x, const char* kernel)
+    : operation_(operation),
+      kernel_(kernel),
+      missing_(
+          missing_for(x, x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64)),
+      on_gpu_(x.is_cuda()) {}
+
+Choice Choice::any_type(const char* operation, const Tensor& x, const char* kernel) {
+  Choice choice;
+  choice.operation_ = operation;
+  choice.kernel_ = kernel;
+  choice.on_gpu_ = x.is_cuda();
+  choice.missing_ = missing_for(x, true);
+  return choice;
+}
+
+Choice Choice::half(const char* operation, const Tensor& x, const char* kernel) {
+  return any_type(operation, x, kernel)
+      .need(x.is_cuda(), "a GPU")
+      .need(execution().precision == Precision::bf16, "precision bf16")
+      .need(x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16,
+            "float32 or bfloat16 values");
+}
+
+Choice& Choice::need(bool holds, const char* what) {
+  if (missing_ == nullptr && !holds) missing_ = what;
+  return *this;
+}
+Choice& Choice::need_on_cpu(bool holds, const char* what) { return need(on_gpu_ || holds, what); }
+Choice& Choice::need_on_gpu(bool holds, const char* what) { return need(!on_gpu_ || holds, what); }
+
+bool Choice::runs() const {
+  if (auto* explanation = execution().explanation)
+    explanation->add(operation_, kernel_, on_gpu_, missing_);
+  return missing_ == nullptr;
+}
+
+void Explanation::add(const char* operation, const char* kernel, bool on_gpu, const char* missing) {
+  const std::string reason = missing != nullptr ? missing : "";
+  const auto found = std::find_if(lines_.begin(), lines_.end(), [&](const Line& line) {
+    return line.operation == operation && line.kernel == kernel && line.on_gpu == on_gpu &&
+           line.missing == reason;
+  });
+  if (found != lines_.end())
+    ++found->times;
+  else
+    lines_.push_back({operation, kernel, on_gpu, reason, 1});
+}
+
+}  // namespace geores

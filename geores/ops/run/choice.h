@@ -1,0 +1,65 @@
+// Which form an operation takes, and why. An operation asks in one place, condition by condition, and
+// `geores bench --explain` prints the answers:
+//   const auto kernel = Choice("layer_norm", x)
+//                           .need_on_gpu(width <= kernels::kDeviceRow, "rows of at most 512 values");
+//   if (!kernel.runs()) return composed(x);
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "geores/ops/run/execution.h"
+
+namespace geores {
+
+class Choice {
+ public:
+  // For a kernel on values of x: the form must be fused, and x float32 or float64 on a device that has
+  // kernels. `kernel` tells several kernels of one operation apart.
+  Choice(const char* operation, const Tensor& x, const char* kernel = "kernel");
+
+  // The same whatever the type of x.
+  static Choice any_type(const char* operation, const Tensor& x, const char* kernel);
+
+  // For a kernel on bfloat16 factors on a GPU: x float32 or bfloat16, precision bf16.
+  static Choice half(const char* operation, const Tensor& x,
+                     const char* kernel = "bfloat16 kernel");
+
+  // What the kernel needs: everywhere, on a CPU, on a GPU. The first need that does not hold is the
+  // reason why it does not run.
+  Choice& need(bool holds, const char* what);
+  Choice& need_on_cpu(bool holds, const char* what);
+  Choice& need_on_gpu(bool holds, const char* what);
+
+  // The answer, written down where somebody asked for explanations.
+  bool runs() const;
+
+ private:
+  Choice() = default;
+
+  const char* operation_ = "";
+  const char* kernel_ = "";
+  const char* missing_ = nullptr;  // the first need that does not hold
+  bool on_gpu_ = false;
+};
+
+// What was chosen while an Execution named this explanation.
+class Explanation {
+ public:
+  struct Line {
+    std::string operation, kernel;
+    bool on_gpu = false;
+    std::string missing;  // empty: the kernel runs
+    int64_t times = 0;
+  };
+
+  void add(const char* operation, const char* kernel, bool on_gpu, const char* missing);
+  const std::vector<Line>& lines() const { return lines_; }  // in the order of their first times
+
+ private:
+  std::vector<Line> lines_;
+};
+
+}  // namespace geores

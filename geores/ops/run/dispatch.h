@@ -1,0 +1,134 @@
+// What the fused operations share: pointers of tensors, and a call per floating-point type.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/device.h"
+#include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
+
+namespace geores::fused {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+// Values of a contiguous tensor; null for an undefined one.
+template <class T>
+T* values(const Tensor& tensor) {
+  if (!tensor.defined()) return nullptr;
+  if constexpr (std::is_same_v<T, kernels::BFloat16>)
+    return reinterpret_cast<T*>(tensor.data_ptr<at::BFloat16>());
+  else
+    return tensor.data_ptr<T>();
+}
+
+// Row statistics are kept as pairs in a tensor (rows, 2).
+template <class T>
+kernels::RowStatistics<T>* statistics_in(const Tensor& tensor) {
+  return reinterpret_cast<kernels::RowStatistics<T>*>(values<T>(tensor));
+}
+
+inline Tensor contiguous(const Tensor& tensor) {
+  return tensor.defined() ? tensor.contiguous() : tensor;
+}
+
+// An undefined tensor is not an argument that autograd accepts: it wants an empty optional.
+using OptionalTensor = c10::optional<Tensor>;
+inline OptionalTensor maybe(const Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : OptionalTensor();
+}
+inline Tensor contiguous(const OptionalTensor& tensor) {
+  return tensor.has_value() ? tensor->contiguous() : Tensor();
+}
+
+// f(T()) with T the type of x.
+template <class F>
+void for_type_of(const Tensor& x, F&& f) {
+  if (x.scalar_type() == torch::kFloat32)
+    f(float());
+  else
+    f(double());
+}
+
+// f(T(), P()) with P what the factors of products with values of x are rounded to: BFloat16 where
+// that is wanted beside float32, else T.
+template <class F>
+void for_product_types(const Tensor& x, bool in_bfloat16, F&& f) {
+  if (in_bfloat16 && x.scalar_type() == torch::kFloat32)
+    f(float(), kernels::BFloat16());
+  else
+    for_type_of(x, [&]<class T>(T) { f(T(), T()); });
+}
+
+// In a build with CUDA only: where this thread's work on the GPU goes; a stream for work beside it,
+// of lower priority; an event after what a stream has been given so far; and that a stream waits for
+// an event, which is then gone.
+kernels::CudaStream current_cuda_stream();
+kernels::CudaStream make_side_stream();
+void destroy_side_stream(kernels::CudaStream stream) noexcept;
+kernels::Event record_event(kernels::CudaStream stream);
+void wait_for_event(kernels::CudaStream stream, kernels::Event event);
+
+// f(T(), A(), stream) with the types of a state and of the activations beside it.
+template <class F>
+void on_gpu(const Tensor& state, const Tensor& activation, F&& f) {
+  if constexpr (kernels::kHasCuda) {
+    if (state.scalar_type() == torch::kFloat64)
+      f(double(), double(), current_cuda_stream());
+    else if (activation.scalar_type() == torch::kBFloat16)
+      f(float(), kernels::BFloat16(), current_cuda_stream());
+    else
+      f(float(), float(), current_cuda_stream());
+  }
+}
+
+// The same where there is a state only.
+template <class F>
+void on_gpu(const Tensor& state, F&& f) {
+  if constexpr (kernels::kHasCuda)
+    for_type_of(state, [&]<class T>(T) { f(T(), current_cuda_stream()); });
+}
+
+// f(T(), A(), place...) with the types of a state and of the activations beside it; place is the
+// stream on a GPU and nothing on a CPU, as kernels take it:
+//   on(x, y, [&]<class T, class A>(T, A, auto... place) {
+//     kernels::some_kernel(place..., values<T>(x), values<A>(y));
+//   });
+template <class F>
+void on(const Tensor& state, const Tensor& activation, F&& f) {
+  if (state.is_cuda())
+    on_gpu(state, activation, f);
+  else if (state.scalar_type() == torch::kFloat32)
+    f(float(), float());
+  else
+    f(double(), double());
+}
+
+template <class F>
+void on(const Tensor& state, F&& f) {
+  if (state.is_cuda())
+    on_gpu(state, f);
+  else
+    for_type_of(state, f);
+}
+
+// Room for activations of this shape that go into a product. On a CPU they stay as they are until
+// the product packs them.
+inline Tensor for_product_of(const Tensor& state, at::IntArrayRef shape) {
+  const auto type = state.scalar_type();
+  return torch::empty(shape, state.options().dtype(state.is_cuda() ? product_type(type) : type));
+}
+
+// Zeros like x where a gradient is wanted, else undefined: what kernels add to, or leave out.
+inline Tensor gradient_if(bool wanted, const Tensor& x) {
+  return wanted ? torch::zeros_like(x, torch::MemoryFormat::Contiguous) : Tensor();
+}
+
+// The same for gradients that a kernel overwrites.
+inline Tensor room_if(bool wanted, const Tensor& x) {
+  return wanted ? torch::empty_like(x, torch::MemoryFormat::Contiguous) : Tensor();
+}
+
+}  // namespace geores::fused

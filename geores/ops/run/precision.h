@@ -1,0 +1,28 @@
+// Types of the factors of large products (Execution::precision). On a GPU they are tensors in
+// bfloat16. On a CPU tensors stay float32, and a kernel rounds factors while it packs them. Chosen by
+// operation rather than by autocast, which would round the small operators on the state too.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "geores/ops/run/execution.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+bool products_in_bfloat16();
+
+// x as a product takes it: in bfloat16 if that is wanted and x is float32. Without gradients a
+// parameter's copy is taken from the training step that keeps one (step_parameters.h).
+Tensor for_product(const Tensor& x);
+
+// The type of activations that are made for a product, beside a state of type `state`.
+torch::ScalarType product_type(torch::ScalarType state);
+
+// Whether LibTorch's float32 products on a GPU may use tf32, from now on and in all threads (LibTorch
+// has one switch for the process): yes for any precision but fp32.
+void set_float32_products(Precision precision);
+bool float32_products_in_tf32();
+
+}  // namespace geores

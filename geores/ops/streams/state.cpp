@@ -1,0 +1,62 @@
+#include "geores/ops/streams/state.h"
+
+#include "geores/kernels/dense/linear.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/dispatch.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+// x + branch for a float32 x and a bfloat16 branch, on a GPU.
+class FusedAddBranch : public torch::autograd::Function<FusedAddBranch> {
+ public:
+  static Tensor forward(AutogradContext*, const Tensor& states, const Tensor& branches) {
+    const auto state = states.contiguous(), branch = branches.contiguous();
+    auto out = torch::empty_like(state);
+    on_gpu(state, branch, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::add_branch(cuda_stream, values<T>(state), values<A>(branch), values<T>(out),
+                          state.numel());
+    });
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext*, tensor_list gradients) {
+    return {gradients[0], gradients[0].to(torch::kBFloat16)};
+  }
+};
+
+bool fits(const Tensor& x, const Tensor& branch) {
+  return branch.sizes() == x.sizes() && branch.scalar_type() == product_type(x.scalar_type());
+}
+
+}  // namespace
+
+Tensor State::total() const {
+  if (!branch.defined()) return x;
+  if (Choice("add_branch", x)
+          .need(x.is_cuda(), "a GPU")
+          .need(x.scalar_type() == torch::kFloat32, "a float32 state")
+          .need(branch.scalar_type() == torch::kBFloat16, "a bfloat16 branch")
+          .need(branch.sizes() == x.sizes(), "a branch of the state's shape")
+          .runs())
+    return FusedAddBranch::apply(x, branch);
+  return x + branch;
+}
+
+State with_branch(const Tensor& x, const Tensor& branch) {
+  const State state(x, branch);
+  const bool later =
+      Choice("add_branch", x, "part of the next kernel")
+          .need(x.is_cuda(), "a GPU")
+          .need(fits(x, branch), "a branch of the state's shape, as products give it")
+          .runs();
+  return later ? state : state.total();
+}
+
+State for_kernels(const State& state) {
+  return !state.branch.defined() || fits(state.x, state.branch) ? state : state.total();
+}
+
+}  // namespace geores

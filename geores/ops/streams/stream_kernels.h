@@ -1,0 +1,29 @@
+// What operations share whose kernels work on residual streams: the shapes that kernels take, and
+// what kernels need, each limit with its words (Choice).
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+#include "geores/kernels/streams/streams.h"
+#include "geores/ops/run/choice.h"
+
+namespace geores::fused {
+
+kernels::StreamShape stream_shape(const Tensor& x);            // x (B, T, n, d)
+kernels::StreamShape split_shape(const Tensor& x, int64_t n);  // x (B, T, n·d)
+
+// Of a branch (B, T, d) for all streams, or (B, T, n, d) with one for each.
+kernels::Branch branch_kind(const Tensor& branch);
+
+// n streams of d values each.
+Choice& need_streams(Choice& choice, int64_t n, int64_t d);
+
+// n × n matrices that mix streams.
+Choice& need_mixer(Choice& choice, int64_t n);
+
+// "2, 3 or 4": the numbers that `holds` accepts, for the words of a need.
+std::string numbers_that(bool (*holds)(int64_t));
+
+}  // namespace geores::fused

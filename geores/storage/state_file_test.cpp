@@ -1,0 +1,72 @@
+#include "geores/storage/state_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "geores/base/error.h"
+
+namespace geores {
+namespace {
+
+TEST(StateFile, KeepsEveryBitOfEveryType) {
+  SafetensorsWriter writer;
+  const auto quiet_nan = torch::tensor({std::nan("7"), -0.0, 1e-320}, torch::kFloat64);
+  add_tensor(writer, "f64", quiet_nan);
+  add_tensor(writer, "bf16", torch::randn({3, 2}).to(torch::kBFloat16));
+  add_tensor(writer, "bool", torch::tensor({true, false}));
+  add_tensor(writer, "empty", torch::empty({0, 4}));
+  add_tensor(writer, "strided", torch::arange(6).view({2, 3}).t());
+  const auto file = Safetensors::parse(writer.serialize(), "memory");
+  const auto read = to_tensor(file.at("f64"));
+  EXPECT_EQ(std::memcmp(read.data_ptr(), quiet_nan.data_ptr(), quiet_nan.nbytes()), 0);
+  EXPECT_EQ(to_tensor(file.at("bf16")).scalar_type(), torch::kBFloat16);
+  EXPECT_TRUE(to_tensor(file.at("bool"))[0].item<bool>());
+  EXPECT_EQ(to_tensor(file.at("empty")).sizes(), (std::vector<int64_t>{0, 4}));
+  EXPECT_TRUE(torch::equal(to_tensor(file.at("strided")), torch::arange(6).view({2, 3}).t()));
+}
+
+std::string load_error(torch::nn::Module& module, SafetensorsWriter& writer) {
+  try {
+    load_state(module, Safetensors::parse(writer.serialize(), "weights"), "weights");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(StateFile, RefusesWhatDoesNotFitAndChangesNothing) {
+  auto linear = torch::nn::Linear(3, 2);
+  const auto before = linear->weight.clone();
+  const auto weight = torch::ones({2, 3}), bias = torch::ones({2});
+  {
+    SafetensorsWriter writer;
+    add_tensor(writer, "weight", weight);
+    EXPECT_NE(load_error(*linear, writer).find("'bias' is missing"), std::string::npos);
+  }
+  {
+    SafetensorsWriter writer;
+    add_tensor(writer, "weight", weight);
+    add_tensor(writer, "bias", torch::ones({3}));
+    EXPECT_EQ(load_error(*linear, writer), "[weights] tensor 'bias' has shape [3], expected [2]");
+  }
+  {
+    SafetensorsWriter writer;
+    add_tensor(writer, "weight", weight.to(torch::kFloat64));
+    add_tensor(writer, "bias", bias);
+    EXPECT_EQ(load_error(*linear, writer),
+              "[weights] tensor 'weight' has dtype Double, expected Float");
+  }
+  {
+    SafetensorsWriter writer;
+    add_tensor(writer, "weight", weight);
+    add_tensor(writer, "bias", bias);
+    add_tensor(writer, "scale", bias);
+    EXPECT_EQ(load_error(*linear, writer),
+              "[weights] tensor 'scale' does not belong to this model");
+  }
+  EXPECT_TRUE(torch::equal(linear->weight, before));
+}
+
+}  // namespace
+}  // namespace geores

@@ -1,0 +1,10 @@
+#include "geores/train/catalogue.h"
+
+namespace geores {
+
+const Catalogue& built_in() {
+  static const Catalogue catalogue;
+  return catalogue;
+}
+
+}  // namespace geores
