@@ -137,13 +137,12 @@ GEORES_EXPORTED(predictor_outputs) double* predictor_outputs() { return outputs;
 GEORES_EXPORTED(predictor_probes) double* predictor_probes() { return probes.data(); }
 GEORES_EXPORTED(predictor_rules) double* predictor_rules() { return rule_outputs; }
 
-#define MODEL_FIELDS(IN, OUT)                                                    \
-  OUT(layers, 1)                                                                 \
-  OUT(width, 1)                                                                  \
-  OUT(streams, 1)                                                                \
-  OUT(input_width, 1)                                                            \
-  OUT(context, 1) OUT(operators, 1) OUT(gated, 1) OUT(rotates, 1) OUT(causal, 1) \
-      OUT(parameters, 1)
+#define MODEL_FIELDS(IN, OUT) \
+  OUT(layers, 1)              \
+  OUT(width, 1)               \
+  OUT(streams, 1)             \
+  OUT(input_width, 1)         \
+  OUT(context, 1) OUT(operators, 1) OUT(gated, 1) OUT(rotates, 1) OUT(causal, 1) OUT(parameters, 1)
 
 GEORES_EXPORT(predictor_model, MODEL_FIELDS) {
   refuse_unless(model != nullptr, "model", "none is loaded");

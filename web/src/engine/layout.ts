@@ -173,7 +173,7 @@ const spectrum = {
     out: ones("edge", "exact_first", "exact_second"),
   },
   spectrum_density: { in: { count: 1, printed: 1, s: 16 }, out: { rho: 16 } },
-  spectrum_summary: { in: {}, out: ones("near_zero", "low", "high", "first", "second") },
+  spectrum_summary: { in: ones("part"), out: ones("near_zero", "low", "high", "first", "second") },
   spectrum_sample: {
     in: ones("first", "count", "block", "seed"),
     out: { values_count: 1, values: 4000 },

@@ -36,7 +36,7 @@ test("the blend's defect is 4γ(1 − γ) and its smallest singular value |2γ �
 test("descent moves γ away from one half; arrows point downhill", () => {
   const { arrows } = roll({});
   for (let i = 0; i < 21; ++i)
-    assert.equal(Math.sign(Math.round(1e9 * arrows[i])), Math.sign(i - 10), `arrow ${i}`);
+    assert.ok(Math.sign(Math.round(1e9 * arrows[i])) === Math.sign(i - 10), `arrow ${i}`);
   assert.ok(roll({ b: 0.5 }).gamma_end > 0.9);
   assert.ok(roll({ b: -0.5 }).gamma_end < 0.1);
 });

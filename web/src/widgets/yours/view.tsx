@@ -31,7 +31,7 @@ const told = (run: Run): string => {
     ? Math.max(0, ...run.metrics.step) + 1
     : Number(run.result?.["steps"] ?? NaN);
   const best = run.result?.["best_validation"];
-  const model = run.config?.["model"];
+  const model = run.config?.["connection"] ?? run.config?.["model"];
   return `${run.name}: ${[
     typeof model === "string" ? model : "",
     Number.isFinite(steps) ? `${count(steps)} steps` : "",
@@ -213,9 +213,7 @@ function Gates({ runs }: { runs: readonly Run[] }) {
 function Inspections({ runs }: { runs: readonly Run[] }) {
   const found = runs.map((run, i) => ({ run, i })).filter(({ run }) => run.inspection);
   if (!found.length)
-    return (
-      <Nothing what="No inspection is open: geores inspect --run DIR --json FILE writes one." />
-    );
+    return <Nothing what="No inspection is open: geores inspect --run DIR --json writes one." />;
   const positions = (length: number) => Array.from({ length }, (_, i) => i + 1);
   const operators = (
     read: (item: NonNullable<Run["inspection"]>["operators"][number]) => number | undefined,
@@ -311,7 +309,7 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
   const { value, refusal, working } = useSpectrum(request, null, true);
   if (!run || !inspection)
     return (
-      <Nothing what="No inspection with a Jacobian is open: geores inspect --run DIR --json FILE writes one." />
+      <Nothing what="No inspection with a Jacobian is open: geores inspect --run DIR --json writes one." />
     );
   const most = Math.max(...inspection.jacobian, value ? value.s[value.s.length - 1]! : 0) * 1.05;
   const bins = most / binCount;
