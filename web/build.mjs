@@ -1,5 +1,5 @@
 // Builds the explorer: one HTML file with style, script, data and WebAssembly modules in it.
-//   node build.mjs [--wasm DIR] [--out FILE]
+//   node build.mjs [--wasm DIR] [--models DIR] [--out FILE]
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -16,6 +16,7 @@ const { values: options } = parseArgs({
   options: {
     wasm: { type: "string", default: join(root, "build/web/wasm") },
     out: { type: "string", default: join(root, "build/web/explorer.html") },
+    models: { type: "string", default: join(web, "models") },
   },
 });
 const output = resolve(options.out);
@@ -87,11 +88,14 @@ const licences = bundled
   .concat(`geores\n\n${read("LICENSE")}`)
   .join("\n\n");
 
-const models = existsSync(join(web, "models"))
-  ? readdirSync(join(web, "models")).filter((name) => name.endsWith(".safetensors"))
+const models = existsSync(options.models)
+  ? readdirSync(options.models).filter((name) => name.endsWith(".safetensors"))
   : [];
 const model = Object.fromEntries(
-  models.map((name) => [name.replace(".safetensors", ""), readFileSync(join(web, "models", name))]),
+  models.map((name) => [
+    name.replace(".safetensors", ""),
+    readFileSync(join(options.models, name)),
+  ]),
 );
 
 // The first states: rendered by the same components with the same modules, here in Node.js.
@@ -103,7 +107,7 @@ writeFileSync(
 const { prerender } = await import(pathToFileURL(renderer));
 const names = testNames();
 const files = ["results", "twelve_seeds", "gates"].map((name) => `docs/results/${name}.json`);
-const { body, data } = await prerender({
+const { body, data, leftOut } = await prerender({
   models: model,
   modules: Object.fromEntries(
     Object.entries(wasm).map(([name, bytes]) => [name, new WebAssembly.Module(bytes)]),
@@ -167,6 +171,8 @@ const table = checkSizes(budgets, {
   models: Object.values(model),
 });
 console.log(table.text);
+if (leftOut.length)
+  console.log(`left out, their module or weights are not built: ${leftOut.join(", ")}`);
 console.log(`${output}: ${statSync(output).size} bytes`);
 if (table.over.length) {
   console.error(`over budget: ${table.over.join(", ")}`);

@@ -108,7 +108,29 @@ function checkClaims(sources: Sources, figures: Figures) {
       else if (!sources.hasTest(by)) throw new Error(`section ${id}: no test is called ${by}`);
 }
 
-export async function prerender(sources: Sources): Promise<{ body: string; data: PageData }> {
+// A section whose module or weights are not there is left out, and named.
+function present(sources: Sources): { sections: [string, Story][]; leftOut: string[] } {
+  const has = (need: string) =>
+    need === "data" ||
+    (need === "models"
+      ? sources.modules["predictor"] !== undefined && Object.keys(sources.models).length >= 2
+      : sources.modules[need] !== undefined);
+  const all = Object.entries(stories);
+  const whole = ([id]: [string, Story]) =>
+    registry[id]!.needs.every(has) && (id !== "spectrum" || has("spectrum"));
+  return {
+    sections: all.filter(whole),
+    leftOut: all.filter((item) => !whole(item)).map(([id]) => id),
+  };
+}
+
+export interface Rendered {
+  body: string;
+  data: PageData;
+  leftOut: string[];
+}
+
+export async function prerender(sources: Sources): Promise<Rendered> {
   for (const [name, code] of Object.entries(sources.modules))
     install(new Module(name as ModuleName, code).startNow());
   const predictor = sources.modules["predictor"];
@@ -121,6 +143,7 @@ export async function prerender(sources: Sources): Promise<{ body: string; data:
   useFigures(figures);
   setPageData(data);
   checkClaims(sources, figures);
+  const { sections, leftOut } = present(sources);
   const body = renderToString(
     <>
       <a class="skip" href="#main">
@@ -131,7 +154,7 @@ export async function prerender(sources: Sources): Promise<{ body: string; data:
           <details>
             <summary>Sections</summary>
             <ol>
-              {Object.entries(stories).map(([id, story]) => (
+              {sections.map(([id, story]) => (
                 <li>
                   <a href={`#${id}`}>{story.title}</a>
                 </li>
@@ -152,7 +175,7 @@ export async function prerender(sources: Sources): Promise<{ body: string; data:
           </p>
         </noscript>
         <p id="trouble" class="note" hidden />
-        {Object.entries(stories).map(([id, story], index) => {
+        {sections.map(([id, story], index) => {
           const entry = registry[id];
           if (!entry) throw new Error(`section ${id} has no widget`);
           return (
@@ -170,5 +193,5 @@ export async function prerender(sources: Sources): Promise<{ body: string; data:
       </main>
     </>,
   );
-  return { body, data };
+  return { body, data, leftOut };
 }

@@ -16,9 +16,10 @@ using geores::web::seeded;
   IN(rate, 1)                                                                                     \
   IN(noise, 1)                                                                                    \
   IN(seed, 1)                                                                                     \
-  OUT(gamma_start, 1) OUT(gamma_end, 1) OUT(watershed, 1) OUT(watershed_exists, 1) OUT(grid, 101) \
-      OUT(landscape, 101) OUT(slope, 101) OUT(arrows, 21) OUT(path_step, 201) OUT(path, 201)      \
-          OUT(others, 4020) OUT(other_ends, 20)
+  OUT(gamma_start, 1)                                                                             \
+  OUT(gamma_end, 1) OUT(watershed, 1) OUT(watershed_exists, 1) OUT(grid, 101) OUT(landscape, 101) \
+      OUT(slope, 101) OUT(arrows, 21) OUT(path_step, 201) OUT(path, 201) OUT(others, 4020)        \
+          OUT(other_ends, 20)
 
 namespace {
 

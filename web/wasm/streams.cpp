@@ -303,19 +303,20 @@ Square layer_of(const Bench& how, int layer) {
 
 }  // namespace
 
-#define BENCH_FIELDS(IN, OUT)                                                           \
-  IN(connection, 1)                                                                     \
-  IN(n, 1)                                                                              \
-  IN(scale, 1)                                                                          \
-  IN(initial, 1)                                                                        \
-  IN(seed, 1)                                                                           \
-  IN(iterations, 1)                                                                     \
-  IN(layers, 1)                                                                         \
-  OUT(h, 64)                                                                            \
-  OUT(row_sums, 8)                                                                      \
-  OUT(column_sums, 8)                                                                   \
-  OUT(sigma, 8) OUT(re, 8) OUT(im, 8) OUT(det, 1) OUT(defect, 1) OUT(sigma_course, 768) \
-      OUT(re_course, 768) OUT(im_course, 768)
+#define BENCH_FIELDS(IN, OUT)                                                                 \
+  IN(connection, 1)                                                                           \
+  IN(n, 1)                                                                                    \
+  IN(scale, 1)                                                                                \
+  IN(initial, 1)                                                                              \
+  IN(seed, 1)                                                                                 \
+  IN(iterations, 1)                                                                           \
+  IN(layers, 1)                                                                               \
+  OUT(h, 64)                                                                                  \
+  OUT(row_sums, 8)                                                                            \
+  OUT(column_sums, 8)                                                                         \
+  OUT(sigma, 8)                                                                               \
+  OUT(re, 8) OUT(im, 8) OUT(det, 1) OUT(defect, 1) OUT(sigma_course, 768) OUT(re_course, 768) \
+      OUT(im_course, 768)
 
 GEORES_EXPORT(bench, BENCH_FIELDS) {
   const Bench how{static_cast<Connection>(static_cast<int>(bench.connection)),
@@ -387,19 +388,19 @@ GEORES_EXPORT(sweeps, SWEEPS_FIELDS) {
 
 // ---- iterative: JPmHC's fixed-point Cayley map of two planes ----
 
-#define ITERATIVE_FIELDS(IN, OUT)                                                       \
-  IN(m, 1)                                                                              \
-  IN(steps, 1)                                                                          \
-  IN(from_identity, 1)                                                                  \
-  IN(ratio, 1)                                                                          \
-  OUT(defect, 1)                                                                        \
-  OUT(plane_m, 2)                                                                       \
-  OUT(plane_defect, 2)                                                                  \
-  OUT(plane_formula, 2)                                                                 \
-  OUT(re, 4)                                                                            \
-  OUT(im, 4)                                                                            \
-  OUT(exact_re, 4) OUT(exact_im, 4) OUT(minus_identity, 1) OUT(limit, 1) OUT(grid, 111) \
-      OUT(formulas, 444)
+#define ITERATIVE_FIELDS(IN, OUT) \
+  IN(m, 1)                        \
+  IN(steps, 1)                    \
+  IN(from_identity, 1)            \
+  IN(ratio, 1)                    \
+  OUT(defect, 1)                  \
+  OUT(plane_m, 2)                 \
+  OUT(plane_defect, 2)            \
+  OUT(plane_formula, 2)           \
+  OUT(re, 4)                      \
+  OUT(im, 4)                      \
+  OUT(exact_re, 4)                \
+  OUT(exact_im, 4) OUT(minus_identity, 1) OUT(limit, 1) OUT(grid, 111) OUT(formulas, 444)
 
 namespace {
 

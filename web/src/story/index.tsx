@@ -4,6 +4,7 @@ import { drift } from "./drift.tsx";
 import { gate } from "./gate.tsx";
 import { iterative } from "./iterative.tsx";
 import { missing } from "./missing.tsx";
+import { predict } from "./predict.tsx";
 import { results } from "./results.tsx";
 import { seeds } from "./seeds.tsx";
 import { skew } from "./skew.tsx";
@@ -23,6 +24,7 @@ export const stories: Record<string, Story> = {
   streams,
   iterative,
   spectrum,
+  predict,
   results,
   seeds,
   yours,

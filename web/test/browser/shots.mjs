@@ -39,4 +39,13 @@ for (const width of [390, 1280])
     if (!only.length) await page.screenshot({ path: join(out, `top-${width}-${theme}.png`) });
     if (said.length) console.log(width, theme, said);
   }
+// The README's picture: docs/figures/explorer.png
+const { page } = await open(browser, {
+  hash: "#gate?gamma=0.7",
+  viewport: { width: 1280, height: 1000 },
+  colorScheme: "light",
+});
+await page.addStyleTag({ content: ".bar{display:none}" }).catch(() => {});
+await page.waitForTimeout(800);
+await page.locator("[data-widget=gate] figure").screenshot({ path: join(out, "explorer.png") });
 await browser.close();
