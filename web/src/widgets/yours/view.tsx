@@ -340,7 +340,7 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
 
 const empty = {
   s: [0],
-  rho: [2],
+  rho: [0],
   printed: null,
   printedRefusal: "",
   exact: NaN,
