@@ -181,3 +181,22 @@ test("parallel vectors snap, and the page says that there is no plane", async ()
   assert.match(await page.textContent("[data-widget=skew] output"), /no plane, Q = I/);
   await context.close();
 });
+
+test("the arrows of the gate loss point downhill, away from one half", async () => {
+  const { page, context } = await at("trap");
+  const arrows = await page.$$eval("[data-widget=trap] .downhill", (paths) =>
+    paths.map((path) => {
+      const [start, length] = /^M([\d.]+) [\d.]+h(-?[\d.]+)/.exec(path.getAttribute("d")).slice(1);
+      const svg = path.ownerSVGElement.viewBox.baseVal;
+      return {
+        x: Number(start) + Number(length) / 2,
+        way: Math.sign(Number(length)),
+        width: svg.width,
+      };
+    }),
+  );
+  assert.equal(arrows.length, 10);
+  const middle = arrows.reduce((sum, arrow) => sum + arrow.x, 0) / arrows.length;
+  for (const arrow of arrows) assert.equal(arrow.way, Math.sign(arrow.x - middle));
+  await context.close();
+});
