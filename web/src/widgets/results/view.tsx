@@ -9,7 +9,7 @@ import { useWidget } from "../../state/widget.ts";
 import { fields, tables, tasks } from "./state.ts";
 import { type Row, type Table, tableOf } from "./rows.ts";
 
-const width = 400;
+const width = 300;
 const height = 30;
 const middle = height / 2;
 
@@ -100,7 +100,7 @@ export function Results() {
     : s.table === "norms"
       ? `After ${where} models, a copier keeps every norm and the right answer does not.`
       : ruleWins
-        ? `On ${where} ${rule.name}, which is no model, is better than every model here.`
+        ? `On ${where} a predictor without a model (${rule.name}) is better than every model here.`
         : `On ${where} ${best?.label ?? "no row"} is the best row of this table.`;
   const keys = (event: KeyboardEvent) => {
     const way = { ArrowDown: 1, ArrowUp: -1 }[event.key];

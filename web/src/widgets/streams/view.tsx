@@ -213,7 +213,7 @@ export function Streams() {
   const keepsSums = range(b.row_sums) === "1" && range(b.column_sums) === "1";
   const keepsAll = b.sigma[n - 1]! > 0.99 && b.sigma[0]! < 1.01;
   const sx = linear(0, 64, ...across(inset), 5);
-  const sy = log(1e-16, 2, ...upward(inset));
+  const sy = log(1e-17, 50, ...upward(inset));
   return (
     <Figure
       widget={widget}
