@@ -93,6 +93,13 @@ export class Model {
     };
   }
 
+  // What the model predicts after each of the given states.
+  outputsFor(states: ArrayLike<number>, length: number): Float64Array {
+    this.module.doubles("predictor_inputs", states.length).set(states);
+    this.module.call("predict", { length, shown: length, feed: 0 });
+    return this.module.doubles("predictor_outputs", states.length).slice();
+  }
+
   // A drawn path: each point becomes a state of length 1, by the same C++ that makes the turns.
   private draw(path: PathState, length: number, width: number) {
     const points = path.drawn!;
