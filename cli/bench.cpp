@@ -14,7 +14,7 @@
 #include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/model/transformer/parameter_budget.h"
 #include "geores/model/transformer/transformer_kind.h"
-#include "geores/train/recorded_work.h"
+#include "geores/train/device/recorded_work.h"
 
 namespace geores::cli {
 namespace {
@@ -244,7 +244,7 @@ void print_side_by_side(const std::vector<SideBySide>& all) {
 
 // On a GPU: replays of the recorded step, of the fused form and of LibTorch's operations.
 void bench_on_gpu(const BenchFlags& flags) {
-  expect_streams(2 * flags.side_by_side);
+  expect_cuda_streams(2 * flags.side_by_side);
   require(torch::cuda::is_available(), "bench", "there is no GPU here, or LibTorch has no CUDA");
   nlohmann::json rows = nlohmann::json::array();
   constexpr auto line = "{:<16} {:>6} {:>9} {:>9} {:>9} {:>7} {:>8} {:>8}\n";

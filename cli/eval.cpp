@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "geores/data/baselines.h"
 #include "geores/train/evaluation.h"
-#include "geores/train/run_folder.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores::cli {
 namespace {

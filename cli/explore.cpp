@@ -11,10 +11,10 @@
 #include "geores/base/base64.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/formats/safetensors.h"
 #include "geores/base/json.h"
-#include "geores/base/safetensors.h"
 #include "geores/diagnostics/inspect.h"
-#include "geores/train/run_folder.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores::cli {
 namespace {

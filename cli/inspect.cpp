@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "geores/base/file.h"
 #include "geores/diagnostics/inspect.h"
-#include "geores/train/run_folder.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores::cli {
 namespace {

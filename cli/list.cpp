@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "geores/base/table.h"
+#include "geores/base/pages/table.h"
 #include "geores/data/registry.h"
 #include "geores/experiments/experiment.h"
 #include "geores/model/registry.h"

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "geores/base/error.h"
-#include "geores/base/table.h"
+#include "geores/base/pages/table.h"
 #include "geores/model/transformer/parameter_budget.h"
 
 namespace geores::cli {

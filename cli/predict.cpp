@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "geores/base/error.h"
 #include "geores/storage/state_file.h"
-#include "geores/train/run_folder.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores::cli {
 namespace {

@@ -68,6 +68,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "  geores reproduce --scale paper --device cuda --precision bf16 --jobs 16 --out "
           "report-paper\n"
           "  geores reproduce --only theta reflection --out report-theta\n"
+          "  geores reproduce --only start --out report-start     (not among all: past the paper)\n"
           "  geores reproduce --only gate_weight --seeds 1 2 3 4 5 6 --out report-seeds",
           fmt::join(experiment_names(), ", ")));
   command->add_option("--scale", flags->scale, "quick or paper")->capture_default_str();

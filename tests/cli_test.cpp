@@ -12,9 +12,9 @@
 #include <span>
 
 #include "geores/base/file.h"
-#include "geores/base/npy.h"
-#include "geores/base/safetensors.h"
-#include "geores/base/testing.h"
+#include "geores/base/formats/npy.h"
+#include "geores/base/formats/safetensors.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {
@@ -182,6 +182,7 @@ TEST_F(CommandLine, VerifyRefusesDumpsThatDoNotFitTheModel) {
   expect_refused(with_config("gpt", "n_layer", 3), "h.2.");
   expect_refused(with_config("edelta", "n_streams", 3), "width 16 is not divisible by 3 streams");
   expect_refused(with_config("gpt", "n_embd", 20), "shape");
+  expect_refused(with_config("gpt", "n_head", 3), "width 16 is not divisible by 3 heads");
 }
 
 TEST_F(CommandLine, ListShowsEveryConnectionWithItsCounts) {
@@ -303,6 +304,51 @@ TEST_F(UserData, TrainsEvaluatesPredictsAndStreams) {
   }
 }
 
+TEST_F(UserData, PredictsWithoutTheDataItLearnedFrom) {
+  save_all();
+  ASSERT_EQ(run(train()).exit_code, 0);
+  save("x.npy", array(2, 9));
+  for (const auto* name : {"train_x.npy", "train_y.npy", "val_x.npy", "val_y.npy"})
+    fs::remove(folder_ / name);
+  const auto predict =
+      "predict --run " + out() + " --input " + file("x.npy") + " --output " + file("y.npy");
+  auto result = run(predict);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(load_npy(file("y.npy")).shape, (std::vector<int64_t>{2, 9, 2}));
+
+  // A run from before there was a model.json learns the shape from its data.
+  fs::remove(fs::path(out()) / "model.json");
+  expect_refused(predict, "train_x.npy");
+  save_all();
+  result = run(predict);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+}
+
+TEST_F(UserData, ConfigurationIsCompleteAndNamesItsConnection) {
+  save_all();
+  ASSERT_EQ(run(train()).exit_code, 0);
+  const auto read = [&](const char* name) {
+    return nlohmann::json::parse(read_text_file(fs::path(out()) / name));
+  };
+  const auto config = read("config.json");
+  EXPECT_EQ(config.at("model"), "transformer");
+  EXPECT_EQ(config.at("connection"), "edelta");
+  EXPECT_EQ(config.at("pool"), "causal");
+  EXPECT_TRUE(config.contains("gate_weight")) << "a default of the connection";
+  EXPECT_FALSE(config.contains("theta")) << "an option of another task";
+  EXPECT_EQ(read("model.json").at("heads"), 2);
+
+  // The same value again is no other configuration.
+  const auto again =
+      fmt::format("train --resume {} --gate-weight {}", out(), config.at("gate_weight").dump());
+  auto result = run(again);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  expect_refused("train --resume " + out() + " --gate-weight 0.75", "'gate_weight'");
+  result = run(train("transformer --connection edelta --pool causal") + "2");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  expect_refused(train("additive --heads 3") + "3", "width 8 is not divisible by 3 heads");
+}
+
 TEST_F(UserData, RefusesBadDataInOneLineAndMakesNoRun) {
   save_all();
   save("val_x.npy", array(3, 9, std::numeric_limits<float>::quiet_NaN()));
@@ -346,6 +392,8 @@ TEST_F(UserData, ARunIsNeitherMixedNorOverwritten) {
   ASSERT_EQ(run(train()).exit_code, 0);
   const auto before = read_file(fs::path(out()) / "best.safetensors");
   expect_refused(train(), "--overwrite");
+  expect_refused(train("edelta --streams 3") + " --overwrite", "not divisible by 3 streams");
+  expect_refused(train("additive --mlp relu") + " --overwrite", "gelu, swiglu");
   expect_refused("train --resume " + out() + " --lr 0.5", "'lr'");
   expect_refused("train --resume " + file("nowhere"), "no run");
   EXPECT_EQ(read_file(fs::path(out()) / "best.safetensors"), before);

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "geores/base/testing.h"
 #include "geores/portable/model.h"
 #include "geores/portable/predictors.h"
 #include "geores/reference/golden_model.h"
+#include "geores/testing/testing.h"
 
 namespace geores::portable {
 namespace {

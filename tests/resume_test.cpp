@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "geores/base/file.h"
-#include "geores/base/testing.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

@@ -9,16 +9,16 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/base/testing.h"
 #include "geores/data/batch_sampler.h"
 #include "geores/diagnostics/inspect.h"
 #include "geores/modules/layers.h"
 #include "geores/modules/seeding.h"
 #include "geores/residual/registry.h"
 #include "geores/storage/state_file.h"
-#include "geores/train/device_loop.h"
+#include "geores/testing/testing.h"
+#include "geores/train/device/device_loop.h"
 #include "geores/train/evaluation.h"
-#include "geores/train/schedule.h"
+#include "geores/train/optimizer/schedule.h"
 #include "geores/train/trainer.h"
 
 namespace geores {

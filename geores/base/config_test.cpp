@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "geores/base/testing.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

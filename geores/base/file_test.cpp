@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "geores/base/testing.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "geores/base/config.h"
@@ -40,7 +41,8 @@ class OptionSet {
     });
   }
 
-  const std::vector<OptionDescription>& all() const { return all_; }
+  const std::vector<OptionDescription>& all() const& { return all_; }
+  std::vector<OptionDescription> all() && { return std::move(all_); }  // of a temporary: to keep
   bool has(const std::string& key) const;
   std::vector<std::string> keys() const;
 

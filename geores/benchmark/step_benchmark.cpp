@@ -13,7 +13,7 @@
 
 #include "geores/data/batch_sampler.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
+#include "geores/train/device/device_loop.h"
 
 namespace geores {
 namespace {
@@ -189,7 +189,7 @@ class DeviceRun {
 
  private:
   const torch::Device device_{torch::kCUDA};
-  const DeviceStream stream_{device_};
+  const OwnCudaStream cuda_stream_{device_};
   TrainConfig training_;
   DeviceData data_;
   std::shared_ptr<Model> model_;

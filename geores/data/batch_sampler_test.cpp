@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/base/testing.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

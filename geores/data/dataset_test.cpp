@@ -8,13 +8,13 @@
 #include <map>
 
 #include "geores/base/file.h"
+#include "geores/base/formats/npy.h"
 #include "geores/base/json.h"
-#include "geores/base/npy.h"
-#include "geores/base/testing.h"
 #include "geores/data/baselines.h"
 #include "geores/data/generated.h"
 #include "geores/data/registry.h"
 #include "geores/storage/state_file.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

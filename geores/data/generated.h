@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "geores/base/config.h"
-#include "geores/base/numpy_random.h"
+#include "geores/base/formats/numpy_random.h"
 #include "geores/data/dataset.h"
 
 namespace geores {

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "geores/base/testing.h"
 #include "geores/diagnostics/measures.h"
 #include "geores/model/transformer/transformer.h"
 #include "geores/spectrum/mixer_file.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

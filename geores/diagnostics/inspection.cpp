@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include "geores/base/safetensors.h"
+#include "geores/base/formats/safetensors.h"
 #include "geores/diagnostics/inspection_tables.h"
 
 namespace geores {

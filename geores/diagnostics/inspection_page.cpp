@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/base/document.h"
-#include "geores/base/svg.h"
+#include "geores/base/pages/document.h"
+#include "geores/base/pages/svg.h"
 #include "geores/diagnostics/inspection.h"
 #include "geores/diagnostics/inspection_tables.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "geores/base/table.h"
+#include "geores/base/pages/table.h"
 #include "geores/diagnostics/inspection.h"
 
 namespace geores {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "geores/base/testing.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "geores/base/error.h"
-#include "geores/base/svg.h"
+#include "geores/base/pages/svg.h"
 #include "geores/experiments/runner.h"
 #include "geores/train/trainer.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "geores/base/document.h"
+#include "geores/base/pages/document.h"
 #include "geores/data/baselines.h"
-#include "geores/train/train_config.h"
+#include "geores/train/run/train_config.h"
 
 namespace geores {
 

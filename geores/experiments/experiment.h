@@ -9,7 +9,7 @@
 
 #include "geores/experiments/norms.h"
 #include "geores/experiments/statistics.h"
-#include "geores/train/train_config.h"
+#include "geores/train/run/train_config.h"
 
 namespace geores {
 
@@ -39,6 +39,9 @@ struct Experiment {
 
 // The EΔ paper's (arXiv:2605.06729) tables, the θ sweep, and the controls it lacks.
 const std::vector<Experiment>& paper_experiments();
+
+// Questions that go past the paper. They run only when `reproduce --only` names them.
+const std::vector<Experiment>& own_experiments();
 
 // The models of the main table, for `geores train --preset`.
 const std::vector<Arm>& presets();

@@ -10,12 +10,12 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/base/testing.h"
 #include "geores/experiments/figures.h"
 #include "geores/experiments/report.h"
 #include "geores/experiments/reproduce.h"
 #include "geores/model/transformer/transformer_kind.h"
 #include "geores/modules/seeding.h"
+#include "geores/testing/testing.h"
 #include "geores/train/trainer.h"
 
 namespace geores {
@@ -43,6 +43,7 @@ TEST(Paper, EveryRunIsAValidConfigurationAtBothScales) {
 
 TEST(Paper, TheTablesHaveTheirSizeAndShareEqualRuns) {
   const auto runs = planned_runs(paper_experiments(), scale_from("paper"), {});
+  EXPECT_EQ(planned_runs(own_experiments(), scale_from("paper"), {}).size(), 5u * 4 * 3);
   std::set<std::string> names;
   for (const auto& run : runs) names.insert(run.name);
   EXPECT_EQ(names.size(), runs.size());

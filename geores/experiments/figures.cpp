@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/base/svg.h"
+#include "geores/base/pages/svg.h"
 
 namespace geores {
 namespace {

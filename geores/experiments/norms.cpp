@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "geores/modules/seeding.h"
-#include "geores/train/recorded_work.h"
+#include "geores/train/device/recorded_work.h"
 
 namespace geores {
 namespace {
@@ -48,7 +48,7 @@ nlohmann::json roll_out(Model& model, const Tensor& start, int64_t steps) {
 nlohmann::json measure_norms(Model& model, const Dataset& data, const NormConfig& config) {
   torch::NoGradGuard no_grad;
   const auto device = model.parameters().front().device();
-  const DeviceStream stream(device);
+  const OwnCudaStream cuda_stream(device);
   const auto length = std::min(config.random_length, data.length());
   auto random = with_seed(0, [&] {
     return torch::randn({config.random_sequences, length, data.input_width()});

@@ -193,6 +193,34 @@ const std::vector<Experiment>& paper_experiments() {
   return all;
 }
 
+// One thing changes at a time: the operator (none, or the gated one) and how H_pre and H_post start.
+// All arms are causal and have no gate loss.
+const std::vector<Experiment>& own_experiments() {
+  static const auto causal = [](const json& changes) {
+    json config = edelta({{"pool", "causal"}, {"gate_weight", 0.0}});
+    config.update(changes);
+    return config;
+  };
+  static const std::vector<Experiment> all = {
+      {.name = "start",
+       .title = "What earns EΔ's results: the operator, or how its two linear maps start",
+       .text =
+           "H_pre and H_post stand around every sublayer. Small: both from N(0, 0.02), as the "
+           "public "
+           "code ran. Identity: as the paper states. Without an operator the state passes "
+           "unrotated (operator = identity), and nothing geometric is left. Six blocks of width "
+           "128 each; GPT has nine, to have as many parameters as EΔ.",
+       .columns = {gyroscope, stability, near_pi, near_pi_multi},
+       .arms = {
+           {"gpt", "GPT (additive)", gpt()},
+           {"none_small", "no operator, small start", causal({{"operator", "identity"}})},
+           {"none_identity", "no operator, identity start",
+            causal({{"operator", "identity"}, {"init", "identity"}})},
+           {"hybrid_small", "EΔ's operator, small start", causal(json::object())},
+           {"hybrid_identity", "EΔ's operator, identity start", causal({{"init", "identity"}})}}}};
+  return all;
+}
+
 const std::vector<Arm>& presets() { return paper_experiments().front().arms; }
 
 const std::vector<Claim>& paper_claims() {

@@ -2,7 +2,7 @@
 // beside measured with the trivial predictors in it, then the figures.
 #pragma once
 
-#include "geores/base/document.h"
+#include "geores/base/pages/document.h"
 #include "geores/experiments/findings.h"
 
 namespace geores {

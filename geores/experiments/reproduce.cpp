@@ -9,7 +9,7 @@
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/recorded_work.h"
+#include "geores/train/device/recorded_work.h"
 #include "geores/train/trainer.h"
 
 namespace geores {
@@ -170,6 +170,7 @@ void write_report(const Findings& findings) {
 std::vector<std::string> experiment_names() {
   std::vector<std::string> names;
   for (const auto& experiment : paper_experiments()) names.push_back(experiment.name);
+  for (const auto& experiment : own_experiments()) names.push_back(experiment.name);
   names.insert(names.end(), {"reflection", "norms"});
   return names;
 }
@@ -178,7 +179,7 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   check_names(options.only);
   check_seeds(options.scale.chosen_seeds);
   if (options.hardware.device == "cuda") {
-    expect_streams(2 * options.jobs);  // work, and work beside it
+    expect_cuda_streams(2 * options.jobs);  // work, and work beside it
     set_float32_products(precision_from(options.hardware.precision));
   }
   make_folder(options.out);
@@ -187,6 +188,9 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   std::vector<Experiment> experiments;
   for (const auto& experiment : paper_experiments())
     if (wanted(options, experiment.name) || (experiment.name == "main" && wanted(options, "norms")))
+      experiments.push_back(experiment);
+  for (const auto& experiment : own_experiments())
+    if (!options.only.empty() && wanted(options, experiment.name))
       experiments.push_back(experiment);
 
   const auto runs = (fs::path(options.out) / "runs").string();

@@ -18,7 +18,7 @@
 // cayley_iterative.h has the fixed-point iteration.
 #pragma once
 
-#include "geores/manifold/matrix.h"
+#include "geores/manifold/algebra/matrix.h"
 
 namespace geores::manifold {
 

@@ -8,7 +8,7 @@
 // rank-2 M. Cost: n³.
 #pragma once
 
-#include "geores/manifold/solve.h"
+#include "geores/manifold/algebra/solve.h"
 
 namespace geores::manifold {
 

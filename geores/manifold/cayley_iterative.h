@@ -12,7 +12,7 @@
 // more products.
 #pragma once
 
-#include "geores/manifold/matrix.h"
+#include "geores/manifold/algebra/matrix.h"
 
 namespace geores::manifold {
 

@@ -7,11 +7,11 @@
 #include <limits>
 #include <string>
 
+#include "geores/manifold/algebra/eigen.h"
+#include "geores/manifold/algebra/finite_difference.h"
+#include "geores/manifold/algebra/for_sizes.h"
+#include "geores/manifold/algebra/random.h"
 #include "geores/manifold/cayley_general.h"
-#include "geores/manifold/eigen.h"
-#include "geores/manifold/finite_difference.h"
-#include "geores/manifold/for_sizes.h"
-#include "geores/manifold/random.h"
 
 namespace geores::manifold {
 namespace {

@@ -6,7 +6,7 @@
 // slope is zero and b stays.
 //
 // The step is plain descent or AdamW (Loshchilov & Hutter 2019), the scalar form of
-// train/adamw.h. Cost: a few operations a step.
+// train/optimizer/adamw.h. Cost: a few operations a step.
 #pragma once
 
 #include "geores/manifold/hybrid.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "geores/manifold/random.h"
+#include "geores/manifold/algebra/random.h"
 
 namespace geores::manifold {
 namespace {

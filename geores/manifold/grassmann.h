@@ -11,7 +11,7 @@
 // Invariants: UᵀU = I after every step; H_res is a projector of rank p. Cost: O(n²p) a pass.
 #pragma once
 
-#include "geores/manifold/qr.h"
+#include "geores/manifold/algebra/qr.h"
 
 namespace geores::manifold {
 

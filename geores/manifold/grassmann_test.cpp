@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "geores/manifold/finite_difference.h"
-#include "geores/manifold/random.h"
+#include "geores/manifold/algebra/finite_difference.h"
+#include "geores/manifold/algebra/random.h"
 
 namespace geores::manifold {
 namespace {

@@ -8,7 +8,7 @@
 // Cost: O(n²) for the matrix, O(n) to apply it.
 #pragma once
 
-#include "geores/manifold/matrix.h"
+#include "geores/manifold/algebra/matrix.h"
 
 namespace geores::manifold {
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "geores/manifold/finite_difference.h"
-#include "geores/manifold/for_sizes.h"
-#include "geores/manifold/random.h"
-#include "geores/manifold/solve.h"
+#include "geores/manifold/algebra/finite_difference.h"
+#include "geores/manifold/algebra/for_sizes.h"
+#include "geores/manifold/algebra/random.h"
+#include "geores/manifold/algebra/solve.h"
 
 namespace geores::manifold {
 namespace {

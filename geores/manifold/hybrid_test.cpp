@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "geores/manifold/finite_difference.h"
-#include "geores/manifold/for_sizes.h"
-#include "geores/manifold/random.h"
-#include "geores/manifold/solve.h"
-#include "geores/manifold/svd.h"
+#include "geores/manifold/algebra/finite_difference.h"
+#include "geores/manifold/algebra/for_sizes.h"
+#include "geores/manifold/algebra/random.h"
+#include "geores/manifold/algebra/solve.h"
+#include "geores/manifold/algebra/svd.h"
 
 namespace geores::manifold {
 namespace {

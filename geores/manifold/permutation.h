@@ -7,7 +7,7 @@
 // Cost: O(K n) forward and backward; no matrix is formed for a single permutation.
 #pragma once
 
-#include "geores/manifold/random.h"
+#include "geores/manifold/algebra/random.h"
 
 namespace geores::manifold {
 

@@ -13,7 +13,7 @@
 // Entries at the clamp's limits receive no gradient.
 #pragma once
 
-#include "geores/manifold/matrix.h"
+#include "geores/manifold/algebra/matrix.h"
 
 namespace geores::manifold {
 

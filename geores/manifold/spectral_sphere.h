@@ -6,7 +6,7 @@
 // Cost: O(n³).
 #pragma once
 
-#include "geores/manifold/matrix.h"
+#include "geores/manifold/algebra/matrix.h"
 
 namespace geores::manifold {
 

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "geores/manifold/algebra/finite_difference.h"
+#include "geores/manifold/algebra/for_sizes.h"
+#include "geores/manifold/algebra/random.h"
+#include "geores/manifold/algebra/svd.h"
 #include "geores/manifold/cayley_general.h"
-#include "geores/manifold/finite_difference.h"
-#include "geores/manifold/for_sizes.h"
-#include "geores/manifold/random.h"
-#include "geores/manifold/svd.h"
 
 namespace geores::manifold {
 namespace {

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "geores/base/safetensors.h"
+#include "geores/base/formats/safetensors.h"
+#include "geores/base/refusal.h"
 #include "geores/reference/names.h"
 
 namespace geores {

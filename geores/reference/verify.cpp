@@ -13,7 +13,7 @@
 #include "geores/model/transformer/transformer.h"
 #include "geores/reference/names.h"
 #include "geores/storage/state_file.h"
-#include "geores/train/schedule.h"
+#include "geores/train/optimizer/schedule.h"
 #include "geores/train/training_step.h"
 
 namespace geores {

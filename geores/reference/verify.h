@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "geores/base/safetensors.h"
+#include "geores/base/formats/safetensors.h"
 
 namespace geores {
 

@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <ctime>
 
-#include "geores/base/testing.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/mixer.h"
 #include "geores/spectral/single_layer.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "geores/base/testing.h"
 #include "geores/spectral/single_layer.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "geores/base/testing.h"
 #include "geores/spectral/mixer.h"
 #include "geores/spectral/monte_carlo.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstdio>
 
-#include "geores/base/testing.h"
 #include "geores/spectral/chain_equation.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/mixer.h"
 #include "geores/spectral/printed_equation.h"
 #include "geores/spectral/single_layer.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "geores/base/testing.h"
 #include "geores/spectral/chain_equation.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/mixer.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

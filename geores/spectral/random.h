@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "geores/manifold/random.h"
+#include "geores/manifold/algebra/random.h"
 
 namespace geores::spectral {
 

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "geores/base/testing.h"
 #include "geores/spectral/chain_equation.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/mixer.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/base/npy.h"
+#include "geores/base/formats/npy.h"
+#include "geores/base/formats/safetensors.h"
 #include "geores/base/printable.h"
-#include "geores/base/safetensors.h"
 
 namespace geores::spectral {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "geores/base/npy.h"
-#include "geores/base/safetensors.h"
-#include "geores/base/testing.h"
+#include "geores/base/formats/npy.h"
+#include "geores/base/formats/safetensors.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "geores/base/testing.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "geores/base/svg.h"
+#include "geores/base/pages/svg.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/monte_carlo.h"
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "geores/base/testing.h"
 #include "geores/spectrum/figure1.h"
 #include "geores/spectrum/mixer_name.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <ctime>
 
-#include "geores/base/testing.h"
 #include "geores/spectrum/symmetric_group.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "geores/base/testing.h"
 #include "geores/spectral/chain_equation.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/mixer.h"
 #include "geores/spectral/monte_carlo.h"
+#include "geores/testing/testing.h"
 
 namespace geores::spectral {
 namespace {

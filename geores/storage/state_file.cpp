@@ -6,7 +6,7 @@
 #include <map>
 
 #include "geores/base/error.h"
-#include "geores/base/npy.h"
+#include "geores/base/formats/npy.h"
 
 namespace geores {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "geores/base/safetensors.h"
+#include "geores/base/formats/safetensors.h"
 
 namespace geores {
 

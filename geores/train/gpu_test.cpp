@@ -12,9 +12,9 @@
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
-#include "geores/train/recorded_work.h"
-#include "geores/train/schedule.h"
+#include "geores/train/device/device_loop.h"
+#include "geores/train/device/recorded_work.h"
+#include "geores/train/optimizer/schedule.h"
 
 namespace geores {
 namespace {
@@ -176,7 +176,7 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
   for (const auto& [precision, accumulate] :
        std::vector<std::pair<std::string, int64_t>>{{"fp32", 1}, {"bf16", 1}, {"bf16", 2}})
     for (const auto* connection : {"additive", "edelta", "jpmhc", "tokens"}) {
-      const DeviceStream stream(device_);
+      const OwnCudaStream cuda_stream(device_);
       const bool tokens = std::string(connection) == "tokens";
       auto config = small_model(tokens ? "additive" : connection);
       if (tokens) config.input = "tokens";
@@ -238,12 +238,12 @@ TEST_F(Gpu, ARunHasAStreamOfItsOwn) {
     if constexpr (kernels::kHasCuda) stream = fused::current_cuda_stream();
     return stream;
   };
-  const DeviceStream first(device_);
+  const OwnCudaStream first(device_);
   const auto own = stream_here();
   kernels::CudaStream other = nullptr;
   for (int run = 0; run < 40; ++run) {
     std::thread([&] {
-      const DeviceStream later(device_);
+      const OwnCudaStream later(device_);
       EXPECT_NE(stream_here(), own) << run;
       if (run > 0) {
         EXPECT_EQ(stream_here(), other) << "it was free again";
@@ -254,7 +254,7 @@ TEST_F(Gpu, ARunHasAStreamOfItsOwn) {
 }
 
 TEST_F(Gpu, AStreamIsGoodForOtherWorkAfterAnErrorInARecording) {
-  const DeviceStream stream(device_);
+  const OwnCudaStream cuda_stream(device_);
   const auto x = torch::ones({5}, device_);
   int runs = 0;
   RecordedWork failing(device_, [&] {

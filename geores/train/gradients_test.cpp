@@ -7,7 +7,7 @@
 #include "geores/model/transformer/transformer.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
+#include "geores/train/device/device_loop.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
@@ -102,7 +102,7 @@ std::vector<std::vector<int64_t>> loop_batches(const TrainConfig& config) {
 TEST(StepGradients, FrozenParametersStayBitForBitInRecordedSteps) {
   for (const auto& device : devices())
     for (const auto* connection : {"additive", "edelta", "jpmhc"}) {
-      const DeviceStream stream(device);
+      const OwnCudaStream stream(device);
       const auto model = make(small_model(connection), device);
       const auto before = freeze(*model);
       TrainingStep step(*model, {});
@@ -272,7 +272,7 @@ TEST(StepGradients, AHookSeesTheGradientOnceAStepAndMayChangeIt) {
 
 TEST(StepGradients, ARecordedStepRefusesAHook) {
   for (const auto& device : devices()) {
-    const DeviceStream stream(device);
+    const OwnCudaStream stream(device);
     const auto model = make(small_model("additive"), device);
     TrainingStep step(*model, {});
     const Sequences sequences(device);

@@ -8,9 +8,9 @@
 #include "geores/data/batch_sampler.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
-#include "geores/train/device_loop.h"
+#include "geores/train/device/device_loop.h"
 #include "geores/train/evaluation.h"
-#include "geores/train/schedule.h"
+#include "geores/train/optimizer/schedule.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
@@ -46,7 +46,7 @@ class Run {
         listener_(listener),
         catalogue_(catalogue),
         device_(device_of(config)),
-        stream_(device_),
+        cuda_stream_(device_),
         data_{.train_x = dataset.train_x.to(device_),
               .train_y = dataset.train_y.to(device_),
               .validation_x = dataset.validation_x.to(device_),
@@ -234,7 +234,7 @@ class Run {
   const Listener& listener_;
   const Catalogue& catalogue_;
   torch::Device device_;
-  DeviceStream stream_;
+  OwnCudaStream cuda_stream_;
   DeviceData data_;
   BatchSampler train_sampler_, validation_sampler_;
   std::shared_ptr<Model> model_;

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "geores/train/run_folder.h"
-#include "geores/train/train_config.h"
+#include "geores/train/run/run_folder.h"
+#include "geores/train/run/train_config.h"
 
 namespace geores {
 

@@ -5,7 +5,7 @@
 
 #include "geores/model/model.h"
 #include "geores/ops/run/execution.h"
-#include "geores/train/adamw.h"
+#include "geores/train/optimizer/adamw.h"
 
 namespace geores {
 

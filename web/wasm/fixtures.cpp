@@ -19,9 +19,9 @@
 
 #include "geores/base/base64.h"
 #include "geores/base/error.h"
+#include "geores/base/formats/safetensors.h"
 #include "geores/base/printable.h"
-#include "geores/base/safetensors.h"
-#include "geores/manifold/random.h"
+#include "geores/manifold/algebra/random.h"
 #include "geores/reference/golden_model.h"
 #include "web/wasm/exports.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "geores/base/numpy_random.h"
+#include "geores/base/formats/numpy_random.h"
 #include "geores/portable/model.h"
 
 namespace geores::web {

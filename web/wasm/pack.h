@@ -1,8 +1,8 @@
 // Between the plain arrays of an export and the matrices of manifold/.
 #pragma once
 
-#include "geores/manifold/matrix.h"
-#include "geores/manifold/random.h"
+#include "geores/manifold/algebra/matrix.h"
+#include "geores/manifold/algebra/random.h"
 #include "web/wasm/exports.h"
 
 namespace geores::web {

@@ -18,8 +18,8 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/formats/safetensors.h"
 #include "geores/base/json.h"
-#include "geores/base/safetensors.h"
 #include "geores/portable/model.h"
 #include "web/wasm/gyroscope.h"
 

@@ -3,9 +3,9 @@
 // and eigenvalues: rotations and reflections of manifold/ leave zero rows and columns exactly zero.
 #pragma once
 
-#include "geores/manifold/eigen.h"
-#include "geores/manifold/solve.h"
-#include "geores/manifold/svd.h"
+#include "geores/manifold/algebra/eigen.h"
+#include "geores/manifold/algebra/solve.h"
+#include "geores/manifold/algebra/svd.h"
 #include "web/wasm/pack.h"
 
 namespace geores::web {

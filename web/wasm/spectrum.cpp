@@ -47,13 +47,14 @@ double edge_of(const Chain& layers) {
 
 }  // namespace
 
-#define CHAIN_FIELDS(IN, OUT)                                                              \
-  IN(mixer, 1)                                                                             \
-  IN(streams, 1)                                                                           \
-  IN(depth, 1)                                                                             \
-  IN(sigma2_total, 1)                                                                      \
-  IN(eta, 1) IN(seed, 1) IN(given_layers, 1) IN(given_sigma2, 200) IN(given_mixers, 12800) \
-      OUT(edge, 1) OUT(exact_first, 1) OUT(exact_second, 1)
+#define CHAIN_FIELDS(IN, OUT)                                                                \
+  IN(mixer, 1)                                                                               \
+  IN(streams, 1)                                                                             \
+  IN(depth, 1)                                                                               \
+  IN(sigma2_total, 1)                                                                        \
+  IN(eta, 1)                                                                                 \
+  IN(seed, 1) IN(given_layers, 1) IN(given_sigma2, 200) IN(given_mixers, 12800) OUT(edge, 1) \
+      OUT(exact_first, 1) OUT(exact_second, 1)
 
 GEORES_EXPORT(spectrum_chain, CHAIN_FIELDS) {
   const auto& in = spectrum_chain;
@@ -144,13 +145,13 @@ GEORES_EXPORT(spectrum_sample, SAMPLE_FIELDS) {
   for (; count < 4000; ++count) spectrum_sample.values[count] = 0;
 }
 
-#define COMPARE_FIELDS(IN, OUT)                                                            \
-  IN(points, 1)                                                                            \
-  IN(s, 512)                                                                               \
-  IN(theory, 512)                                                                          \
-  OUT(rho, 512)                                                                            \
-  OUT(distance, 1) OUT(near_zero, 1) OUT(low, 1) OUT(high, 1) OUT(first, 1) OUT(second, 1) \
-      OUT(samples, 1)
+#define COMPARE_FIELDS(IN, OUT) \
+  IN(points, 1)                 \
+  IN(s, 512)                    \
+  IN(theory, 512)               \
+  OUT(rho, 512)                 \
+  OUT(distance, 1)              \
+  OUT(near_zero, 1) OUT(low, 1) OUT(high, 1) OUT(first, 1) OUT(second, 1) OUT(samples, 1)
 
 // The samples so far, blurred as the theory is, beside the theory's values on the same grid.
 GEORES_EXPORT(spectrum_compare, COMPARE_FIELDS) {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "geores/base/error.h"
-#include "geores/base/npy.h"
+#include "geores/base/formats/npy.h"
 
 namespace geores {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "geores/base/file.h"
-#include "geores/base/npy.h"
-#include "geores/base/testing.h"
+#include "geores/base/formats/npy.h"
 #include "geores/data/registry.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "geores/kernels/cpu/vector_math.h"
-#include "geores/manifold/matrix.h"
+#include "geores/manifold/algebra/matrix.h"
 
 namespace geores::kernels {
 

@@ -2,7 +2,7 @@
 // vector with one number for each of several tokens (lanes.h).
 #pragma once
 
-#include "geores/manifold/matrix.h"
+#include "geores/manifold/algebra/matrix.h"
 
 namespace geores::kernels {
 

@@ -1,4 +1,4 @@
-// AdamW with global-norm clipping over flat buffers, in two passes (see train/adamw.h for the
+// AdamW with global-norm clipping over flat buffers, in two passes (see train/optimizer/adamw.h for the
 // formula).
 #pragma once
 

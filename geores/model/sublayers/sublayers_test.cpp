@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "geores/base/testing.h"
 #include "geores/model/sublayers/rotary.h"
 #include "geores/testing/gradient_check.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {

@@ -17,8 +17,8 @@ Block::Block(const std::string& connection, const ResidualConfig& config,
 
   const auto width = attention_residual_->traits().sublayer_width;
   const auto out_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(layers));
-  require(config.width % heads == 0, "transformer", "width {} is not divisible by {} heads",
-          config.width, heads);
+  require(heads >= 1 && config.width % heads == 0, "transformer",
+          "width {} is not divisible by {} heads", config.width, heads);
   attention_ = register_module(
       "attention", make_attention(sublayers, width, heads_that_fit(width, heads), out_std));
   mlp_ = register_module("mlp", make_mlp(sublayers, width, out_std));

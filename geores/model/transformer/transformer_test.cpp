@@ -8,6 +8,7 @@
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 #include "geores/storage/state_file.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {
@@ -25,13 +26,8 @@ TransformerConfig small(const std::string& connection, const std::string& input 
           .allow_noncausal = true};
 }
 
-std::string refusal(const TransformerConfig& config) {
-  try {
-    Transformer model(config);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+std::string refusal_of(const TransformerConfig& config) {
+  return refusal([&] { Transformer model(config); });
 }
 
 TEST(Transformer, WrapsEveryConnectionWithVectorsAndWithTokens) {
@@ -276,12 +272,12 @@ TEST(Transformer, StateSurvivesTheFile) {
 }
 
 TEST(Transformer, RefusesWithTheThingAndTheValue) {
-  EXPECT_EQ(refusal({.connection = "edleta"}),
+  EXPECT_EQ(refusal_of({.connection = "edleta"}),
             "[model] unknown connection 'edleta', did you mean 'edelta'?");
-  EXPECT_EQ(refusal({.connection = "edelta", .width = 130}),
+  EXPECT_EQ(refusal_of({.connection = "edelta", .width = 130}),
             "[edelta] width 130 is not divisible by 4 streams");
-  EXPECT_EQ(refusal({.layers = 0}), "[transformer] layers must be >= 1, got 0");
-  EXPECT_EQ(refusal({.connection = "edelta", .input = "tokens"}),
+  EXPECT_EQ(refusal_of({.layers = 0}), "[transformer] layers must be >= 1, got 0");
+  EXPECT_EQ(refusal_of({.connection = "edelta", .input = "tokens"}),
             "[transformer] edelta with these options lets a token see later ones; choose a causal "
             "variant (pool = causal) or set allow_noncausal");
   Transformer model(small("additive"));
@@ -327,7 +323,7 @@ TEST(Transformer, FullAttentionIsRefusedForTokensAndCannotBeDecoded) {
   config.sublayers.attention = "full";
   EXPECT_NO_THROW(Transformer{config});
   config.allow_noncausal = false;
-  EXPECT_NE(refusal(config).find("lets a token see later ones"), std::string::npos);
+  EXPECT_NE(refusal_of(config).find("lets a token see later ones"), std::string::npos);
   config.input = "continuous";
   Transformer model(config);
   EXPECT_FALSE(model.causal());
@@ -339,7 +335,7 @@ TEST(Transformer, FullAttentionIsRefusedForTokensAndCannotBeDecoded) {
 TEST(Transformer, UsesTheHeadsThatItWasAskedFor) {
   auto config = small("additive");
   config.heads = 5;
-  EXPECT_EQ(refusal(config), "[transformer] width 24 is not divisible by 5 heads");
+  EXPECT_EQ(refusal_of(config), "[transformer] width 24 is not divisible by 5 heads");
   config.heads = 6;
   EXPECT_EQ(Transformer(config).description()["heads"], 6);
   config = small("edelta_stream");
@@ -383,12 +379,7 @@ TEST(ModelKinds, MakeTheModelOfTheirOptions) {
   EXPECT_EQ(model->input().length, 10);
   EXPECT_EQ(config.label(), "jpmhc");
   const auto refused = [](const nlohmann::json& options) {
-    try {
-      make_model({.options = options}, {.length = 9, .width = 5});
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return refusal([&] { make_model({.options = options}, {.length = 9, .width = 5}); });
   };
   EXPECT_EQ(refused({{"connection", "additive"}, {"mixer", "sinkhorn"}}),
             "[transformer] unknown option 'mixer'");

@@ -1,4 +1,4 @@
-// AdamW over flat buffers as kernels; the formula, and the composed form, are in train/adamw.h.
+// AdamW over flat buffers as kernels; the formula, and the composed form, are in train/optimizer/adamw.h.
 #pragma once
 
 #include <torch/torch.h>

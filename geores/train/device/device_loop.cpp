@@ -1,0 +1,139 @@
+#include "geores/train/device/device_loop.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "geores/base/error.h"
+#include "geores/ops/run/precision.h"
+#include "geores/train/evaluation.h"
+#include "geores/train/optimizer/schedule.h"
+
+namespace geores {
+namespace {
+
+template <class T>
+Tensor table_of(const std::vector<std::vector<T>>& lines) {  // all of one length
+  const auto width = static_cast<int64_t>(lines.empty() ? 0 : lines.front().size());
+  auto table = torch::empty({static_cast<int64_t>(lines.size()), width},
+                            torch::CppTypeToScalarType<T>::value);
+  auto* place = table.template data_ptr<T>();
+  for (const auto& line : lines) {
+    require(static_cast<int64_t>(line.size()) == width, "train", "batches differ in size");
+    place = std::copy(line.begin(), line.end(), place);
+  }
+  return table;
+}
+
+template <class Value>
+Tensor by_step(int64_t steps, const Tensor& like, Value&& value) {
+  auto table = torch::empty({steps}, torch::kFloat64);
+  for (int64_t step = 0; step < steps; ++step) table.data_ptr<double>()[step] = value(step);
+  return table.to(like.options().requires_grad(false));
+}
+
+}  // namespace
+
+DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
+                       const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
+                       int64_t first_step)
+    : model_(model),
+      training_(training),
+      config_(config),
+      data_(data),
+      device_(training.parameters().values().device()),
+      next_step_(first_step),
+      training_work_(device_, [this] { train_work(); }),
+      evaluation_work_(device_, [this] { evaluate_work(); }) {
+  const auto& like = training.parameters().values();
+  const auto counter = torch::TensorOptions(torch::kInt64).device(device_);
+  const Schedule schedule{
+      .peak = config.lr, .floor = config.min_lr, .warmup = config.warmup, .total = config.steps};
+  const auto& options = training.optimizer().options();
+  const auto correction = [](double beta) {
+    return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
+  };
+  tables_.step = torch::full({1}, first_step, counter);
+  const auto table = table_of(batches);
+  // Kernels do not check bounds; do it here.
+  require(table.size(0) == config.steps && first_step >= 0, "train",
+          "{} steps need as many batches, not {}", config.steps, table.size(0));
+  require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
+                                 table.max().item<int64_t>() < data.train_x.size(0)),
+          "train", "a batch asks for sequences that are not there");
+  tables_.batches = table.to(device_);
+  tables_.rates =
+      torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
+                    by_step(config.steps, like, correction(options.beta1)),
+                    by_step(config.steps, like, correction(options.beta2))},
+                   1);
+  tables_.losses = torch::zeros({config.steps}, tables_.rates.options());
+  tables_.norms = torch::zeros_like(tables_.losses);
+  const auto most = std::max(config.eval_batches, config.final_eval_batches);
+  evaluation_rows_ = torch::zeros({most, config.batch}, counter);
+  evaluation_weights_ = torch::zeros({most, config.batch}, counter.dtype(torch::kFloat64));
+  evaluation_step_ = torch::zeros({1}, counter);
+  evaluation_sum_ = torch::zeros({1}, evaluation_weights_.options());
+  const ExecutionScope precision(precision_from(config.precision));
+  training.parameters().keep_ready();
+}
+
+void DeviceLoop::train_work() {
+  const ExecutionScope precision(precision_from(config_.precision));
+  const auto [x, y, rates] = step_input(tables_, data_.train_x, data_.train_y);
+  const auto done = training_.run(x, y,
+                                  AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),
+                                               .bias1 = rates.slice(0, 1, 2),
+                                               .bias2 = rates.slice(0, 2, 3)},
+                                  config_.accumulate);
+  end_step(tables_, done.loss, done.gradient_norm);
+}
+
+void DeviceLoop::step() {
+  require(next_step_ < config_.steps, "train", "all {} steps are taken", config_.steps);
+  training_.parameters().before_replay();
+  training_work_.run();
+  training_.optimizer().steps() = ++next_step_;
+}
+
+DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
+  return {tables_.losses[step].item<double>(), tables_.norms[step].item<double>()};
+}
+
+void DeviceLoop::evaluate_work() {
+  torch::NoGradGuard no_grad;
+  const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
+             shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
+  const auto x = data_.validation_x.index_select(0, rows),
+             y = data_.validation_y.index_select(0, rows);
+  evaluation_sum_.add_(model_.weighted_loss({x, y}, shares));
+  evaluation_step_.add_(1);
+}
+
+double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
+  require(!drawn.empty(), "train", "no batch to evaluate");
+  for (const auto& rows : drawn)
+    require(static_cast<int64_t>(rows.size()) == evaluation_rows_.size(1), "train",
+            "a batch to evaluate has {} sequences, not {}", rows.size(), evaluation_rows_.size(1));
+  auto batches = evaluation_batches(drawn, model_.weighs_sequences());
+  const auto count = static_cast<int64_t>(batches.size());
+  require(count <= evaluation_rows_.size(0), "train", "no room for {} batches of evaluation",
+          count);
+  // What is recorded has one size: the rest of a batch are repetitions that do not count.
+  const auto size = static_cast<size_t>(evaluation_rows_.size(1));
+  std::vector<std::vector<int64_t>> rows;
+  std::vector<std::vector<double>> weights;
+  for (auto& batch : batches) {
+    batch.rows.resize(size, batch.rows.front());
+    batch.weights.resize(size, 0.0);
+    rows.push_back(std::move(batch.rows));
+    weights.push_back(std::move(batch.weights));
+  }
+  evaluation_rows_.slice(0, 0, count).copy_(table_of(rows));
+  evaluation_weights_.slice(0, 0, count).copy_(table_of(weights));
+  evaluation_step_.zero_();
+  evaluation_sum_.zero_();
+  for (int64_t i = 0; i < count; ++i) evaluation_work_.run();
+  return evaluation_sum_.item<double>();
+}
+
+}  // namespace geores

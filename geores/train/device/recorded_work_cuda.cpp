@@ -1,0 +1,195 @@
+// For a LibTorch with CUDA.
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_profiler_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "geores/train/device/recorded_work.h"
+
+namespace geores {
+
+namespace {
+
+std::shared_mutex recording;  // shared by all threads that are
+
+// LibTorch has one list of recordings, for its random numbers, and no lock on it.
+std::mutex listing;
+
+// What was allocated for a stream or a recording serves no other: run after run it would pile up
+// until there is none left in the middle of a recording, where none can be given back. It stops
+// whatever runs, so only where less than half is left.
+void give_memory_back() noexcept try {
+  const std::unique_lock nobody_records(recording);
+  size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) == cudaSuccess && free < total / 2)
+    c10::cuda::CUDACachingAllocator::emptyCache();
+} catch (const std::exception&) {  // then the next one will
+}
+
+// LibTorch hands its 32 streams out in turn: a run that takes long would share its own with a later
+// one, whose work would end up in what the first is recording. One that is free again goes to the
+// next run, which finds the memory there that LibTorch keeps for it; so none is ever destroyed.
+class OwnStream {
+ public:
+  OwnStream() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      // Before the work that a step leaves to be done beside it (ops/weight_gradients.h).
+      int lowest = 0, highest = 0;
+      C10_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+      C10_CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest));
+    } else {
+      stream_ = free_.back();
+      free_.pop_back();
+    }
+  }
+  ~OwnStream() {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(stream_);
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  c10::cuda::CUDAStream get() const {
+    return c10::cuda::getStreamFromExternal(stream_, c10::cuda::current_device());
+  }
+
+ private:
+  inline static std::mutex mutex_;
+  inline static std::vector<cudaStream_t> free_;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+struct OwnCudaStream::Guard {
+  OwnStream own;
+  c10::cuda::CUDAStreamGuard current{own.get()};
+};
+OwnCudaStream::OwnCudaStream(const torch::Device& device) {
+  if (device.is_cuda()) guard_ = std::make_unique<Guard>();
+}
+OwnCudaStream::~OwnCudaStream() {
+  if (!guard_) return;
+  // Not checked: this may be the way out of an error, which says more.
+  cudaStreamSynchronize(at::cuda::getCurrentCUDAStream());
+  give_memory_back();
+}
+
+namespace {
+
+// LibTorch 2.8 and later can keep what was recorded beside what is replayed.
+template <class Graph>
+std::unique_ptr<Graph> make_graph() {
+  if constexpr (std::is_constructible_v<Graph, bool>)
+    return std::make_unique<Graph>(/*keep_graph=*/true);
+  else
+    return std::make_unique<Graph>();
+}
+
+template <class Graph>
+int64_t kernels_of(Graph& graph) {
+  if constexpr (requires { graph.raw_cuda_graph(); }) {
+    size_t count = 0;
+    cudaGraphGetNodes(graph.raw_cuda_graph(), nullptr, &count);
+    std::vector<cudaGraphNode_t> nodes(count);
+    cudaGraphGetNodes(graph.raw_cuda_graph(), nodes.data(), &count);
+    return std::count_if(nodes.begin(), nodes.end(), [](cudaGraphNode_t node) {
+      cudaGraphNodeType type;
+      return cudaGraphNodeGetType(node, &type) == cudaSuccess && type == cudaGraphNodeTypeKernel;
+    });
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace
+
+namespace {
+
+// The stream is good for other work again, whatever has been recorded.
+void leave_capture() {
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(at::cuda::getCurrentCUDAStream(), &graph);
+  if (graph) cudaGraphDestroy(graph);
+  cudaGetLastError();
+}
+
+}  // namespace
+
+struct RecordedWork::Graph {
+  static constexpr int kRunsBefore = 3;
+  std::unique_ptr<at::cuda::CUDAGraph> graph = make_graph<at::cuda::CUDAGraph>();
+  int runs = 0;
+};
+RecordedWork::RecordedWork(const torch::Device& device, std::function<void()> work)
+    : work_(std::move(work)) {
+  if (device.is_cuda()) graph_ = std::make_unique<Graph>();
+}
+RecordedWork::~RecordedWork() {
+  if (!graph_) return;
+  const std::lock_guard lock(listing);
+  graph_->graph.reset();
+}
+
+void RecordedWork::run() {
+  if (!graph_ || graph_->runs < Graph::kRunsBefore) {
+    work_();
+    if (graph_) ++graph_->runs;
+    return;
+  }
+  if (graph_->runs++ == Graph::kRunsBefore) {
+    at::cuda::getCurrentCUDAStream().synchronize();
+    // Other threads may allocate meanwhile: only this one is recorded.
+    const std::shared_lock nothing_given_back(recording);
+    {
+      const std::lock_guard lock(listing);
+      graph_->graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    }
+    try {
+      work_();
+      const std::lock_guard lock(listing);
+      graph_->graph->capture_end();
+    } catch (...) {
+      leave_capture();
+      throw;
+    }
+  }
+  graph_->graph->replay();
+}
+
+int64_t RecordedWork::kernels() const {
+  return graph_ && graph_->runs > Graph::kRunsBefore ? kernels_of(*graph_->graph) : 0;
+}
+
+void expect_cuda_streams(int count) {
+  if (count > 8) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+}
+
+int64_t peak_device_memory() {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
+  return stats.allocated_bytes[0].peak;
+}
+void reset_peak_device_memory() {
+  c10::cuda::CUDACachingAllocator::resetPeakStats(c10::cuda::current_device());
+}
+
+ProfiledPart::ProfiledPart(const torch::Device& device) : on_(device.is_cuda()) {
+  if (!on_) return;
+  torch::cuda::synchronize();
+  cudaProfilerStart();
+}
+ProfiledPart::~ProfiledPart() {
+  if (!on_) return;
+  torch::cuda::synchronize();
+  cudaProfilerStop();
+}
+
+}  // namespace geores

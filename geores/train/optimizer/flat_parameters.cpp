@@ -1,0 +1,174 @@
+#include "geores/train/optimizer/flat_parameters.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "geores/base/error.h"
+#include "geores/ops/run/precision.h"
+
+namespace geores {
+namespace {
+
+using Named = std::vector<std::pair<std::string, Tensor>>;
+
+// The parameters that need gradients, or those that do not.
+Named named_parameters(torch::nn::Module& module, const std::vector<Tensor>& left_out,
+                       bool trained) {
+  Named all;
+  for (const auto& parameter : module.named_parameters()) {
+    const auto& tensor = parameter.value();
+    const bool out = std::any_of(left_out.begin(), left_out.end(),
+                                 [&](const Tensor& other) { return other.is_same(tensor); });
+    if (!out && tensor.requires_grad() == trained) all.emplace_back(parameter.key(), tensor);
+  }
+  std::stable_partition(all.begin(), all.end(),
+                        [](const auto& parameter) { return parameter.second.dim() >= 2; });
+  return all;
+}
+
+std::vector<Tensor> tensors_of(const Named& named) {
+  require(!named.empty(), "flat_parameters", "the module has no parameters to train");
+  std::vector<Tensor> all;
+  for (const auto& [name, tensor] : named) all.push_back(tensor);
+  return all;
+}
+
+// Moves the parameters into one buffer, in this order.
+Tensor flatten(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> flat;
+  for (const auto& parameter : parameters) flat.push_back(parameter.detach().flatten());
+  auto values = torch::cat(flat);
+  int64_t begin = 0;
+  for (auto parameter : parameters) {
+    const auto end = begin + parameter.numel();
+    parameter.set_data(values.slice(0, begin, end).view(parameter.sizes()));
+    begin = end;
+  }
+  return values;
+}
+
+}  // namespace
+
+FlatParameters::FlatParameters(torch::nn::Module& module, const std::vector<Tensor>& left_out)
+    : FlatParameters(named_parameters(module, left_out, true),
+                     named_parameters(module, left_out, false)) {}
+
+FlatParameters::FlatParameters(Named trained, Named frozen)
+    : trained_(std::move(trained)),
+      frozen_(std::move(frozen)),
+      parameters_(tensors_of(trained_)),
+      values_(flatten(parameters_)),
+      gradients_(torch::zeros_like(values_)),
+      step_(parameters_, gradients_) {
+  int64_t begin = 0;
+  for (const auto& parameter : parameters_) {
+    const auto end = begin + parameter.numel();
+    views_.push_back(gradients_.slice(0, begin, end).view(parameter.sizes()));
+    parameter.mutable_grad() = views_.back();
+    if (parameter.dim() >= 2) decayed_ = end;
+    begin = end;
+  }
+}
+
+void FlatParameters::require_as_made() const {
+  for (const auto& [name, parameter] : trained_)
+    require(parameter.requires_grad(), "train",
+            "parameter '{}' was frozen after the optimiser was made; freeze it before", name);
+  for (const auto& [name, parameter] : frozen_)
+    require(!parameter.requires_grad(), "train",
+            "parameter '{}' was frozen when the optimiser was made; make a new one to train it",
+            name);
+}
+
+void FlatParameters::begin_gradients() {
+  require_as_made();
+  refresh();
+  if (!gradients_clear_) gradients_.zero_();
+  gradients_clear_ = false;
+  // What is not kept ready is copied for this step alone.
+  const auto type = product_type(values_.scalar_type());
+  const bool half = values_.is_cuda() && type != values_.scalar_type();
+  step_.set_product_values(product_values_.defined() ? product_values_
+                           : half                    ? values_.to(type)
+                                                     : Tensor());
+  if (!gradients_.is_cuda()) return;
+  for (const auto& parameter : parameters_) parameter.mutable_grad() = Tensor();
+}
+
+// On a GPU kernels have added to the gradients themselves; what autograd gave in tensors of its own is
+// added together here, because adding to each view would be a hundred kernels.
+void FlatParameters::finish_gradients() {
+  if (!product_values_.defined()) step_.set_product_values({});
+  if (!gradients_.is_cuda()) return;
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> to, from;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (const auto& gradient = parameters_[i].grad(); gradient.defined()) {
+      to.push_back(views_[i]);
+      from.push_back(gradient);
+    }
+    parameters_[i].mutable_grad() = views_[i];
+  }
+  if (!to.empty()) at::_foreach_add_(to, from);
+}
+
+void FlatParameters::collect_gradients(int64_t passes, const std::function<void(int64_t)>& pass) {
+  begin_gradients();
+  auto collecting = execution();
+  collecting.parameters = &step_;
+  const ExecutionScope scope(collecting);
+  for (int64_t i = 0; i < passes; ++i) {
+    step_.begin_pass();
+    try {
+      pass(i);
+      step_.end_pass();
+    } catch (...) {
+      step_.drop_pass();
+      throw;
+    }
+  }
+  finish_gradients();
+}
+
+void FlatParameters::keep_ready() {
+  const auto type = values_.scalar_type();
+  if (!product_values_.defined() && product_type(type) != type)
+    product_values_ = torch::empty_like(values_, values_.options().dtype(product_type(type)));
+  ready_ = true;
+  copied_versions_ = -1;
+  gradients_clear_ = false;
+  refresh();
+}
+
+int64_t FlatParameters::versions() const {
+  auto sum = static_cast<int64_t>(values_._version());
+  for (const auto& parameter : parameters_) sum += static_cast<int64_t>(parameter._version());
+  return sum;
+}
+
+void FlatParameters::refresh() {
+  if (!ready_) return;
+  const torch::NoGradGuard no_grad;
+  if (!gradients_clear_) gradients_.zero_();
+  gradients_clear_ = true;
+  const auto now = versions();
+  if (copied_versions_ == now) return;
+  if (product_values_.defined()) product_values_.copy_(values_);
+  copied_versions_ = now;
+}
+
+void FlatParameters::optimizer_wrote(bool left_ready) {
+  gradients_clear_ = left_ready;
+  copied_versions_ = left_ready ? versions() : -1;
+}
+
+void FlatParameters::before_replay() {
+  require_as_made();
+  for (const auto& [name, parameter] : trained_)
+    require(!StepParameters::has_hook(parameter), "train",
+            "parameter '{}' has a hook, which a recorded step cannot call; train without recording",
+            name);
+  refresh();
+}
+
+}  // namespace geores

@@ -1,0 +1,15 @@
+#include "geores/train/optimizer/schedule.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace geores {
+
+double Schedule::at(int64_t step) const {
+  if (step < warmup) return peak * static_cast<double>(step) / static_cast<double>(warmup);
+  if (step >= total) return floor;
+  const auto progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
+  return floor + 0.5 * (peak - floor) * (1 + std::cos(std::numbers::pi * progress));
+}
+
+}  // namespace geores

@@ -1,0 +1,94 @@
+#include "geores/train/run/checkpoint.h"
+
+#include <bit>
+#include <filesystem>
+
+#include "geores/base/error.h"
+#include "geores/storage/state_file.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path newest(const std::string& folder) { return fs::path(folder) / "checkpoint.safetensors"; }
+fs::path previous(const std::string& folder) {
+  return fs::path(folder) / "checkpoint.previous.safetensors";
+}
+
+void load_from(const fs::path& path, Model& model, TrainingStep& training, RunPosition& position) {
+  const auto file = Safetensors::load(path);
+  const auto where = path.string();
+  const auto read = [&](const std::string& name, const Tensor& like) {
+    const auto tensor = to_tensor(file.at(name));
+    require(tensor.sizes() == like.sizes() && tensor.scalar_type() == like.scalar_type(), where,
+            "tensor '{}' does not fit this run", name);
+    return tensor;
+  };
+  auto& optimizer = training.optimizer();
+  const auto first = read("optimizer/first_moment", optimizer.first_moment());
+  const auto second = read("optimizer/second_moment", optimizer.second_moment());
+  const auto counts = read("position", torch::zeros({5}, torch::kInt64));
+  std::vector<Tensor> carried;
+  for (const auto& [name, tensor] : training.carry().all())
+    carried.push_back(read("carry/" + name, tensor));
+  load_state(model, file, where, "model/");
+  optimizer.first_moment().copy_(first);
+  optimizer.second_moment().copy_(second);
+  for (size_t i = 0; i < carried.size(); ++i)
+    training.carry().set(training.carry().all()[i].first, carried[i]);
+  optimizer.steps() = counts[1].item<int64_t>();
+  position = {.step = counts[0].item<int64_t>(),
+              .best_step = counts[2].item<int64_t>(),
+              .best_validation = std::bit_cast<double>(counts[3].item<int64_t>()),
+              .train_loss = std::bit_cast<double>(counts[4].item<int64_t>())};
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& folder, const Model& model, TrainingStep& training,
+                     const RunPosition& position) {
+  SafetensorsWriter writer;
+  add_state(writer, model, "model/");
+  add_tensor(writer, "optimizer/first_moment", training.optimizer().first_moment());
+  add_tensor(writer, "optimizer/second_moment", training.optimizer().second_moment());
+  for (const auto& [name, tensor] : training.carry().all())
+    add_tensor(writer, "carry/" + name, tensor);
+  // Losses as their bits: the best one decides whether a later evaluation is better, so every bit
+  // counts.
+  add_tensor(writer, "position",
+             torch::tensor({position.step, training.optimizer().steps(), position.best_step,
+                            std::bit_cast<int64_t>(position.best_validation),
+                            std::bit_cast<int64_t>(position.train_loss)},
+                           torch::kInt64));
+  const auto had_one = fs::exists(newest(folder));
+  if (had_one) fs::rename(newest(folder), previous(folder));
+  try {
+    writer.save(newest(folder));
+  } catch (...) {
+    std::error_code ignored;
+    if (had_one) fs::rename(previous(folder), newest(folder), ignored);
+    throw;
+  }
+}
+
+bool load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
+                     RunPosition& position, const std::function<void(const std::string&)>& notice) {
+  std::string problem;
+  for (const auto& path : {newest(folder), previous(folder)}) {
+    if (!fs::exists(path)) continue;
+    try {
+      load_from(path, model, training, position);
+      if (!problem.empty() && notice)
+        notice(problem + "; continuing from the checkpoint before it, at step " +
+               std::to_string(position.step));
+      return true;
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  if (!problem.empty()) throw Error(problem);
+  return false;
+}
+
+}  // namespace geores

@@ -1,0 +1,75 @@
+// The files of a run. Only this knows their names, and only who owns one writes:
+//   config.json              what was asked for
+//   model.json               what was built: kind, parameters, shape of the data, heads in use
+//   metrics.jsonl            one object a line: {"step", "loss", "lr", ...} of a training step or
+//                            {"step", "validation", ...} of an evaluation; the keys are the meters'
+//   checkpoint.safetensors   weights, moments, carry, step and best so far (checkpoint.h). Batches
+//                            are a function of seed and step: there is no generator to save.
+//   best.safetensors         weights of the best evaluation
+//   result.json              written once, at the end
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "geores/train/run/checkpoint.h"
+#include "geores/train/run/metrics_log.h"
+#include "geores/train/run/train_config.h"
+
+namespace geores {
+
+// Where a run is to be.
+struct RunFolder {
+  std::string path = {};  // "" keeps everything in memory: no files, no resume
+  bool resume = false;
+  bool overwrite = false;
+};
+
+using Notice = std::function<void(const std::string&)>;
+
+class RunFiles {
+ public:
+  // Refuses to mix runs: an existing one is continued with the same configuration, or replaced.
+  // Continued, model and training are as its last checkpoint left them, and position() too.
+  RunFiles(const RunFolder& folder, const TrainConfig& config, const Catalogue& catalogue,
+           const InputShape& data, Model& model, TrainingStep& training, const Notice& notice);
+
+  const RunPosition& position() const { return position_; }
+  const MetricsLog& metrics() const { return metrics_; }
+
+  // Without a folder there is nothing to continue from, and the first does nothing.
+  void save_checkpoint(const Model& model, TrainingStep& training, const RunPosition& position);
+  void write_metrics(const nlohmann::json& line) { metrics_.write(line); }
+  void write_result(const nlohmann::json& result);
+
+  void keep_best(const Model& model, int64_t step);
+  void load_best(Model& model) const;  // the weights of the last keep_best, of an earlier leg too
+
+ private:
+  bool in_memory() const { return folder_.path.empty(); }
+  std::string path(const char* name) const;
+  void prepare(const TrainConfig& config, const Catalogue& catalogue);
+
+  RunFolder folder_;
+  RunPosition position_;
+  MetricsLog metrics_;
+  std::vector<std::byte> best_;  // without a folder: what its file would hold
+};
+
+// The configuration of the run in a folder.
+TrainConfig read_run_config(const std::string& path, const Catalogue& catalogue = built_in());
+
+// The model of a finished or interrupted run, with the weights of its best evaluation if there are
+// any, else of its last checkpoint; and its configuration. The run's data is read only if the run
+// is so old that it has no model.json.
+struct LoadedRun {
+  TrainConfig config;
+  std::shared_ptr<Model> model;
+  int64_t step = 0;
+};
+LoadedRun load_run(const std::string& path, const std::string& cache = "",
+                   const Catalogue& catalogue = built_in());
+
+}  // namespace geores

@@ -1,0 +1,178 @@
+#include "geores/train/run/train_config.h"
+
+#include <algorithm>
+
+#include "geores/base/error.h"
+#include "geores/base/nearest.h"
+
+namespace geores {
+namespace {
+
+using nlohmann::json;
+
+std::string text_at(const json& object, const std::string& key, const std::string& where) {
+  require(object[key].is_string(), where, "'{}' must be text, got {}", key, object[key].dump());
+  return object[key].get<std::string>();
+}
+
+bool has_field(const Fields& fields, const std::string& key) {
+  return std::ranges::find(fields.all(), key, &Field::key) != fields.all().end();
+}
+
+bool is_kind(const ModelKinds& kinds, const std::string& name) {
+  return std::ranges::find(kinds, name, &ModelKind::name) != kinds.end();
+}
+
+// Takes "task" and "model" out of the object. A "model" that is no kind becomes the leading option.
+void read_names(json& object, TrainConfig& config, const ModelKinds& kinds,
+                const std::string& where) {
+  if (object.contains("task")) {
+    const auto name = find_task(text_at(object, "task", where)).name;
+    if (name != config.task.name) config.task = {.name = name};
+    object.erase("task");
+  }
+  if (!object.contains("model")) return;
+  const auto name = text_at(object, "model", where);
+  object.erase("model");
+  if (is_kind(kinds, name)) {
+    if (name != config.model.kind) config.model = {.kind = name};
+    return;
+  }
+  const auto& leading = find_model_kind(kinds, config.model.kind).leading_option;
+  if (leading.empty()) find_model_kind(kinds, name);  // refuses it
+  require(!object.contains(leading) || object[leading] == name, where,
+          "'model' {} and '{}' {} contradict each other", name, leading,
+          object.value(leading, json()).dump());
+  object[leading] = name;
+}
+
+[[noreturn]] void refuse_key(const std::string& key, const TrainConfig& config,
+                             const OptionSet& model_options, const Fields& fields,
+                             const ModelKinds& kinds, const std::string& where) {
+  for (const auto& task : tasks())
+    require(!task.options.has(key), where, "'{}' is not an option of task {}", key,
+            config.task.name);
+  require(!find_model_kind(kinds, config.model.kind).all_options().has(key), where,
+          "'{}' is not an option of model {}", key, config.model.label(kinds));
+  auto known = model_options.keys();
+  for (const auto& option : find_task(config.task.name).options.all()) known.push_back(option.key);
+  for (const auto& field : fields.all()) known.push_back(field.key);
+  known.insert(known.end(), {"task", "model"});
+  fail(where, "unknown key '{}'{}", key, did_you_mean(key, known));
+}
+
+}  // namespace
+
+Fields TrainConfig::fields() {
+  return Fields()
+      .add("steps", steps, "optimiser steps", {.min = 1})
+      .add("batch", batch, "sequences per step, drawn with replacement", {.min = 1})
+      .add("accumulate", accumulate, "parts into which a batch is split to save memory", {.min = 1})
+      .add("seed", seed, "of the initial weights and of the batches", {.min = 0})
+      .add("lr", lr, "peak learning rate", {.min = 0})
+      .add("min_lr", min_lr, "learning rate at the end", {.min = 0})
+      .add("warmup", warmup, "steps of linear warm-up", {.min = 0})
+      .add("weight_decay", weight_decay, "on tensors of rank >= 2", {.min = 0})
+      .add("clip", clip, "largest gradient norm", {.min = 0})
+      .add("eval_interval", eval_interval, "steps between evaluations", {.min = 1})
+      .add("eval_batches", eval_batches, "random batches per evaluation", {.min = 1})
+      .add("final_eval_batches", final_eval_batches, "random batches after the last step",
+           {.min = 1})
+      .add("log_interval", log_interval, "steps between lines of metrics.jsonl", {.min = 1})
+      .add("checkpoint_interval", checkpoint_interval, "steps between checkpoints", {.min = 1})
+      .choice("device", device, {"cpu", "cuda"}, "where to compute")
+      .choice(
+          "precision", precision, {"fp32", "tf32", "bf16"},
+          "of products; bf16: factors in bfloat16, all else float32; evaluation in float32, on a "
+          "GPU in tf32")
+      .add("checkpoint_blocks", checkpoint_blocks,
+           "keep only block inputs and recompute the rest in the backward pass");
+}
+
+void TrainConfig::read(const json& object, const std::string& where, const ModelKinds& kinds) {
+  require(object.is_object(), where, "a configuration is a JSON object, got {}",
+          object.type_name());
+  auto rest = object;
+  auto next = *this;
+  read_names(rest, next, kinds, where);
+
+  const auto& kind = find_model_kind(kinds, next.model.kind);
+  auto model_given = next.model.options;
+  model_given.update(rest);
+  const auto model_options = kind.options(model_given);
+  const auto& task_options = find_task(next.task.name).options;
+  auto own = json::object();
+  const auto known = next.fields();
+  for (const auto& [key, value] : rest.items()) {
+    if (has_field(known, key))
+      own[key] = value;
+    else if (stood_for_default(key, value))
+      next.task.options.erase(key);
+    else if (task_options.has(key))
+      next.task.options[key] = value;
+    else if (model_options.has(key))
+      next.model.options[key] = value;
+    else
+      refuse_key(key, next, model_options, known, kinds, where);
+  }
+  known.read(own, where);
+  task_options.complete(next.task.options, where);
+  model_options.complete(next.model.options, where);
+  *this = next;
+}
+
+void TrainConfig::read_texts(const std::map<std::string, std::string>& given,
+                             const std::string& where, const ModelKinds& kinds) {
+  auto names = json::object();
+  for (const auto* key : {"task", "model"})
+    if (const auto found = given.find(key); found != given.end()) names[key] = found->second;
+  auto next = *this;
+  next.read(names, where, kinds);
+  const auto& leading = find_model_kind(kinds, next.model.kind).leading_option;
+  if (const auto found = given.find(leading); found != given.end())
+    next.read({{leading, found->second}}, where, kinds);
+
+  const auto fields = next.fields();
+  const auto model_options = find_model_kind(kinds, next.model.kind).options(next.model.options);
+  const auto& task_options = find_task(next.task.name).options;
+  auto values = json::object();
+  for (const auto& [key, text] : given) {
+    if (key == "task" || key == "model" || key == leading) continue;
+    if (has_field(fields, key)) {
+      const auto field = std::ranges::find(fields.all(), key, &Field::key);
+      field->set_from_text(text, where);
+      values[key] = field->to_json();
+    } else if (stood_for_default(key, text == "0" ? json(0) : json(text))) {
+      continue;
+    } else if (task_options.has(key)) {
+      values[key] = task_options.from_text(key, text, where);
+    } else if (model_options.has(key)) {
+      values[key] = model_options.from_text(key, text, where);
+    } else {
+      refuse_key(key, next, model_options, fields, kinds, where);
+    }
+  }
+  next.read(values, where, kinds);
+  *this = next;
+}
+
+void TrainConfig::complete(const ModelKinds& kinds) {
+  task = task.completed();
+  model = model.completed(kinds);
+}
+
+json TrainConfig::write(const ModelKinds& kinds) const {
+  auto copy = *this;
+  copy.complete(kinds);
+  auto object = copy.fields().write();
+  object.update(copy.task.to_json());
+  object.update(copy.model.to_json());
+  return object;
+}
+
+InputShape input_shape(const Dataset& dataset) {
+  return {
+      .length = dataset.length(), .width = dataset.input_width(), .vocabulary = dataset.vocabulary};
+}
+
+}  // namespace geores
