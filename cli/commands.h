@@ -14,6 +14,7 @@ void add_eval(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_explore(CLI::App& app, int& exit_code);
 void add_reproduce(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_spectrum(CLI::App& app, int& exit_code);

@@ -25,6 +25,7 @@ constexpr const char* kDescription =
                                      runs on the same data, side by side
   geores predict --run runs/first --input x.npy --output y.npy
   geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
+  geores explore --run runs/first    an interactive page with the run in it
   geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers
   geores params --target 1787688     how deep each connection may be for so many parameters
   geores spectrum --help             what a mixer does to gradients at depth, before any training
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {
   geores::cli::add_compare(app, exit_code);
   geores::cli::add_predict(app, exit_code);
   geores::cli::add_inspect(app, exit_code);
+  geores::cli::add_explore(app, exit_code);
   geores::cli::add_reproduce(app, exit_code);
   geores::cli::add_verify(app, exit_code);
   geores::cli::add_spectrum(app, exit_code);

@@ -24,3 +24,6 @@ write_basic_package_version_file(georesConfigVersion.cmake COMPATIBILITY SameMin
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/georesConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/georesConfigVersion.cmake
         DESTINATION ${package_dir})
+# The explorer's page, where it has been built: `geores explore` looks for it there.
+install(FILES ${PROJECT_SOURCE_DIR}/build/web/explorer.html
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/geores OPTIONAL)

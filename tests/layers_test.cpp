@@ -156,7 +156,7 @@ Rows table() { return read_table(read(fs::path(GEORES_SOURCE_DIR) / "docs/archit
 std::map<std::string, std::string> all_sources() {
   const fs::path root = GEORES_SOURCE_DIR;
   std::map<std::string, std::string> sources;
-  for (const auto* top : {"geores", "cli", "tests"})
+  for (const auto* top : {"geores", "cli", "web/wasm", "tests"})
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
       const auto extension = entry.path().extension();
       if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh" ||

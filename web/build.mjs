@@ -1,5 +1,5 @@
 // Builds the explorer: one HTML file with style, script, data and WebAssembly modules in it.
-//   node build.mjs [--wasm DIR] [--out FILE]
+//   node build.mjs [--wasm DIR] [--models DIR] [--out FILE]
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -16,6 +16,7 @@ const { values: options } = parseArgs({
   options: {
     wasm: { type: "string", default: join(root, "build/web/wasm") },
     out: { type: "string", default: join(root, "build/web/explorer.html") },
+    models: { type: "string", default: join(web, "models") },
   },
 });
 const output = resolve(options.out);
@@ -23,7 +24,7 @@ mkdirSync(dirname(output), { recursive: true });
 
 const read = (path) => readFileSync(join(root, path));
 const json = (path) => JSON.parse(read(path).toString());
-const moduleNames = ["plane", "gate", "streams", "predictor", "spectrum"];
+const moduleNames = ["operators", "predictor", "spectrum"];
 const wasm = Object.fromEntries(
   moduleNames
     .map((name) => [name, join(options.wasm, `${name}.wasm`)])
@@ -87,6 +88,16 @@ const licences = bundled
   .concat(`geores\n\n${read("LICENSE")}`)
   .join("\n\n");
 
+const models = existsSync(options.models)
+  ? readdirSync(options.models).filter((name) => name.endsWith(".safetensors"))
+  : [];
+const model = Object.fromEntries(
+  models.map((name) => [
+    name.replace(".safetensors", ""),
+    readFileSync(join(options.models, name)),
+  ]),
+);
+
 // The first states: rendered by the same components with the same modules, here in Node.js.
 const renderer = join(dirname(output), "prerender.mjs");
 writeFileSync(
@@ -96,7 +107,8 @@ writeFileSync(
 const { prerender } = await import(pathToFileURL(renderer));
 const names = testNames();
 const files = ["results", "twelve_seeds", "gates"].map((name) => `docs/results/${name}.json`);
-const { body, data } = prerender({
+const { body, data, leftOut } = await prerender({
+  models: model,
   modules: Object.fromEntries(
     Object.entries(wasm).map(([name, bytes]) => [name, new WebAssembly.Module(bytes)]),
   ),
@@ -120,13 +132,6 @@ const policy = [
 ].join("; ");
 const packed = (id, bytes) =>
   `<script type="application/octet-stream" id="${id}">${gzipSync(bytes, { level: 9 }).toString("base64")}</script>\n`;
-const models = existsSync(join(web, "models"))
-  ? readdirSync(join(web, "models")).filter((name) => name.endsWith(".safetensors"))
-  : [];
-const model = Object.fromEntries(
-  models.map((name) => [name.replace(".safetensors", ""), readFileSync(join(web, "models", name))]),
-);
-
 if (script.includes("</script") || style.includes("</style"))
   throw new Error("the script or the style would end its own element");
 const html = `<!doctype html>
@@ -148,7 +153,9 @@ ${Object.entries(wasm)
   .map(([name, bytes]) => packed(`wasm-${name}`, bytes))
   .join("")}${Object.entries(model)
   .map(([name, bytes]) => packed(`model-${name}`, bytes))
-  .join("")}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
+  .join(
+    "",
+  )}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
 <script>${script}</script>
 </body>
 </html>
@@ -158,12 +165,14 @@ writeFileSync(output, html);
 const table = checkSizes(budgets, {
   file: Buffer.from(html),
   script: Buffer.from(script),
-  early: ["plane", "gate", "streams"].map((name) => wasm[name]).filter(Boolean),
+  operators: [wasm.operators].filter(Boolean),
   spectrum: [wasm.spectrum].filter(Boolean),
   predictor: [wasm.predictor].filter(Boolean),
   models: Object.values(model),
 });
 console.log(table.text);
+if (leftOut.length)
+  console.log(`left out, their module or weights are not built: ${leftOut.join(", ")}`);
 console.log(`${output}: ${statSync(output).size} bytes`);
 if (table.over.length) {
   console.error(`over budget: ${table.over.join(", ")}`);

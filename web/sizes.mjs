@@ -3,11 +3,12 @@ import { gzipSync } from "node:zlib";
 
 export const budgets = {
   file: { name: "the file", raw: 1_200_000, packed: 850_000 },
-  script: { name: "script", raw: 120_000, packed: 40_000 },
-  early: { name: "plane + gate + streams", raw: 80_000, packed: 40_000 },
+  script: { name: "script", raw: 128_000, packed: 48_000 },
+  operators: { name: "operators", raw: 80_000, packed: 40_000 },
   spectrum: { name: "spectrum", raw: 450_000, packed: 160_000 },
-  predictor: { name: "predictor", raw: 60_000, packed: 25_000 },
-  models: { name: "weights of the models", raw: 400_000, packed: Infinity },
+  predictor: { name: "predictor", raw: 130_000, packed: 52_000 },
+  // The page carries them gzipped.
+  models: { name: "weights of the models", raw: Infinity, packed: 400_000 },
 };
 
 // What each part weighs beside its limit; `over` names those that exceed it.

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <concepts>
-#include <cstdio>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,10 +26,27 @@ namespace detail {
 
 inline std::string shown(std::string_view text) { return std::string(text); }
 inline std::string shown(std::integral auto value) { return std::to_string(value); }
-inline std::string shown(std::floating_point auto value) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.6g", static_cast<double>(value));
-  return digits;
+// As printf's %.6g, to the last digit or so; printf itself would be a third of a small module.
+inline std::string shown(std::floating_point auto number) {
+  auto value = static_cast<double>(number);
+  if (value != value) return "nan";
+  if (value < 0) return "-" + shown(-value);
+  if (value - value != 0) return "inf";
+  if (value == 0) return "0";
+  int exponent = 0;
+  for (; value >= 999999.5; value /= 10) ++exponent;
+  for (; value < 99999.95; value *= 10) --exponent;
+  auto digits = std::to_string(static_cast<long long>(value + 0.5));  // six of them
+  exponent += 5;                                                      // of the first one
+  const bool scientific = exponent < -4 || exponent > 5;
+  const int whole = scientific ? 1 : exponent + 1;  // digits before the point
+  if (whole <= 0) digits.insert(0, static_cast<std::size_t>(1 - whole), '0');
+  const auto point = static_cast<std::size_t>(whole > 0 ? whole : 1);
+  while (digits.size() > point && digits.back() == '0') digits.pop_back();
+  if (digits.size() > point) digits.insert(point, ".");
+  if (!scientific) return digits;
+  const auto size = std::to_string(exponent < 0 ? -exponent : exponent);
+  return digits + (exponent < 0 ? "e-" : "e+") + (size.size() < 2 ? "0" : "") + size;
 }
 
 inline void append_filled(std::string& line, std::string_view text) { line += text; }

@@ -96,16 +96,18 @@ class SweepOf final : public ChainEquation::Sweep {
 
 std::unique_ptr<ChainEquation::Sweep> make_sweep(const Chain& chain) {
   switch (chain.front().mixer.rows()) {
+#if !defined(__wasm__)  // every fixed size is 30 kilobytes of a page
     case 1:
       return std::make_unique<SweepOf<1>>(chain);
     case 2:
       return std::make_unique<SweepOf<2>>(chain);
     case 3:
       return std::make_unique<SweepOf<3>>(chain);
-    case 4:
-      return std::make_unique<SweepOf<4>>(chain);
     case 8:
       return std::make_unique<SweepOf<8>>(chain);
+#endif
+    case 4:
+      return std::make_unique<SweepOf<4>>(chain);
     default:
       return std::make_unique<SweepOf<Eigen::Dynamic>>(chain);
   }

@@ -8,7 +8,6 @@
 
 #include <vector>
 
-#include "geores/spectral/jobs.h"
 #include "geores/spectral/layer.h"
 #include "geores/spectral/resolvent.h"
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "geores/spectral/jobs.h"
 #include "geores/spectral/layer.h"
 #include "geores/spectral/resolvent.h"
 

@@ -2,7 +2,7 @@
 // free. The first exception stops the rest and is thrown again here.
 #pragma once
 
-#include "geores/spectral/jobs.h"
+#include "geores/spectral/resolvent.h"
 
 namespace geores::spectral {
 

@@ -4,6 +4,8 @@ import { h, hydrate } from "preact";
 import { install, isLoaded } from "./engine/engine.ts";
 import type { ModuleName } from "./engine/layout.ts";
 import { Module } from "./engine/modules.ts";
+import { installModel, Model } from "./engine/predictor.ts";
+import { predictorCode } from "./engine/predictor_code.ts";
 import { unpack } from "./engine/unpack.ts";
 import { serve } from "./engine/worker.ts";
 import { setPageData } from "./numbers/store.ts";
@@ -13,10 +15,10 @@ import { registry } from "./widgets/registry.ts";
 
 const started = new Map<string, Promise<void>>();
 
-function need(name: ModuleName | "data"): Promise<void> {
+function need(name: ModuleName | "data" | "models"): Promise<void> {
   let promise = started.get(name);
   if (!promise) {
-    promise = name === "data" ? needData() : needModule(name);
+    promise = name === "data" ? needData() : name === "models" ? needModels() : needModule(name);
     started.set(name, promise);
   }
   return promise;
@@ -24,6 +26,12 @@ function need(name: ModuleName | "data"): Promise<void> {
 
 async function needData() {
   setPageData(JSON.parse(new TextDecoder().decode(await unpack("data"))));
+}
+
+async function needModels() {
+  const code = await predictorCode();
+  for (const name of ["edelta", "gpt"])
+    installModel(await Model.start(name, code, await unpack(`model-${name}`)));
 }
 
 async function needModule(name: ModuleName) {

@@ -1,19 +1,26 @@
 // Runs while the page is built: every section with its first state, as HTML.
 import type { FunctionComponent } from "preact";
 import { renderToString } from "preact-render-to-string";
-import { install } from "./engine/engine.ts";
+import { compute, install, loaded } from "./engine/engine.ts";
 import type { ModuleName } from "./engine/layout.ts";
 import { Module } from "./engine/modules.ts";
+import { installModel, Model } from "./engine/predictor.ts";
+import type { SpectrumCall } from "./engine/worker_client.ts";
 import { Figures, type GateRun, type Results } from "./numbers/figures.ts";
 import { type PageData, pageData } from "./numbers/page_data.ts";
 import { setPageData } from "./numbers/store.ts";
 import { Closing, Opening } from "./story/frame.tsx";
 import { stories } from "./story/index.tsx";
 import { type Claim, type Story, useFigures } from "./story/parts.tsx";
+import { firstState } from "./state/fields.ts";
+import { fields as driftFields } from "./widgets/drift/state.ts";
+import { solve } from "./widgets/spectrum/solve.ts";
+import { firstRequest } from "./widgets/spectrum/view.tsx";
 import { registry } from "./widgets/registry.ts";
 
 export interface Sources {
   modules: Record<string, WebAssembly.Module>;
+  models: Record<string, Uint8Array>; // weights
   results: Results;
   twelve: Results;
   gates: GateRun[];
@@ -67,6 +74,33 @@ function Section(props: {
   );
 }
 
+// First states that take too long to compute while the page wakes up: the page carries them.
+async function addFirstStates(data: PageData, sources: Sources) {
+  const drift = firstState(driftFields);
+  const inputs = {
+    layers: drift.L,
+    g: drift.g,
+    alignment: drift.a,
+    gamma: drift.gamma,
+    beta: drift.beta,
+    seed: drift.seed,
+    backward: 0,
+    focus: 0,
+  };
+  data.driftMedians = [...compute("operators", "drift_median", inputs).medians];
+  const spectrum = sources.modules["spectrum"];
+  if (spectrum) {
+    const module = loaded("spectrum");
+    const call: SpectrumCall = async (name, given) => module.call(name, given);
+    for await (const part of solve(call, firstRequest())) data.spectrum = part;
+    data.spectrum = JSON.parse(
+      JSON.stringify(data.spectrum, (_, value: unknown) =>
+        typeof value === "number" ? Number(value.toPrecision(6)) : value,
+      ),
+    ) as PageData["spectrum"];
+  }
+}
+
 function checkClaims(sources: Sources, figures: Figures) {
   for (const [id, story] of Object.entries(stories))
     for (const { by } of story.claims)
@@ -74,14 +108,42 @@ function checkClaims(sources: Sources, figures: Figures) {
       else if (!sources.hasTest(by)) throw new Error(`section ${id}: no test is called ${by}`);
 }
 
-export function prerender(sources: Sources): { body: string; data: PageData } {
+// A section whose module or weights are not there is left out, and named.
+function present(sources: Sources): { sections: [string, Story][]; leftOut: string[] } {
+  const has = (need: string) =>
+    need === "data" ||
+    (need === "models"
+      ? sources.modules["predictor"] !== undefined && Object.keys(sources.models).length >= 2
+      : sources.modules[need] !== undefined);
+  const all = Object.entries(stories);
+  const whole = ([id]: [string, Story]) =>
+    registry[id]!.needs.every(has) && (id !== "spectrum" || has("spectrum"));
+  return {
+    sections: all.filter(whole),
+    leftOut: all.filter((item) => !whole(item)).map(([id]) => id),
+  };
+}
+
+export interface Rendered {
+  body: string;
+  data: PageData;
+  leftOut: string[];
+}
+
+export async function prerender(sources: Sources): Promise<Rendered> {
   for (const [name, code] of Object.entries(sources.modules))
     install(new Module(name as ModuleName, code).startNow());
+  const predictor = sources.modules["predictor"];
+  if (predictor)
+    for (const [name, weights] of Object.entries(sources.models))
+      installModel(Model.startNow(name, predictor, weights));
   const figures = new Figures(sources.results, sources.twelve, sources.gates);
   const data = pageData(sources.results, sources.gates);
+  await addFirstStates(data, sources);
   useFigures(figures);
   setPageData(data);
   checkClaims(sources, figures);
+  const { sections, leftOut } = present(sources);
   const body = renderToString(
     <>
       <a class="skip" href="#main">
@@ -92,7 +154,7 @@ export function prerender(sources: Sources): { body: string; data: PageData } {
           <details>
             <summary>Sections</summary>
             <ol>
-              {Object.entries(stories).map(([id, story]) => (
+              {sections.map(([id, story]) => (
                 <li>
                   <a href={`#${id}`}>{story.title}</a>
                 </li>
@@ -113,7 +175,7 @@ export function prerender(sources: Sources): { body: string; data: PageData } {
           </p>
         </noscript>
         <p id="trouble" class="note" hidden />
-        {Object.entries(stories).map(([id, story], index) => {
+        {sections.map(([id, story], index) => {
           const entry = registry[id];
           if (!entry) throw new Error(`section ${id} has no widget`);
           return (
@@ -131,5 +193,5 @@ export function prerender(sources: Sources): { body: string; data: PageData } {
       </main>
     </>,
   );
-  return { body, data };
+  return { body, data, leftOut };
 }

@@ -10,11 +10,12 @@
 #pragma once
 
 #include <iterator>
+#include <stdexcept>
 
 #if defined(__wasm__)
-#define GEORES_EXPORTED extern "C" __attribute__((visibility("default"), used))
+#define GEORES_EXPORTED(name) extern "C" __attribute__((export_name(#name)))
 #else
-#define GEORES_EXPORTED extern "C"
+#define GEORES_EXPORTED(name) extern "C"
 #endif
 
 namespace geores::web {
@@ -38,6 +39,13 @@ struct Values<1> {
   operator double() const { return value; }
   explicit operator int() const { return static_cast<int>(value); }
 };
+
+// Refuses without the machinery of exceptions, which costs a small module twenty kilobytes.
+#if defined(__wasm__)
+[[noreturn]] void stop(const char* line);
+#else
+[[noreturn]] inline void stop(const char* line) { throw std::runtime_error(line); }
+#endif
 
 #if !defined(__wasm__)
 struct Field {
@@ -91,14 +99,14 @@ struct Computation {
   }
 #endif
 
-#define GEORES_EXPORT(name, fields)                                                  \
-  namespace {                                                                        \
-  struct name##_struct {                                                             \
-    fields(GEORES_MEMBER, GEORES_MEMBER)                                             \
-  } name;                                                                            \
-  }                                                                                  \
-  GEORES_EXPORTED double* name##_data() { return reinterpret_cast<double*>(&name); } \
-  GEORES_EXPORTED int name##_size() { return sizeof(name) / sizeof(double); }        \
-  GEORES_EXPORTED void name##_compute();                                             \
-  GEORES_LIST(name, fields)                                                          \
-  GEORES_EXPORTED void name##_compute()
+#define GEORES_EXPORT(name, fields)                                                               \
+  namespace {                                                                                     \
+  struct name##_struct {                                                                          \
+    fields(GEORES_MEMBER, GEORES_MEMBER)                                                          \
+  } name;                                                                                         \
+  }                                                                                               \
+  GEORES_EXPORTED(name##_data) double* name##_data() { return reinterpret_cast<double*>(&name); } \
+  GEORES_EXPORTED(name##_size) int name##_size() { return sizeof(name) / sizeof(double); }        \
+  GEORES_EXPORTED(name##_compute) void name##_compute();                                          \
+  GEORES_LIST(name, fields)                                                                       \
+  GEORES_EXPORTED(name##_compute) void name##_compute()

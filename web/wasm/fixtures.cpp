@@ -1,19 +1,28 @@
 // What the WebAssembly modules must answer: the same sources, built for this machine, print their
 // inputs and outputs as JSON.
 //   fixtures --layout     {"plane": {"skew": [["ux", 1, "in"], ...]}}
+//   fixtures --spectrum   [{"chain": {"in", "out"}, "density": ..., "printed": ..., "summary": ...,
+//                         "sample": ...}, ...]: computations of one chain each, in this order
+//   fixtures --golden F   {"config", "weights" (base64 of a safetensors file), "x", "out", "shape"}
+//                         of the golden file F, for the predictor
 //   fixtures NAME [COUNT] [{"in": [...], "out": [...]}, ...] for COUNT (1000) seeded draws of the
 //                         computation NAME, extremes included
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "geores/base/base64.h"
 #include "geores/base/error.h"
+#include "geores/base/formats/safetensors.h"
 #include "geores/base/printable.h"
 #include "geores/manifold/algebra/random.h"
+#include "geores/reference/golden_model.h"
 #include "web/wasm/exports.h"
 
 namespace geores::web {
@@ -37,6 +46,18 @@ double sized(Random& random, double low, double high) {
 
 // How to draw the inputs of each computation, by the position of its fields.
 using Draw = std::function<void(Random&, double*)>;
+
+void draw_drift(Random& r, double* x) {
+  x[0] = whole(r, 1, 96);
+  x[1] = draw(r, 0, 0.5, {0, 0.1});
+  // A branch against a state shorter than itself turns it round, and rounding decides what follows.
+  x[2] = x[1] == 0 ? draw(r, -1, 1, {-1, 1}) : draw(r, 0, 1, {0, 1});
+  x[3] = draw(r, 0, 1, {0, 0.5, 0.9, 1});
+  x[4] = draw(r, 0, 2, {0, 1, 2});
+  x[5] = whole(r, 0, 1000);
+  x[6] = whole(r, 0, 1);
+  x[7] = whole(r, 0, 8);
+}
 
 const std::map<std::string, Draw>& draws() {
   static const std::map<std::string, Draw> all = {
@@ -91,6 +112,42 @@ const std::map<std::string, Draw>& draws() {
          x[8] = draw(r, 0, 0.5, {0, 0, 0});
          x[9] = whole(r, 0, 1000);
        }},
+      {"drift", draw_drift},
+      {"drift_median", draw_drift},
+      {"bench",
+       [](Random& r, double* x) {
+         x[0] = whole(r, 0, 10);
+         x[1] = whole(r, 2, x[0] == 4 ? 6 : 8);
+         x[2] = draw(r, 0, 5, {0, 5});
+         x[3] = r.below(5) == 0;
+         x[4] = whole(r, 0, 1000);
+         x[5] = whole(r, 1, 50);
+         x[6] = r.below(3) == 0 ? whole(r, 2, 12) : 1;
+         // Products of many unconstrained matrices have eigenvalues that rounding moves.
+         if (x[0] == 2) x[6] = 1;
+       }},
+      {"sweeps",
+       [](Random& r, double* x) {
+         x[0] = draw(r, -8, -1, {-8});
+         x[1] = whole(r, 0, 1000);
+       }},
+      {"iterative",
+       [](Random& r, double* x) {
+         x[0] = draw(r, 0, 2.2, {0, 2});
+         x[1] = whole(r, 1, 3);
+         x[2] = whole(r, 0, 1);
+         x[3] = draw(r, 0, 1, {0, 1});
+       }},
+      {"path",
+       [](Random& r, double* x) {
+         x[0] = whole(r, 0, 7);
+         x[1] = whole(r, 8, 15);
+         x[2] = draw(r, -0.7, 0.7, {0, 1});
+         x[3] = draw(r, -0.7, 0.7, {0});
+         x[4] = draw(r, 0.1, 3.1);
+         x[5] = whole(r, 1, 32);
+         x[6] = 16;
+       }},
   };
   return all;
 }
@@ -109,26 +166,86 @@ nlohmann::json number(double x) {
   return std::isnan(x) ? nlohmann::json(nullptr) : nlohmann::json(x);
 }
 
-void print(const Computation& computation, int count) {
-  const auto found = draws().find(computation.name);
-  require(found != draws().end(), "fixtures", "nobody has said how to draw inputs of {}",
-          computation.name);
-  Random random(1);
+const Computation& computation_named(const std::string& name) {
+  for (const auto* c = Computation::first; c != nullptr; c = c->next)
+    if (name == c->name) return *c;
+  fail("fixtures", "unknown computation {}", quote(name));
+}
+
+// Runs it on the inputs that lie there.
+nlohmann::json run(const Computation& computation) {
   int inputs = 0, all = 0;
   for (int i = 0; i < computation.field_count; ++i) {
     all += computation.fields[i].count;
     if (computation.fields[i].input) inputs = all;
   }
+  auto in = nlohmann::json::array(), out = nlohmann::json::array();
+  for (int i = 0; i < inputs; ++i) in.push_back(number(computation.data[i]));
+  computation.compute();
+  for (int i = inputs; i < all; ++i) out.push_back(number(computation.data[i]));
+  return {{"in", in}, {"out", out}};
+}
+
+nlohmann::json run(const std::string& name, std::initializer_list<double> inputs) {
+  const auto& computation = computation_named(name);
+  std::copy(inputs.begin(), inputs.end(), computation.data);
+  return run(computation);
+}
+
+void print(const Computation& computation, int count) {
+  const auto found = draws().find(computation.name);
+  require(found != draws().end(), "fixtures", "nobody has said how to draw inputs of {}",
+          computation.name);
+  Random random(1);
   std::cout << "[";
   for (int n = 0; n < count; ++n) {
     found->second(random, computation.data);
-    nlohmann::json in, out;
-    for (int i = 0; i < inputs; ++i) in.push_back(number(computation.data[i]));
-    computation.compute();
-    for (int i = inputs; i < all; ++i) out.push_back(number(computation.data[i]));
-    std::cout << (n > 0 ? ",\n" : "\n") << nlohmann::json{{"in", in}, {"out", out}};
+    std::cout << (n > 0 ? ",\n" : "\n") << run(computation);
   }
   std::cout << "\n]\n";
+}
+
+void print_spectra() {
+  std::cout << "[";
+  for (int mixer = 0; mixer <= 8; ++mixer) {
+    const double depth = mixer % 3 == 0 ? 1 : mixer % 3 == 1 ? 3 : 10;
+    auto* given = computation_named("spectrum_chain").data;
+    std::fill_n(given, 13007, 0.0);
+    Random random(mixer);
+    for (int i = 0; i < 64 * 3; ++i) given[7 + 200 + i] = i % 64 < 9 ? random.normal() / 2 : 0;
+    const bool is_given = mixer == 8;
+    nlohmann::json set;
+    set["chain"] = run("spectrum_chain", {double(mixer), is_given ? 3.0 : 4.0, depth, 0.05, 0.02,
+                                          double(mixer + 1), is_given ? 3.0 : 0.0});
+    set["density"] = run("spectrum_density", {6, 0, 0.1, 0.5, 0.8, 1, 1.2, 1.5});
+    if (mixer < 2) set["printed"] = run("spectrum_density", {2, 1, 0.8, 1.2});
+    for (int part = 0; part < 4; ++part)
+      set["summary"].push_back(run("spectrum_summary", {double(part)}));
+    set["sample"] = run("spectrum_sample", {3, 2, 5, 7});
+    std::cout << (mixer > 0 ? ",\n" : "\n") << set;
+  }
+  std::cout << "\n]\n";
+}
+
+nlohmann::json doubles(const TensorView& view) {
+  auto values = nlohmann::json::array();
+  for (std::size_t at = 0; at < view.bytes.size(); at += sizeof(double)) {
+    double value = 0;
+    std::memcpy(&value, view.bytes.data() + at, sizeof value);
+    values.push_back(value);
+  }
+  return values;
+}
+
+void print_golden(const std::string& path) {
+  const auto file = Safetensors::load(path);
+  const auto model = golden_model(file);
+  std::cout << nlohmann::json{{"config", model.config.dump()},
+                              {"weights", base64(model.weights)},
+                              {"shape", file.at("x").shape},
+                              {"x", doubles(file.at("x"))},
+                              {"out", doubles(file.at("out"))}}
+            << "\n";
 }
 
 }  // namespace
@@ -138,17 +255,20 @@ int main(int argc, char** argv) try {
   using namespace geores;
   require(argc == 2 || argc == 3, "fixtures", "one name and maybe a count, got {} words", argc - 1);
   const std::string what = argv[1];
-  const int count = argc == 3 ? std::atoi(argv[2]) : 1000;
   if (what == "--layout") {
     std::cout << web::layout() << "\n";
     return 0;
   }
-  for (const auto* c = web::Computation::first; c != nullptr; c = c->next)
-    if (what == c->name) {
-      web::print(*c, count);
-      return 0;
-    }
-  fail("fixtures", "unknown computation {}", quote(what));
+  if (what == "--golden") {
+    require(argc == 3, "fixtures", "--golden needs a file");
+    web::print_golden(argv[2]);
+    return 0;
+  }
+  if (what == "--spectrum") {
+    web::print_spectra();
+    return 0;
+  }
+  web::print(web::computation_named(what), argc == 3 ? std::atoi(argv[2]) : 1000);
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";
   return 1;

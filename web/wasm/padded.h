@@ -41,6 +41,27 @@ inline Row singular_values_of(const Square& a, int n) {
   return manifold::singular_values(block(a, n, 0));
 }
 
+struct ComplexRow {
+  Row re, im;
+};
+
+// Of the block: by real part, largest first, then by imaginary part. Parts closer than 1e-9 count
+// as equal, so that rounding does not decide the order.
+inline ComplexRow eigenvalues_of(const Square& a, int n) {
+  const auto values = manifold::eigenvalues(block(a, n, 0));
+  ComplexRow row{values.real, values.imaginary};
+  const auto before = [&](int i, int j) {
+    const double apart = row.re[i] - row.re[j];
+    return apart > 1e-9 || (apart > -1e-9 && row.im[i] > row.im[j]);
+  };
+  for (int i = 1; i < n; ++i)
+    for (int k = i; k > 0 && before(k, k - 1); --k) {
+      manifold::exchange(row.re[k], row.re[k - 1]);
+      manifold::exchange(row.im[k], row.im[k - 1]);
+    }
+  return row;
+}
+
 inline double determinant_of(const Square& a, int n) {
   return manifold::determinant(block(a, n, 1));
 }

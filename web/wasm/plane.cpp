@@ -55,12 +55,12 @@ GEORES_EXPORT(polar, POLAR_FIELDS) {
   polar.degrees = angle * (180 / pi);
 }
 
-#define SKEW_FIELDS(IN, OUT)                                                                    \
-  IN(ux, 1)                                                                                     \
-  IN(uy, 1)                                                                                     \
-  IN(uz, 1)                                                                                     \
-  IN(vx, 1) IN(vy, 1) IN(vz, 1) OUT(a, 9) OUT(skewness, 1) OUT(area, 1) OUT(mu, 1) OUT(axis, 3) \
-      OUT(exists, 1)
+#define SKEW_FIELDS(IN, OUT) \
+  IN(ux, 1)                  \
+  IN(uy, 1)                  \
+  IN(uz, 1)                  \
+  IN(vx, 1)                  \
+  IN(vy, 1) IN(vz, 1) OUT(a, 9) OUT(skewness, 1) OUT(area, 1) OUT(mu, 1) OUT(axis, 3) OUT(exists, 1)
 
 GEORES_EXPORT(skew, SKEW_FIELDS) {
   const Vector4 u{{skew.ux, skew.uy, skew.uz, 0}}, v{{skew.vx, skew.vy, skew.vz, 0}};
@@ -76,13 +76,23 @@ GEORES_EXPORT(skew, SKEW_FIELDS) {
   skew.exists = plane.mu > 0 ? 1 : 0;
 }
 
-#define TURN_FIELDS(IN, OUT)                                                              \
-  IN(beta, 1)                                                                             \
-  IN(angle, 1)                                                                            \
-  IN(length, 1)                                                                           \
-  IN(single, 1) IN(solve, 1) IN(seed, 1) IN(wanted, 1) OUT(q, 4) OUT(gram, 4) OUT(det, 1) \
-      OUT(defect, 1) OUT(theta, 1) OUT(mu, 1) OUT(beta_for_wanted, 1) OUT(defect4, 1)     \
-          OUT(grid, 51) OUT(closed64, 51) OUT(solve64, 51) OUT(closed32, 51) OUT(solve32, 51)
+#define TURN_FIELDS(IN, OUT)                                                         \
+  IN(beta, 1)                                                                        \
+  IN(angle, 1)                                                                       \
+  IN(length, 1)                                                                      \
+  IN(single, 1)                                                                      \
+  IN(solve, 1)                                                                       \
+  IN(seed, 1)                                                                        \
+  IN(wanted, 1)                                                                      \
+  OUT(q, 4)                                                                          \
+  OUT(gram, 4)                                                                       \
+  OUT(det, 1)                                                                        \
+  OUT(defect, 1)                                                                     \
+  OUT(theta, 1)                                                                      \
+  OUT(mu, 1)                                                                         \
+  OUT(beta_for_wanted, 1)                                                            \
+  OUT(defect4, 1) OUT(grid, 51) OUT(closed64, 51) OUT(solve64, 51) OUT(closed32, 51) \
+      OUT(solve32, 51)
 
 GEORES_EXPORT(turn, TURN_FIELDS) {
   const auto along = turn.length.value * direction(turn.angle);
@@ -114,23 +124,29 @@ GEORES_EXPORT(turn, TURN_FIELDS) {
   }
 }
 
-#define MISSING_FIELDS(IN, OUT)                                                            \
-  IN(bm, 1)                                                                                \
-  IN(beta, 1)                                                                              \
-  IN(k, 1)                                                                                 \
-  IN(wanted, 1) OUT(q, 4) OUT(theta, 1) OUT(re, 1) OUT(im, 1) OUT(gap, 1) OUT(distance, 1) \
-      OUT(cosine, 1) OUT(bm_for_wanted, 1) OUT(h, 4) OUT(h_eigenvalues, 2) OUT(h_det, 1)   \
-          OUT(h_sigma_min, 1)
+#define MISSING_FIELDS(IN, OUT) \
+  IN(bm, 1)                     \
+  IN(beta, 1)                   \
+  IN(k, 1)                      \
+  IN(wanted, 1)                 \
+  OUT(q, 4)                     \
+  OUT(theta, 1)                 \
+  OUT(re, 1)                    \
+  OUT(im, 1)                    \
+  OUT(gap, 1)                   \
+  OUT(distance, 1)              \
+  OUT(cosine, 1)                \
+  OUT(bm_for_wanted, 1) OUT(h, 4) OUT(h_eigenvalues, 2) OUT(h_det, 1) OUT(h_sigma_min, 1)
 
 GEORES_EXPORT(missing, MISSING_FIELDS) {
   const Vector4 u{{1, 0, 0, 0}}, v{{0, 1, 0, 0}};
   const auto plane = rotation_plane(u, v, missing.bm.value);
   const auto q = cayley_rotation(plane);
-  const auto pair = eigenvalues(block(padded(q), 2, 0));
+  const auto pair = eigenvalues_of(padded(q), 2);
   pack_block(padded(q), 2, missing.q.at);
   missing.theta = 2 * arctangent(plane.omega);
-  missing.re = pair.real[0];
-  missing.im = absolute(pair.imaginary[0]);
+  missing.re = pair.re[0];
+  missing.im = pair.im[0];
   // π − θ without its cancellation, and |λ + 1| = 2 cos(θ/2).
   missing.gap = plane.omega > 0 ? 2 * arctangent(1 / plane.omega) : pi;
   missing.distance = 2 * square_root(plane.cos_squared);
@@ -139,23 +155,32 @@ GEORES_EXPORT(missing, MISSING_FIELDS) {
 
   const auto along = direction(missing.k);
   const auto h = delta_operator(Row{{along[0], along[1]}}, missing.beta.value);
-  const auto values = eigenvalues(block(h, 2, 0));
+  const auto values = eigenvalues_of(h, 2);
   pack_block(h, 2, missing.h.at);
-  missing.h_eigenvalues[0] = smaller(values.real[0], values.real[1]);
-  missing.h_eigenvalues[1] = larger(values.real[0], values.real[1]);
+  missing.h_eigenvalues[0] = values.re[1];
+  missing.h_eigenvalues[1] = values.re[0];
   missing.h_det = determinant_of(h, 2);
   missing.h_sigma_min = singular_values_of(h, 2)[1];
 }
 
-#define GATE_FIELDS(IN, OUT)                                                                   \
-  IN(gamma, 1)                                                                                 \
-  IN(beta, 1)                                                                                  \
-  IN(k, 1)                                                                                     \
-  IN(x0, 1) IN(x1, 1) IN(n, 1) IN(seed, 1) OUT(q, 4) OUT(h, 4) OUT(g, 4) OUT(qx, 2) OUT(hx, 2) \
-      OUT(gx, 2) OUT(sigma, 2) OUT(directions, 4) OUT(defect, 1) OUT(sigma_min, 1)             \
-          OUT(sigma_max, 1) OUT(det, 1) OUT(penalty, 1) OUT(smallest, 1) OUT(grid, 51)         \
-              OUT(penalty_curve, 51) OUT(defect_curve, 51) OUT(smallest_curve, 51)             \
-                  OUT(sigma_min_curve, 51) OUT(det_curve, 51)
+#define GATE_FIELDS(IN, OUT)                                                                      \
+  IN(gamma, 1)                                                                                    \
+  IN(beta, 1)                                                                                     \
+  IN(k, 1)                                                                                        \
+  IN(x0, 1)                                                                                       \
+  IN(x1, 1)                                                                                       \
+  IN(n, 1)                                                                                        \
+  IN(seed, 1)                                                                                     \
+  OUT(q, 4)                                                                                       \
+  OUT(h, 4)                                                                                       \
+  OUT(g, 4)                                                                                       \
+  OUT(qx, 2)                                                                                      \
+  OUT(hx, 2)                                                                                      \
+  OUT(gx, 2)                                                                                      \
+  OUT(sigma, 2)                                                                                   \
+  OUT(directions, 4) OUT(defect, 1) OUT(sigma_min, 1) OUT(sigma_max, 1) OUT(det, 1)               \
+      OUT(penalty, 1) OUT(smallest, 1) OUT(grid, 51) OUT(penalty_curve, 51) OUT(defect_curve, 51) \
+          OUT(smallest_curve, 51) OUT(sigma_min_curve, 51) OUT(det_curve, 51)
 
 namespace {
 

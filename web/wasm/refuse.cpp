@@ -7,6 +7,8 @@
 #include <cstring>
 #include <exception>
 
+#include "web/wasm/exports.h"
+
 extern "C" {
 
 __attribute__((import_module("page"), import_name("refuse"), noreturn)) void page_refuse(
@@ -20,10 +22,17 @@ void* __cxa_allocate_exception(std::size_t size) noexcept { return std::malloc(s
 }
 }
 
-// Failed allocations and broken invariants of the standard library end here too.
-namespace std {
-[[noreturn]] void terminate() noexcept {
-  const char text[] = "[explorer] out of memory or a broken computation";
-  page_refuse(text, sizeof text - 1);
+// The C++ library's own handlers of a failed invariant print a demangled name: 150 kilobytes that
+// nobody would see.
+extern "C" {
+[[noreturn]] static void give_up() { geores::web::stop("[explorer] out of memory"); }
+void (*__cxa_terminate_handler)() = give_up;
+void (*__cxa_unexpected_handler)() = give_up;
+void (*__cxa_new_handler)() = give_up;
 }
-}  // namespace std
+
+namespace geores::web {
+
+void stop(const char* line) { page_refuse(line, std::strlen(line)); }
+
+}  // namespace geores::web

@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t longest_header = 100'000'000;  // the limit of the reference implementation
 constexpr auto metadata_key = "__metadata__";
 
-std::string shown(const nlohmann::json& json) { return printable(json.dump(), 80); }
+std::string json_text(const nlohmann::json& json) { return printable(json.dump(), 80); }
 
 std::string dtype_names() {
   std::vector<std::string_view> names;
@@ -51,11 +51,11 @@ std::string_view read_header(std::span<const std::byte> file, const std::string&
 std::map<std::string, std::string> read_metadata(const nlohmann::json& json,
                                                  const std::string& where) {
   require(json.is_object(), where, "__metadata__ must be an object of strings, got {}",
-          shown(json));
+          json_text(json));
   std::map<std::string, std::string> metadata;
   for (const auto& [key, value] : json.items()) {
     require(value.is_string(), where, "__metadata__ {} must be a string, got {}", quote(key),
-            shown(value));
+            json_text(value));
     metadata[key] = value.get<std::string>();
   }
   return metadata;
@@ -69,7 +69,7 @@ TensorView read_tensor(const std::string& name, const nlohmann::json& entry,
     fail(where, "tensor {}: {}", quote(name), fmt::format(text, std::forward<Args>(args)...));
   };
 
-  check(entry.is_object(), "must be an object, got {}", shown(entry));
+  check(entry.is_object(), "must be an object, got {}", json_text(entry));
   for (const auto& [key, value] : entry.items()) {
     check(key == "dtype" || key == "shape" || key == "data_offsets", "unknown key {}", quote(key));
   }
@@ -78,27 +78,27 @@ TensorView read_tensor(const std::string& name, const nlohmann::json& entry,
   }
 
   const auto& dtype_json = entry["dtype"];
-  check(dtype_json.is_string(), "dtype must be a string, got {}", shown(dtype_json));
+  check(dtype_json.is_string(), "dtype must be a string, got {}", json_text(dtype_json));
   const auto dtype = dtype_from_name(dtype_json.get_ref<const std::string&>());
-  check(dtype.has_value(), "dtype {} is not one of {}", shown(dtype_json), dtype_names());
+  check(dtype.has_value(), "dtype {} is not one of {}", json_text(dtype_json), dtype_names());
 
   const auto& shape_json = entry["shape"];
   check(is_list_of_counts(shape_json), "shape must be a list of non-negative integers, got {}",
-        shown(shape_json));
+        json_text(shape_json));
   auto shape = shape_json.get<std::vector<int64_t>>();
   const auto needed = byte_count(*dtype, shape);
-  check(needed.has_value(), "shape {} is too large", shown(shape_json));
+  check(needed.has_value(), "shape {} is too large", json_text(shape_json));
 
   const auto& offsets_json = entry["data_offsets"];
   check(is_list_of_counts(offsets_json) && offsets_json.size() == 2,
-        "data_offsets must be two non-negative integers, got {}", shown(offsets_json));
+        "data_offsets must be two non-negative integers, got {}", json_text(offsets_json));
   const auto begin = offsets_json[0].get<int64_t>();
   const auto end = offsets_json[1].get<int64_t>();
-  check(begin <= end, "data_offsets {} end before they begin", shown(offsets_json));
+  check(begin <= end, "data_offsets {} end before they begin", json_text(offsets_json));
   check(std::cmp_less_equal(end, data.size()), "data_offsets {} exceed the {} bytes of data",
-        shown(offsets_json), data.size());
+        json_text(offsets_json), data.size());
   check(end - begin == *needed, "shape {} of {} needs {} bytes, data_offsets give {}",
-        shown(shape_json), dtype_name(*dtype), *needed, end - begin);
+        json_text(shape_json), dtype_name(*dtype), *needed, end - begin);
 
   const auto bytes =
       data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(*needed));

@@ -110,7 +110,10 @@ export function Arrow(props: {
   const tip = `M${place(x1)} ${place(y1)}L${place(x1 - head * dx - 0.45 * head * dy)} ${place(y1 - head * dy + 0.45 * head * dx)}L${place(x1 - head * dx + 0.45 * head * dy)} ${place(y1 - head * dy - 0.45 * head * dx)}Z`;
   return (
     <g class={`arrow ${props.colour}${props.thin ? " thin" : ""}`}>
-      <path class="line" d={`M${place(x0)} ${place(y0)}L${place(x1 - 0.8 * head * dx)} ${place(y1 - 0.8 * head * dy)}`} />
+      <path
+        class="line"
+        d={`M${place(x0)} ${place(y0)}L${place(x1 - 0.8 * head * dx)} ${place(y1 - 0.8 * head * dy)}`}
+      />
       <path class="tip" d={tip} />
       {props.label ? (
         <text x={place(x1 + 8 * dx - 4)} y={place(y1 + 12 * dy + 4)}>
@@ -136,7 +139,9 @@ export const LetterF = (props: {
   const four = (value: number) => value.toFixed(4).replace(/\.?0+$/, "");
   const numbers = [m[0]!, m[2]!, m[1]!, m[3]!].map(four);
   return (
-    <g transform={`translate(${place(p.x(0))} ${place(p.y(0))}) scale(${place(p.unit)} ${place(-p.unit)})`}>
+    <g
+      transform={`translate(${place(p.x(0))} ${place(p.y(0))}) scale(${place(p.unit)} ${place(-p.unit)})`}
+    >
       <path
         class={`letter ${props.colour}`}
         vector-effect="non-scaling-stroke"

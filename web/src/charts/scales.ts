@@ -42,7 +42,8 @@ export function log(from: number, to: number, start: number, end: number, most =
   for (let power = Math.ceil(low - 1e-9); power <= high + 1e-9; power += 1)
     if (power % every === 0) marks.push(10 ** power);
   if (marks.length < 3)
-    for (const value of ticks(from, to, 4)) if (value > 0 && !marks.includes(value)) marks.push(value);
+    for (const value of ticks(from, to, 4))
+      if (value > 0 && !marks.includes(value)) marks.push(value);
   return Object.assign(scale, {
     back: (place: number) => 10 ** (low + ((place - start) / (end - start)) * (high - low)),
     ticks: marks,

@@ -68,7 +68,7 @@ export function Figure<F extends Fields>(props: {
   };
   const tables = open ? [props.table()].flat() : [];
   return (
-    <figure class="widget" role="group" aria-labelledby={`${widget.id}-caption`}>
+    <figure class="widget" aria-labelledby={`${widget.id}-caption`}>
       <figcaption id={`${widget.id}-caption`}>{props.caption}</figcaption>
       <div class={props.refusal ? "drawings stale" : "drawings"}>{props.children}</div>
       <output class="sentence" aria-live="polite">
@@ -87,8 +87,8 @@ export function Figure<F extends Fields>(props: {
           <div class="controls">{props.more}</div>
         </details>
       ) : null}
+      {props.buttons ? <div class="tools">{props.buttons}</div> : null}
       <div class="tools">
-        {props.buttons}
         <Button
           onClick={() => {
             widget.reset();

@@ -15,10 +15,7 @@ export function loaded<M extends ModuleName>(name: M): Module<M> {
 
 export const isLoaded = (name: ModuleName) => modules.has(name);
 
-export function compute<
-  M extends ModuleName,
-  N extends keyof (typeof layouts)[M] & string,
->(
+export function compute<M extends ModuleName, N extends keyof (typeof layouts)[M] & string>(
   module: M,
   name: N,
   inputs: In<(typeof layouts)[M][N]>,

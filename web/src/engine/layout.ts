@@ -10,7 +10,7 @@ export interface Layout {
 const ones = <K extends string>(...names: K[]): Record<K, 1> =>
   Object.fromEntries(names.map((name) => [name, 1])) as Record<K, 1>;
 
-export const plane = {
+const plane = {
   polar: { in: ones("x", "y"), out: ones("length", "radians", "degrees") },
   skew: {
     in: ones("ux", "uy", "uz", "vx", "vy", "vz"),
@@ -78,7 +78,7 @@ export const plane = {
   },
 } as const;
 
-export const gate = {
+const gate = {
   trap: {
     in: ones("lambda", "t", "b", "nudge", "adamw", "decay", "steps", "rate", "noise", "seed"),
     out: {
@@ -100,7 +100,7 @@ export const gate = {
 
 const driftInputs = ones("layers", "g", "alignment", "gamma", "beta", "seed", "backward", "focus");
 
-export const streams = {
+const streams = {
   drift: { in: driftInputs, out: { norms: 873, strip: 388, ends: 9 } },
   drift_median: { in: driftInputs, out: { medians: 9 } },
   bench: {
@@ -139,7 +139,7 @@ export const streams = {
   },
 } as const;
 
-export const predictor = {
+const predictor = {
   predictor_model: {
     in: {},
     out: ones(
@@ -163,7 +163,7 @@ export const predictor = {
   rules: { in: ones("length", "shown", "feed"), out: { rules_mse: 4, rules_errors: 1024 } },
 } as const;
 
-export const spectrum = {
+const spectrum = {
   spectrum_chain: {
     in: {
       ...ones("mixer", "streams", "depth", "sigma2_total", "eta", "seed", "given_layers"),
@@ -173,7 +173,7 @@ export const spectrum = {
     out: ones("edge", "exact_first", "exact_second"),
   },
   spectrum_density: { in: { count: 1, printed: 1, s: 16 }, out: { rho: 16 } },
-  spectrum_summary: { in: {}, out: ones("near_zero", "low", "high", "first", "second") },
+  spectrum_summary: { in: ones("part"), out: ones("near_zero", "low", "high", "first", "second") },
   spectrum_sample: {
     in: ones("first", "count", "block", "seed"),
     out: { values_count: 1, values: 4000 },
@@ -193,7 +193,7 @@ export const spectrum = {
   },
 } as const;
 
-export const layouts = { plane, gate, streams, predictor, spectrum };
+export const layouts = { operators: { ...plane, ...gate, ...streams }, predictor, spectrum };
 export type ModuleName = keyof typeof layouts;
 
 type Values<S> = {

@@ -88,7 +88,8 @@ export function sampleText(sample: Sample): string {
 }
 
 const found = <T>(value: T | undefined | null, key: string): T => {
-  if (value === undefined || value === null) throw new Error(`figure "${key}" is not in docs/results`);
+  if (value === undefined || value === null)
+    throw new Error(`figure "${key}" is not in docs/results`);
   return value;
 };
 
@@ -100,8 +101,14 @@ export class Figures {
   ) {}
 
   private arm(source: Results, key: string, experiment: string, column: string, arm: string) {
-    const table = found(source.experiments.find((item) => item.name === experiment), key);
-    const part = found(table.columns.find((item) => item.name === column), key);
+    const table = found(
+      source.experiments.find((item) => item.name === experiment),
+      key,
+    );
+    const part = found(
+      table.columns.find((item) => item.name === column),
+      key,
+    );
     return { column: part, arm: part.arms.find((item) => item.name === arm) };
   }
 
@@ -111,7 +118,10 @@ export class Figures {
   text(key: string): string {
     const [kind, ...rest] = key.split("/") as [string, ...string[]];
     if (kind === "claim") {
-      const claim = found(this.results.claims.find((item) => item.claim === rest[0]), key);
+      const claim = found(
+        this.results.claims.find((item) => item.claim === rest[0]),
+        key,
+      );
       const value = found(claim[rest[1] as keyof Claim], key);
       return typeof value === "number" ? `${number(value)} ×` : String(value);
     }

@@ -6,6 +6,7 @@ import type { GateRun, Results } from "./figures.ts";
 export interface PageData {
   results: Results;
   gates: GateRun[];
+  driftMedians?: number[]; // of the first state, over twenty seeds
   spectrum?: Spectrum; // its first state, which takes too long to compute while hydrating
 }
 
@@ -40,9 +41,7 @@ export function pageData(results: Results, gates: readonly GateRun[]): PageData 
         map(task, (runs) => runs.map(({ random, validation }) => ({ random, validation }))),
       ),
       reflection: map(results.reflection, (operator) =>
-        map(operator, (runs) =>
-          runs.map(({ gamma, beta, cosine }) => ({ gamma, beta, cosine })),
-        ),
+        map(operator, (runs) => runs.map(({ gamma, beta, cosine }) => ({ gamma, beta, cosine }))),
       ),
       norms_published: results.norms_published,
       norms_baselines: results.norms_baselines,

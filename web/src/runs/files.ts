@@ -41,10 +41,14 @@ export function parseFile(path: string, bytes: Uint8Array): Parsed {
     if ("operators" in top && "jacobian" in top)
       return { kind: "inspection", inspection: parseInspection(content, name) };
     if ("best_validation" in top) return { kind: "result", result: top };
-    if ("model" in top || "task" in top) return { kind: "config", config: top, text: content };
+    if ("connection" in top || "model" in top || "task" in top)
+      return { kind: "config", config: top, text: content };
     throw new Problem(`${name}: neither config, result, inspection nor results of geores`);
   } catch (error) {
     if (error instanceof Problem) return { kind: "problem", message: error.message };
-    return { kind: "problem", message: `${name} could not be read: ${String(error).slice(0, 120)}` };
+    return {
+      kind: "problem",
+      message: `${name} could not be read: ${String(error).slice(0, 120)}`,
+    };
   }
 }

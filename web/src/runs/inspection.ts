@@ -1,5 +1,16 @@
 // What `geores inspect --json` writes.
-import { type Json, list, needed, numbers, numeric, object, optional, parseJson, Problem, text } from "./check.ts";
+import {
+  type Json,
+  list,
+  needed,
+  numbers,
+  numeric,
+  object,
+  optional,
+  parseJson,
+  Problem,
+  text,
+} from "./check.ts";
 
 export interface Spread {
   mean: number;
@@ -55,7 +66,8 @@ export function parseInspection(content: string, name: string): Inspection {
   const operators = needed(from, "operators", name, list).map((item, i) =>
     operator(item, `${name} operator ${i}`),
   );
-  if (operators.length > 1000) throw new Problem(`${name}: ${operators.length} operators, the limit is 1000`);
+  if (operators.length > 1000)
+    throw new Problem(`${name}: ${operators.length} operators, the limit is 1000`);
   const jacobian = object(needed(from, "jacobian", name, object), name);
   const stack = optional(jacobian, "whole_stack", name, object);
   return {

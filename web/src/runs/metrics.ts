@@ -1,5 +1,14 @@
 // metrics.jsonl of a run: one JSON object a line, training steps and evaluations mixed.
-import { type JsonObject, limits, needed, numbers, numeric, object, parseJson, Problem } from "./check.ts";
+import {
+  type JsonObject,
+  limits,
+  needed,
+  numbers,
+  numeric,
+  object,
+  parseJson,
+  Problem,
+} from "./check.ts";
 
 export interface Metrics {
   step: Float64Array;

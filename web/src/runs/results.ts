@@ -1,6 +1,16 @@
 // results.json of `geores reproduce`, so far as the section `results` draws it.
 import type { Arm, Claim, Results, Sample, Test } from "../numbers/figures.ts";
-import { type Json, list, needed, numbers, numeric, object, optional, parseJson, text } from "./check.ts";
+import {
+  type Json,
+  list,
+  needed,
+  numbers,
+  numeric,
+  object,
+  optional,
+  parseJson,
+  text,
+} from "./check.ts";
 
 const sample = (value: Json, where: string): Sample => {
   const from = object(value, where);
@@ -49,16 +59,26 @@ function claim(value: Json, where: string): Claim {
 
 const baselines = (value: Json, where: string): Record<string, number> =>
   Object.fromEntries(
-    Object.entries(object(value, where)).map(([key, item]) => [key, numeric(item, `${where} "${key}"`)]),
+    Object.entries(object(value, where)).map(([key, item]) => [
+      key,
+      numeric(item, `${where} "${key}"`),
+    ]),
   );
 
-const lists = <T>(read: (value: Json, where: string) => T) => (value: Json, where: string) =>
-  list(value, where).map((item, i) => read(item, `${where}[${i}]`));
+const lists =
+  <T>(read: (value: Json, where: string) => T) =>
+  (value: Json, where: string) =>
+    list(value, where).map((item, i) => read(item, `${where}[${i}]`));
 
-const byName = <T>(read: (value: Json, where: string) => T) => (value: Json, where: string) =>
-  Object.fromEntries(
-    Object.entries(object(value, where)).map(([key, item]) => [key, read(item, `${where} "${key}"`)]),
-  );
+const byName =
+  <T>(read: (value: Json, where: string) => T) =>
+  (value: Json, where: string) =>
+    Object.fromEntries(
+      Object.entries(object(value, where)).map(([key, item]) => [
+        key,
+        read(item, `${where} "${key}"`),
+      ]),
+    );
 
 export function parseResults(content: string, name: string): Results {
   const from = object(parseJson(content, name), name);

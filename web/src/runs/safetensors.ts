@@ -22,11 +22,15 @@ export interface Tensors {
 
 export function checkSafetensors(bytes: Uint8Array, name: string): Tensors {
   if (bytes.length < 8)
-    throw new Problem(`${name}: not a safetensors file: ${bytes.length} bytes, the header length alone takes 8`);
+    throw new Problem(
+      `${name}: not a safetensors file: ${bytes.length} bytes, the header length alone takes 8`,
+    );
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const length = view.getBigUint64(0, true);
   if (length > BigInt(bytes.length - 8))
-    throw new Problem(`${name}: header length ${length} exceeds the ${bytes.length - 8} bytes that follow it`);
+    throw new Problem(
+      `${name}: header length ${length} exceeds the ${bytes.length - 8} bytes that follow it`,
+    );
   if (length > BigInt(limits.header))
     throw new Problem(`${name}: header length ${length} exceeds the limit of ${limits.header}`);
   const end = 8 + Number(length);
@@ -69,14 +73,19 @@ export function checkSafetensors(bytes: Uint8Array, name: string): Tensors {
       throw new Problem(`${where}: data_offsets must be two increasing counts`);
     if (last > room) throw new Problem(`${where}: data_offsets exceed the ${room} bytes of data`);
     if (last - first !== count * size)
-      throw new Problem(`${where}: shape needs ${count * size} bytes, data_offsets give ${last - first}`);
+      throw new Problem(
+        `${where}: shape needs ${count * size} bytes, data_offsets give ${last - first}`,
+      );
     extents.push([first, last, tensor]);
     parameters += count;
   }
   extents.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   let at = 0;
   for (const [first, last, tensor] of extents) {
-    if (first !== at) throw new Problem(`${name} tensor "${tensor.slice(0, 80)}": data is not where the last tensor ends`);
+    if (first !== at)
+      throw new Problem(
+        `${name} tensor "${tensor.slice(0, 80)}": data is not where the last tensor ends`,
+      );
     at = last;
   }
   if (at !== room) throw new Problem(`${name}: ${room - at} bytes after the last tensor`);

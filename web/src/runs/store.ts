@@ -76,7 +76,10 @@ async function addBytes(run: string, name: string, bytes: Uint8Array) {
   try {
     parsed = await parseInWorker(name, bytes);
   } catch (error) {
-    parsed = { kind: "problem", message: `${name} could not be read: ${String(error).slice(0, 120)}` };
+    parsed = {
+      kind: "problem",
+      message: `${name} could not be read: ${String(error).slice(0, 120)}`,
+    };
   }
   take(run, parsed);
   tell();
@@ -92,7 +95,8 @@ export async function addFiles(files: readonly { path: string; file: File }[]) {
     const folder = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : single;
     if (folder !== single && !known(name)) continue; // a folder holds other things, too
     if (name === "checkpoint.safetensors") continue; // the optimiser's state: nothing to draw
-    if (file.size > limits.file) take(folder, { kind: "problem", message: tooLarge(name, file.size) });
+    if (file.size > limits.file)
+      take(folder, { kind: "problem", message: tooLarge(name, file.size) });
     else await addBytes(folder, name, new Uint8Array(await file.arrayBuffer()));
   }
   tell();
@@ -103,7 +107,11 @@ export async function addEmbedded(text: string) {
   const entries: unknown = JSON.parse(text);
   if (!Array.isArray(entries)) return;
   const encoder = new TextEncoder();
-  for (const entry of entries as { name: string; files: Record<string, string>; weights?: string }[]) {
+  for (const entry of entries as {
+    name: string;
+    files: Record<string, string>;
+    weights?: string;
+  }[]) {
     for (const [name, content] of Object.entries(entry.files))
       await addBytes(entry.name, name, encoder.encode(content));
     if (entry.weights) await addBytes(entry.name, "best.safetensors", bytesOf(entry.weights));

@@ -99,7 +99,8 @@ export function fromQuery<F extends Fields>(fields: F, query: string): Read<F> {
       if (!Number.isFinite(value)) notes.push(`${key}: "${short(text)}" is not a number, ignored`);
       else {
         const kept = Math.min(field.to, Math.max(field.from, value));
-        if (kept !== value) notes.push(`${key}: ${short(text)} is out of range, ${plain(kept)} taken`);
+        if (kept !== value)
+          notes.push(`${key}: ${short(text)} is out of range, ${plain(kept)} taken`);
         state[key] = kept;
       }
     } else if (field.kind === "choice") {

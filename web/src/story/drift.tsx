@@ -6,8 +6,8 @@ export const drift: Story = {
     <p>
       A residual connection carries a state past every layer and adds what the layer computed. The
       identity carries perfectly, but nothing says so for what is put in its place. Here four
-      streams of width eight pass through a fresh random operator in every layer, without any
-      branch at first: what you see is what the operators do to a norm by themselves.
+      streams of width eight pass through a fresh random operator in every layer, without any branch
+      at first: what you see is what the operators do to a norm by themselves.
     </p>
   ),
   after: (
@@ -18,15 +18,16 @@ export const drift: Story = {
         direction in every layer; a projector forgets half of the streams.
       </p>
       <p>
-        Now add the branch. A flat line for Cayley is flat for the <em>path</em> alone. With F in
-        it rotations, reflections and the plain sum drift together. An orthogonal operator keeps
-        what it carries. It does not fix the norm of the network.
+        Now add the branch. A flat line for Cayley is flat for the <em>path</em> alone. With F in it
+        rotations, reflections and the plain sum drift together. An orthogonal operator keeps what
+        it carries. It does not fix the norm of the network.
       </p>
     </>
   ),
   claims: [
     {
-      claim: "Cayley keeps the norm at every depth: of the path; with a branch every strategy drifts",
+      claim:
+        "Cayley keeps the norm at every depth: of the path; with a branch every strategy drifts",
       verdict: "sharper",
       by: "Cayley.DoubleIsOrthogonalTo1e14OverAHundredThousandExtremeDraws",
     },

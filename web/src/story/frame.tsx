@@ -17,9 +17,9 @@ export const Opening = () => (
       <span class="figure nomodel">no model</span>, a predictor that learns nothing or one matrix.
     </p>
     <p>
-      Each section ends in claim lines: a claim, whether it <b>holds</b>, can be made{" "}
-      <b>sharper</b>, is <b>wrong</b> or <b>open</b>, and the name of the test or results row that
-      says so. The build fails if that name is gone from the sources.
+      Each section ends in claim lines: a claim, whether it <b>holds</b>, can be made <b>sharper</b>
+      , is <b>wrong</b> or <b>open</b>, and the name of the test or results row that says so. The
+      build fails if that name is gone from the sources.
     </p>
   </header>
 );

@@ -4,15 +4,13 @@ export const gate: Story = {
   title: "Rotation or reflection",
   before: (
     <>
-      <p>
-        EΔ does not choose between the two. It blends them with a gate γ that is learned:
-      </p>
+      <p>EΔ does not choose between the two. It blends them with a gate γ that is learned:</p>
       <Formula tex="G = \gamma Q + (1 - \gamma) H, \qquad H = I - 2 k k^{\mathsf T}." />
       <p>
         Both ends are orthogonal. What lies between is not: x goes to Qx and to Hx, and Gx lies on
         the straight line between them, inside the circle. The papers call this approximately
-        orthogonal and give a bound. There is no need for a bound, the defect is known exactly:
-        4γ(1 − γ), and the smallest singular value is |2γ − 1|. Drag γ along its curve; choose more
+        orthogonal and give a bound. There is no need for a bound, the defect is known exactly: 4γ(1
+        − γ), and the smallest singular value is |2γ − 1|. Drag γ along its curve; choose more
         streams, and the measured dots stay on the lines.
       </p>
     </>
@@ -20,12 +18,13 @@ export const gate: Story = {
   after: (
     <p>
       So the gate penalty of EΔ <em>is</em> its distance from orthogonality. At γ = ½, which the
-      papers call the neutral gate and where their networks start, one direction is lost
-      altogether; with Q = I it is the projection I − kkᵀ. G never lengthens a vector. What did
-      training make of it? On gyroscope EΔ was best <em>without</em> the penalty, with gates at ½:{" "}
+      papers call the neutral gate and where their networks start, one direction is lost altogether;
+      with Q = I it is the projection I − kkᵀ. G never lengthens a vector. What did training make of
+      it? On gyroscope EΔ was best <em>without</em> the penalty, with gates at ½:{" "}
       <F k="controls/gyroscope/edelta_free/best" /> against <F k="controls/gyroscope/edelta/best" />{" "}
-      with it. On stability it was the other way round: <F k="controls/stability/edelta_free/best" />{" "}
-      without, <F k="controls/stability/edelta/best" /> with.
+      with it. On stability it was the other way round:{" "}
+      <F k="controls/stability/edelta_free/best" /> without,{" "}
+      <F k="controls/stability/edelta/best" /> with.
     </p>
   ),
   claims: [

@@ -4,9 +4,7 @@ export const iterative: Story = {
   title: "Almost a rotation",
   before: (
     <>
-      <p>
-        JPmHC does not solve for its Cayley rotation. It iterates, from Y₀ = I + αW, twice:
-      </p>
+      <p>JPmHC does not solve for its Cayley rotation. It iterates, from Y₀ = I + αW, twice:</p>
       <Formula tex="Y \leftarrow I + \tfrac{\alpha}{2} W (I + Y), \qquad W = H - H^{\mathsf T}." />
       <p>
         What comes out is close to orthogonal as long as αW is small. How close is a polynomial in

@@ -20,11 +20,11 @@ export const missing: Story = {
       <p>
         How much does the missing point cost? In its own plane Cayley reaches at βμ = 14 already the
         cosine with −x that the EΔ paper reports for its reflecting operator,{" "}
-        <F k="reflection_published/edelta/cosine" />. JPmHC's
-        approximate Cayley, started as its own paper says, gives −I exactly at m = 2 (section{" "}
-        <a href="#iterative">“Almost a rotation”</a>). And one reflection flips one direction
-        only: to negate everything a network needs as many as it has dimensions. In our probes
-        JPmHC started its own way gets to <F k="reflection/jpmhc_own/500/cosine" />, from Y₀ = I to{" "}
+        <F k="reflection_published/edelta/cosine" />. JPmHC's approximate Cayley, started as its own
+        paper says, gives −I exactly at m = 2 (section <a href="#iterative">“Almost a rotation”</a>
+        ). And one reflection flips one direction only: to negate everything a network needs as many
+        as it has dimensions. In our probes JPmHC started its own way gets to{" "}
+        <F k="reflection/jpmhc_own/500/cosine" />, from Y₀ = I to{" "}
         <F k="reflection/jpmhc/500/cosine" />, DDL to <F k="reflection/ddl/500/cosine" />, EΔ to{" "}
         <F k="reflection/edelta/500/cosine" />.
       </p>

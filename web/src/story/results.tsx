@@ -23,8 +23,8 @@ export const results: Story = {
       <p>
         Table 18 is the other one to read with care. A norm deviation of{" "}
         <F k="norms_published/edelta" /> for EΔ against <F k="norms_published/gpt" /> for GPT was
-        measured on random vectors, after one task. A copier scores{" "}
-        <F k="norms_baselines/copy" /> there and the right answer of that task, the running mean,{" "}
+        measured on random vectors, after one task. A copier scores <F k="norms_baselines/copy" />{" "}
+        there and the right answer of that task, the running mean,{" "}
         <F k="norms_baselines/running_mean" />. After gyroscope the order is another: GPT{" "}
         <F k="norms/gyroscope/gpt" />, EΔ <F k="norms/gyroscope/edelta" />.
       </p>
@@ -42,12 +42,14 @@ export const results: Story = {
       by: "results: claim/EΔ beats GPT on gyroscope/verdict",
     },
     {
-      claim: "EΔ is the best there is on stability and near π: predictors without a model are better",
+      claim:
+        "EΔ is the best there is on stability and near π: predictors without a model are better",
       verdict: "wrong",
       by: "results: main/stability/no_model/running_mean",
     },
     {
-      claim: "a small norm deviation on random vectors is a merit: the right answer has a large one",
+      claim:
+        "a small norm deviation on random vectors is a merit: the right answer has a large one",
       verdict: "wrong",
       by: "Norms.TheRunningMeanIsFarFromPreservingNorms",
     },

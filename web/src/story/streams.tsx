@@ -4,10 +4,10 @@ export const streams: Story = {
   title: "Every other operator",
   before: (
     <p>
-      Hyper-connections keep several streams and mix them with a small matrix before each layer.
-      The papers differ in what they ask of that matrix: nothing (HC), sums of one (mHC, by
-      Sinkhorn or by permutations), sums and norm of one (sHC), orthogonality (JPmHC, EΔ at the
-      ends of its gate), a projection (Grassmann). Put one on the bench, and another beside it.
+      Hyper-connections keep several streams and mix them with a small matrix before each layer. The
+      papers differ in what they ask of that matrix: nothing (HC), sums of one (mHC, by Sinkhorn or
+      by permutations), sums and norm of one (sHC), orthogonality (JPmHC, EΔ at the ends of its
+      gate), a projection (Grassmann). Put one on the bench, and another beside it.
     </p>
   ),
   after: (

@@ -5,6 +5,7 @@ import { Drift } from "./drift/view.tsx";
 import { Gate } from "./gate/view.tsx";
 import { Iterative } from "./iterative/view.tsx";
 import { Missing } from "./missing/view.tsx";
+import { Predict } from "./predict/view.tsx";
 import { Results } from "./results/view.tsx";
 import { Seeds } from "./seeds/view.tsx";
 import { Skew } from "./skew/view.tsx";
@@ -16,21 +17,22 @@ import { Yours } from "./yours/view.tsx";
 
 export interface Entry {
   view: FunctionComponent;
-  needs: readonly (ModuleName | "data")[];
+  needs: readonly (ModuleName | "data" | "models")[];
   late?: boolean; // started when its section comes near
 }
 
 export const registry: Record<string, Entry> = {
-  drift: { view: Drift, needs: ["streams"] },
-  skew: { view: Skew, needs: ["plane"] },
-  turn: { view: Turn, needs: ["plane"] },
-  missing: { view: Missing, needs: ["plane"] },
-  gate: { view: Gate, needs: ["plane"] },
-  trap: { view: Trap, needs: ["gate"] },
-  streams: { view: Streams, needs: ["streams"] },
-  iterative: { view: Iterative, needs: ["streams"] },
+  drift: { view: Drift, needs: ["operators", "data"] },
+  skew: { view: Skew, needs: ["operators"] },
+  turn: { view: Turn, needs: ["operators"] },
+  missing: { view: Missing, needs: ["operators"] },
+  gate: { view: Gate, needs: ["operators"] },
+  trap: { view: Trap, needs: ["operators"] },
+  streams: { view: Streams, needs: ["operators"] },
+  iterative: { view: Iterative, needs: ["operators"] },
   spectrum: { view: Spectrum, needs: ["data"], late: true },
+  predict: { view: Predict, needs: ["operators", "models"], late: true },
   results: { view: Results, needs: ["data"] },
   seeds: { view: Seeds, needs: ["data"] },
-  yours: { view: Yours, needs: ["plane"] },
+  yours: { view: Yours, needs: ["operators"] },
 };

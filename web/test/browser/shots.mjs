@@ -14,7 +14,9 @@ for (const width of [390, 1280])
       colorScheme: theme,
       deviceScaleFactor: width < 600 ? 2 : 1,
     });
-    await page.evaluate(() => document.querySelectorAll("[data-late]").forEach((e) => e.scrollIntoView()));
+    await page.evaluate(() =>
+      document.querySelectorAll("[data-late]").forEach((e) => e.scrollIntoView()),
+    );
     await page.waitForTimeout(300);
     const ids = await page.$$eval("main > section", (items) => items.map((item) => item.id));
     for (const id of ids) {
@@ -26,10 +28,24 @@ for (const width of [390, 1280])
       await page.screenshot({
         path: join(out, `${id}-${width}-${theme}.png`),
         fullPage: true,
-        clip: { x: width > 600 ? 230 : 0, y: box.y, width: width > 600 ? 820 : width, height: box.height },
+        clip: {
+          x: width > 600 ? 230 : 0,
+          y: box.y,
+          width: width > 600 ? 820 : width,
+          height: box.height,
+        },
       });
     }
     if (!only.length) await page.screenshot({ path: join(out, `top-${width}-${theme}.png`) });
     if (said.length) console.log(width, theme, said);
   }
+// The README's picture: docs/figures/explorer.png
+const { page } = await open(browser, {
+  hash: "#gate?gamma=0.7",
+  viewport: { width: 1280, height: 1000 },
+  colorScheme: "light",
+});
+await page.addStyleTag({ content: ".bar{display:none}" }).catch(() => {});
+await page.waitForTimeout(800);
+await page.locator("[data-widget=gate] figure").screenshot({ path: join(out, "explorer.png") });
 await browser.close();

@@ -4,14 +4,16 @@ import { Drawing } from "../../charts/drawing.tsx";
 import { linear, log, path, place, spread } from "../../charts/scales.ts";
 import { Button, Checks, Choose, Scrub, Slider } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
-import { number } from "../../controls/format.ts";
+import { list, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
-import { useComputed, useRested, useWidget } from "../../state/widget.ts";
+import { useComputed, useWidget } from "../../state/widget.ts";
+import { pageResults } from "../../numbers/store.ts";
+import { toQuery } from "../../state/fields.ts";
 import { colours, common, fields, lines } from "./state.ts";
 
 const names = Object.keys(lines);
 const r = room(460, 340, { left: 50, right: 92, top: 30 });
-const strip = room(240, 340, { left: 40, right: 10, top: 30 });
+const strip = room(330, 300, { left: 44, right: 10, top: 32 });
 const layers = Array.from({ length: 97 }, (_, i) => i);
 const least = 1e-12;
 
@@ -30,12 +32,10 @@ export function Drift() {
     focus: Math.max(0, names.indexOf(s.lines.includes(focus) ? focus : (s.lines[0] ?? "additive"))),
   };
   const key = Object.values(inputs);
-  const { value: d, refusal } = useComputed(() => compute("streams", "drift", inputs), key);
-  const rested = useRested(JSON.stringify({ ...inputs, focus: 0 }), 200);
-  const { value: medians } = useComputed(
-    () => compute("streams", "drift_median", JSON.parse(rested) as typeof inputs).medians,
-    [rested],
-  );
+  const { value: d, refusal } = useComputed(() => compute("operators", "drift", inputs), key);
+  // Twenty draws take too long for a drag: they are made when the page is built.
+  const medians = pageResults().driftMedians;
+  const asBuilt = toQuery(fields, { ...s, at: fields.at.first, lines: fields.lines.first }) === "";
   const shown = names.filter((name) => s.lines.includes(name));
   const course = (name: string) => {
     const line = names.indexOf(name);
@@ -72,9 +72,11 @@ export function Drift() {
         s.g === 0 ? (
           <>
             Without a branch{" "}
-            {nearOne.length
-              ? `only ${nearOne.map((name) => lines[name]).join(" and ")} keep the norm`
-              : "none of these keeps the norm"}{" "}
+            {nearOne.length === 0
+              ? "none of these keeps the norm"
+              : nearOne.length === 1
+                ? `only the ${lines[nearOne[0]!]} keeps the norm`
+                : `only ${list(nearOne.map((name) => lines[name]!))} keep the norm`}{" "}
             over <Scrub widget={widget} name="L" /> layers.
           </>
         ) : (
@@ -99,11 +101,15 @@ export function Drift() {
             .slice(0, s.L + 1)
             .map((layer) => [layer, ...shown.map((name) => number(course(name)[layer]!))]),
         },
-        {
-          caption: `Median of the end over twenty seeds`,
-          head: ["line", "median"],
-          rows: names.map((name, i) => [lines[name]!, number(medians[i]!)]),
-        },
+        ...(asBuilt && medians
+          ? [
+              {
+                caption: "Median of the end over twenty seeds",
+                head: ["line", "median"],
+                rows: names.map((name, i) => [lines[name]!, number(medians[i]!)]),
+              },
+            ]
+          : []),
       ]}
       controls={
         <>
@@ -141,8 +147,7 @@ export function Drift() {
             at: [x(at), r.height - r.bottom],
             colour: "c-quiet",
             bare: true,
-            drag: (px) =>
-              widget.set({ at: Math.min(s.L, Math.max(0, Math.round(x.back(px)))) }),
+            drag: (px) => widget.set({ at: Math.min(s.L, Math.max(0, Math.round(x.back(px)))) }),
             inputs: [
               {
                 label: "layer read out",
@@ -172,8 +177,17 @@ export function Drift() {
                 data-line={name}
                 d={path(layers.slice(0, s.L + 1), course(name), x, y)}
               />
-              <circle class={`dot ${colours[name]}`} cx={place(x(at))} cy={place(y(Math.max(low, course(name)[at]!)))} r="3.5" />
-              <text class={`label ${colours[name]}`} x={r.width - r.right + 6} y={place(ends[i]! + 4)}>
+              <circle
+                class={`dot ${colours[name]}`}
+                cx={place(x(at))}
+                cy={place(y(Math.max(low, course(name)[at]!)))}
+                r="3.5"
+              />
+              <text
+                class={`label ${colours[name]}`}
+                x={r.width - r.right + 6}
+                y={place(ends[i]! + 4)}
+              >
                 {lines[name]}
               </text>
             </>
@@ -202,19 +216,20 @@ export function Drift() {
         >
           <Axes room={strip} x={sx} y={sy} xLabel="layer" yLabel="norm of each stream">
             {[0, 1, 2, 3].map((i) => (
-              <path class={`line ${i % 2 ? "thin" : ""} ${colours[focused]} ${["", "dotted", "dashed", "long"][i]}`} d={path(layers.slice(0, s.L + 1), stream(i), sx, sy)} />
+              <path
+                class={`line ${i % 2 ? "thin" : ""} ${colours[focused]} ${["", "dotted", "dashed", "long"][i]}`}
+                d={path(layers.slice(0, s.L + 1), stream(i), sx, sy)}
+              />
             ))}
           </Axes>
         </Drawing>
       </div>
-      <dl class="facts-row">
-        {shown.map((name) => (
-          <div class="fact">
-            <dt>{lines[name]}, median of 20 seeds</dt>
-            <dd>{number(medians[names.indexOf(name)]!, 2)}</dd>
-          </div>
-        ))}
-      </dl>
+      {asBuilt && medians ? (
+        <p class="hint">
+          Median over twenty seeds after {s.L} layers:{" "}
+          {names.map((name, i) => `${lines[name]} ${number(medians[i]!, 2)}`).join(", ")}.
+        </p>
+      ) : null}
     </Figure>
   );
 }

@@ -29,7 +29,7 @@ export function Gate() {
   const s = widget.state;
   const { value: g, refusal } = useComputed(
     () =>
-      compute("plane", "gate", {
+      compute("operators", "gate", {
         gamma: s.gamma,
         beta: s.beta,
         k: s.k,
@@ -50,7 +50,9 @@ export function Gate() {
       label: "k",
       drag: (px, py) =>
         widget.set({
-          k: Math.round(compute("plane", "polar", { x: p.x.back(px), y: p.y.back(py) }).degrees),
+          k: Math.round(
+            compute("operators", "polar", { x: p.x.back(px), y: p.y.back(py) }).degrees,
+          ),
         }),
       inputs: [
         {
@@ -154,7 +156,12 @@ export function Gate() {
     >
       <Drawing width={size} height={size} label={sentence} handles={handles}>
         <Cross plane={p} />
-        <circle class="area c-blend" vector-effect="non-scaling-stroke" r="1" transform={image(g.directions, g.sigma)} />
+        <circle
+          class="area c-blend"
+          vector-effect="non-scaling-stroke"
+          r="1"
+          transform={image(g.directions, g.sigma)}
+        />
         <path
           class="line dashed c-reflection"
           d={`M${place(p.x(1.4 * k[1]))} ${place(p.y(-1.4 * k[0]))}L${place(p.x(-1.4 * k[1]))} ${place(p.y(1.4 * k[0]))}`}
@@ -180,8 +187,18 @@ export function Gate() {
           {Array.from(g.grid, (gamma, i) =>
             i % 5 === 0 ? (
               <>
-                <circle class="dot c-blend" cx={place(cx(gamma))} cy={place(cy(g.defect_curve[i]!))} r="2.5" />
-                <circle class="dot c-ink" cx={place(cx(gamma))} cy={place(cy(g.sigma_min_curve[i]!))} r="2.5" />
+                <circle
+                  class="dot c-blend"
+                  cx={place(cx(gamma))}
+                  cy={place(cy(g.defect_curve[i]!))}
+                  r="2.5"
+                />
+                <circle
+                  class="dot c-ink"
+                  cx={place(cx(gamma))}
+                  cy={place(cy(g.sigma_min_curve[i]!))}
+                  r="2.5"
+                />
               </>
             ) : null,
           )}

@@ -23,7 +23,13 @@ export function Iterative() {
   const steps = Number(s.s);
   const fromIdentity = s.start === "identity" ? 1 : 0;
   const { value: it, refusal } = useComputed(
-    () => compute("streams", "iterative", { m: s.m, steps, from_identity: fromIdentity, ratio: s.ratio }),
+    () =>
+      compute("operators", "iterative", {
+        m: s.m,
+        steps,
+        from_identity: fromIdentity,
+        ratio: s.ratio,
+      }),
     [s.m, s.s, s.start, s.ratio],
   );
   const effective = steps - fromIdentity; // from I the first step only makes I + αW
@@ -40,8 +46,9 @@ export function Iterative() {
           <>At m = 2 two steps give −I exactly: the defect is zero again.</>
         ) : (
           <>
-            At m = <Scrub widget={widget} name="m" /> {s.s === "1" ? "one step leaves" : `${steps} steps leave`} Y
-            away from orthogonal by {number(it.defect)}, exactly as the polynomial {formula} says.
+            At m = <Scrub widget={widget} name="m" />{" "}
+            {s.s === "1" ? "one step leaves" : `${steps} steps leave`} Y away from orthogonal by{" "}
+            {number(it.defect)}, exactly as the polynomial {formula} says.
           </>
         )
       }
@@ -114,14 +121,19 @@ export function Iterative() {
                 <text
                   class="label c-jpmhc"
                   x={place(x([0.5, 0.42, 0.75, 0.5][k]!))}
-                  y={place(y(floor(it.formulas[k * 111 + [25, 21, 38, 25][k]!]!)) + [-8, -8, 18, 18][k]!)}
+                  y={place(
+                    y(floor(it.formulas[k * 111 + [25, 21, 38, 25][k]!]!)) + [-8, -8, 18, 18][k]!,
+                  )}
                   text-anchor={k < 2 ? "end" : "start"}
                 >
                   {formulas[k]}
                 </text>
               </>
             ))}
-          <path class="line thin dashed c-quiet" d={`M${place(x(it.limit))} ${r.top}V${r.height - r.bottom}`} />
+          <path
+            class="line thin dashed c-quiet"
+            d={`M${place(x(it.limit))} ${r.top}V${r.height - r.bottom}`}
+          />
           <text class="label c-quiet" x={place(x(it.limit) + 4)} y={r.height - r.bottom - 8}>
             1e-3 up to m = {number(it.limit, 4)}
           </text>
@@ -141,14 +153,26 @@ export function Iterative() {
         >
           <Cross plane={p} />
           {Array.from(it.exact_re, (re, i) => (
-            <circle class="hollow c-rotation" cx={place(p.x(re))} cy={place(p.y(it.exact_im[i]!))} r="6" />
+            <circle
+              class="hollow c-rotation"
+              cx={place(p.x(re))}
+              cy={place(p.y(it.exact_im[i]!))}
+              r="6"
+            />
           ))}
           {Array.from(it.re, (re, i) => (
-            <circle class="dot c-jpmhc" data-eigenvalue={i} cx={place(p.x(re))} cy={place(p.y(it.im[i]!))} r="5" />
+            <circle
+              class="dot c-jpmhc"
+              data-eigenvalue={i}
+              cx={place(p.x(re))}
+              cy={place(p.y(it.im[i]!))}
+              r="5"
+            />
           ))}
         </Drawing>
         <p class="legend">
-          <span class="c-jpmhc">● eigenvalues of Y</span> <span class="c-rotation">○ exact Cayley</span>
+          <span class="c-jpmhc">● eigenvalues of Y</span>{" "}
+          <span class="c-rotation">○ exact Cayley</span>
         </p>
         <dl>
           <Fact name="defect ‖YᵀY − I‖₂" value={number(it.defect)} />

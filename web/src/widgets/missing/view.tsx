@@ -19,12 +19,12 @@ export function Missing() {
   const s = widget.state;
   const inputs = { bm: s.bm, beta: s.beta, k: s.k, wanted: 0 };
   const { value: m, refusal } = useComputed(
-    () => compute("plane", "missing", inputs),
+    () => compute("operators", "missing", inputs),
     [s.bm, s.beta, s.k],
   );
   const turnTo = (radians: number) => {
     const wanted = Math.min(3.1408, Math.max(0, folded(radians)));
-    const bm = compute("plane", "missing", { ...inputs, wanted }).bm_for_wanted;
+    const bm = compute("operators", "missing", { ...inputs, wanted }).bm_for_wanted;
     if (Number.isFinite(bm)) widget.set({ bm: snap(fields.bm, bm, 0) });
   };
   const moving = 1 - s.beta; // the drawn eigenvalue; its value is the C++'s, see `low`
@@ -37,7 +37,7 @@ export function Missing() {
     at: [p.x(m.re), p.y(m.im)],
     colour: "c-rotation",
     drag: (px, py) =>
-      turnTo(compute("plane", "polar", { x: p.x.back(px), y: p.y.back(py) }).radians),
+      turnTo(compute("operators", "polar", { x: p.x.back(px), y: p.y.back(py) }).radians),
     inputs: [
       {
         label: "angle of Cayley's eigenvalue",
@@ -117,7 +117,12 @@ export function Missing() {
             −1
           </text>
         </Drawing>
-        <Drawing width={small} height={small} label="The letter F and its image under Q: turned, not mirrored." class="small">
+        <Drawing
+          width={small}
+          height={small}
+          label="The letter F and its image under Q: turned, not mirrored."
+          class="small"
+        >
           <Cross plane={f} circle={false} />
           <LetterF plane={f} colour="c-quiet" />
           <LetterF plane={f} matrix={m.q} colour="c-rotation" />
@@ -141,7 +146,12 @@ export function Missing() {
             −1
           </text>
         </Drawing>
-        <Drawing width={small} height={small} label="The letter F and its image under I − βkkᵀ: flattened, then mirrored." class="small">
+        <Drawing
+          width={small}
+          height={small}
+          label="The letter F and its image under I − βkkᵀ: flattened, then mirrored."
+          class="small"
+        >
           <Cross plane={f} circle={false} />
           <LetterF plane={f} colour="c-quiet" />
           <LetterF plane={f} matrix={m.h} colour="c-reflection" />

@@ -70,7 +70,9 @@ export function tableOf(
     };
   }
   if (table === "reflection") {
-    const tasks = Object.keys(results.reflection["ddl"] ?? {}).sort((a, b) => Number(a) - Number(b));
+    const tasks = Object.keys(results.reflection["ddl"] ?? {}).sort(
+      (a, b) => Number(a) - Number(b),
+    );
     const task = pick(wished, [...tasks].reverse());
     const rows = Object.keys(probes)
       .filter((name) => results.reflection[name]?.[task])

@@ -9,7 +9,7 @@ import { useWidget } from "../../state/widget.ts";
 import { fields, tables, tasks } from "./state.ts";
 import { type Row, type Table, tableOf } from "./rows.ts";
 
-const width = 400;
+const width = 300;
 const height = 30;
 const middle = height / 2;
 
@@ -82,8 +82,7 @@ export function Results() {
   const table = tableOf(data, s.table, s.task, s.set as "best" | "exact");
   const scale = scaleOf(table);
   const mean = (row: Row) => sampleOf(row.values).mean;
-  const rows =
-    s.sort === "given" ? table.rows : [...table.rows].sort((a, b) => mean(a) - mean(b));
+  const rows = s.sort === "given" ? table.rows : [...table.rows].sort((a, b) => mean(a) - mean(b));
   const [chosen, setChosen] = useState<string | null>(null);
   const list = useRef<HTMLDivElement>(null);
   const claim = s.claim === "none" ? undefined : data.claims[Number(s.claim) - 1];
@@ -101,7 +100,7 @@ export function Results() {
     : s.table === "norms"
       ? `After ${where} models, a copier keeps every norm and the right answer does not.`
       : ruleWins
-        ? `On ${where} ${rule.name}, which is no model, is better than every model here.`
+        ? `On ${where} a predictor without a model (${rule.name}) is better than every model here.`
         : `On ${where} ${best?.label ?? "no row"} is the best row of this table.`;
   const keys = (event: KeyboardEvent) => {
     const way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -128,7 +127,12 @@ export function Results() {
             sampleText(sampleOf(item.values)),
             item.values.map((value) => number(value, 4)).join(", "),
           ]),
-          ...table.baselines.map((item) => [`no model: ${item.name}`, "", number(item.value, 4), ""]),
+          ...table.baselines.map((item) => [
+            `no model: ${item.name}`,
+            "",
+            number(item.value, 4),
+            "",
+          ]),
         ],
       })}
       controls={
@@ -143,10 +147,17 @@ export function Results() {
       <div class="rows-and-claims">
         <div>
           <p class="legend" aria-hidden="true">
-            <span class="c-published">◇ published</span> <span class="c-ink">● each seed of ours</span>{" "}
-            <span class="c-ink">❘ mean</span> <span class="c-nomodel">┆ no model</span>
+            <span class="c-published">◇ published</span>{" "}
+            <span class="c-ink">● each seed of ours</span> <span class="c-ink">❘ mean</span>{" "}
+            <span class="c-nomodel">┆ no model</span>
           </p>
-          <div class="rows" ref={list} onKeyDown={keys} role="group" aria-label={`${table.quantity}, one row a model`}>
+          <div
+            class="rows"
+            ref={list}
+            onKeyDown={keys}
+            role="group"
+            aria-label={`${table.quantity}, one row a model`}
+          >
             {table.baselines.map((item) => (
               <div class="row baseline">
                 <span class="row-label">no model: {item.name}</span>
@@ -193,7 +204,11 @@ export function Results() {
                 widget.set(
                   s.claim === String(index + 1)
                     ? { claim: "none" }
-                    : { claim: String(index + 1), table: claimTable(item, data), task: item.column },
+                    : {
+                        claim: String(index + 1),
+                        table: claimTable(item, data),
+                        task: item.column,
+                      },
                 )
               }
             >
@@ -202,7 +217,9 @@ export function Results() {
               <small>
                 {item.measured_ratio === null ? "" : `${number(item.measured_ratio)} ×, `}
                 {testText(item.measured_test)}
-                {item.published_ratio === null ? "" : ` · published ${number(item.published_ratio)} ×`}
+                {item.published_ratio === null
+                  ? ""
+                  : ` · published ${number(item.published_ratio)} ×`}
               </small>
             </button>
           ))}
@@ -225,7 +242,11 @@ function BaselineStrip({ value, scale }: { value: number; scale: Scale }) {
         y="14"
         text-anchor={right ? "end" : "start"}
       >
-        {inside ? number(value, 4) : value < scale.from ? `◂ ${number(value, 4)}` : `${number(value, 4)} ▸`}
+        {inside
+          ? number(value, 4)
+          : value < scale.from
+            ? `◂ ${number(value, 4)}`
+            : `${number(value, 4)} ▸`}
       </text>
     </svg>
   );

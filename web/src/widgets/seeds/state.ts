@@ -26,7 +26,9 @@ export const fields = {
   start: choice("configuration", variants, "run"),
   run: choice(
     "run",
-    Object.fromEntries(["none", ...Array.from({ length: 200 }, (_, i) => String(i))].map((k) => [k, k])),
+    Object.fromEntries(
+      ["none", ...Array.from({ length: 200 }, (_, i) => String(i))].map((k) => [k, k]),
+    ),
     "none",
     ["none", ...Array.from({ length: 200 }, (_, i) => String(i))],
   ),

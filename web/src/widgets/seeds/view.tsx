@@ -25,19 +25,29 @@ function variant(run: GateRun): string {
   return c["gate"] === "entropy" ? "run" : "plain";
 }
 const repetition = (run: GateRun) =>
-  run.reproduction.startsWith("twelve") ? "twelve" : run.reproduction.includes("19e5c58") ? "second" : "third";
+  run.reproduction.startsWith("twelve")
+    ? "twelve"
+    : run.reproduction.includes("19e5c58")
+      ? "second"
+      : "third";
 
 const reflections = (run: GateRun) => run.gamma.filter((gamma) => gamma < 0.1).length;
 const rotations = (run: GateRun) => run.gamma.filter((gamma) => gamma > 0.9).length;
 const kind = (run: GateRun) =>
-  reflections(run) >= 2 ? "reflection" : rotations(run) >= 0.9 * run.gamma.length ? "rotation" : "between";
+  reflections(run) >= 2
+    ? "reflection"
+    : rotations(run) >= 0.9 * run.gamma.length
+      ? "rotation"
+      : "between";
 
 function Mark({ run, at }: { run: GateRun; at: readonly [number, number] }) {
   const [px, py] = [place(at[0]), place(at[1])];
   if (kind(run) === "reflection")
     return <path class="dot c-reflection" d={`M${px} ${place(at[1] - 6)}l6 6l-6 6l-6 -6Z`} />;
   if (kind(run) === "rotation") return <circle class="dot c-rotation" cx={px} cy={py} r="4.5" />;
-  return <rect class="dot c-quiet" x={place(at[0] - 4)} y={place(at[1] - 4)} width="8" height="8" />;
+  return (
+    <rect class="dot c-quiet" x={place(at[0] - 4)} y={place(at[1] - 4)} width="8" height="8" />
+  );
 }
 
 export function Seeds() {
@@ -102,7 +112,15 @@ export function Seeds() {
       sentence={sentence}
       table={() => ({
         caption: "Runs of EΔ on gyroscope",
-        head: ["run", "λ", "repetition", "best", "at step 200", "gates at reflection", "gates at rotation"],
+        head: [
+          "run",
+          "λ",
+          "repetition",
+          "best",
+          "at step 200",
+          "gates at reflection",
+          "gates at rotation",
+        ],
         rows: shown.map(({ run }) => [
           run.run,
           weight(run),
@@ -138,7 +156,10 @@ export function Seeds() {
             yLabel="best validation MSE"
             xText={(value) => String(weights[value])}
           />
-          <path class="line thin dashed c-quiet" d={`M${r.left} ${place(y(lostAbove))}H${r.width - r.right}`} />
+          <path
+            class="line thin dashed c-quiet"
+            d={`M${r.left} ${place(y(lostAbove))}H${r.width - r.right}`}
+          />
           <text class="label c-quiet" x={r.left + 4} y={place(y(lostAbove) - 5)}>
             lost above {number(lostAbove)}
           </text>
@@ -146,7 +167,7 @@ export function Seeds() {
             <g
               class="pick"
               role="button"
-              tabIndex={index === Math.max(0, first) ? 0 : -1}
+              tabindex={index === Math.max(0, first) ? 0 : -1}
               aria-pressed={String(dot.index) === s.run}
               aria-label={label(dot.run)}
               data-run={dot.index}
@@ -199,8 +220,12 @@ function Gates({ run }: { run: GateRun }) {
       aria-label={`Gates by operator: ${run.gamma.map((gamma) => number(gamma)).join(", ")}`}
     >
       <path class="grid-line" d="M8 12H242M8 92H242" />
-      <text x="8" y="9">γ = 1</text>
-      <text x="8" y="107">γ = 0</text>
+      <text x="8" y="9">
+        γ = 1
+      </text>
+      <text x="8" y="107">
+        γ = 0
+      </text>
       {run.gamma.map((gamma, i) => (
         <path
           class={`line strong ${gamma > 0.5 ? "c-rotation" : "c-reflection"}`}

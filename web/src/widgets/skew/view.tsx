@@ -19,7 +19,7 @@ export function Skew() {
   const widget = useWidget("skew", fields);
   const s = widget.state;
   const { value: r, refusal } = useComputed(
-    () => compute("plane", "skew", s),
+    () => compute("operators", "skew", s),
     [s.ux, s.uy, s.uz, s.vx, s.vy, s.vz],
   );
   const flat = s.uz === 0 && s.vz === 0;

@@ -4,12 +4,16 @@ import type { Spectrum } from "./solve.ts";
 
 export const r = room(440, 320, { left: 44, top: 34 });
 
-// The vertical axis ends above the bulk: a spike (at 0, or at 1 for rotations) may be cut.
+// The vertical axis ends above the bulk; a spike at 0 is cut.
 export function scales(value: Spectrum): { x: Scale; y: Scale } {
   const reach = value.bins * value.values.length;
-  const sorted = [...value.rho].sort((a, b) => a - b);
-  const high = sorted[Math.floor(sorted.length * 0.97)] ?? 1;
-  const top = Math.min(Math.max(...value.rho), Math.max(1, 1.6 * high));
+  const total = value.values.reduce((sum, count) => sum + count, 0) || 1;
+  const bars = value.values.map((count) => count / (total * value.bins));
+  const bulk = [
+    ...value.rho.filter((_, i) => value.s[i]! > 0.12 * reach),
+    ...bars.filter((_, i) => i * value.bins > 0.12 * reach),
+  ];
+  const top = Math.max(0.1, Math.min(Math.max(...value.rho, ...bars), 1.8 * Math.max(...bulk)));
   return { x: linear(0, reach, ...across(r)), y: linear(0, top * 1.08, ...upward(r)) };
 }
 

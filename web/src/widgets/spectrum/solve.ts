@@ -100,8 +100,6 @@ export async function* solve(call: SpectrumCall, request: Request): AsyncGenerat
   result.s = coarse;
   result.rho = await density(call, coarse, false);
   yield { ...result };
-  result.theory = await call("spectrum_summary", {});
-  yield { ...result };
   const between = fine.filter((_, i) => i % 4 !== 0);
   const added = await density(call, between, false);
   let a = 0;
@@ -109,6 +107,15 @@ export async function* solve(call: SpectrumCall, request: Request): AsyncGenerat
   const coarseRho = result.rho;
   result.rho = fine.map((_, i) => (i % 4 === 0 ? coarseRho[a++]! : added[b++]!));
   result.s = fine;
+  yield { ...result };
+  // The quantiles take longest, one part a call.
+  const part = (index: number) => call("spectrum_summary", { part: index });
+  result.theory = {
+    near_zero: (await part(0)).near_zero,
+    low: (await part(1)).low,
+    high: (await part(2)).high,
+    first: (await part(3)).first,
+  };
   yield { ...result };
   if (request.printed) {
     try {

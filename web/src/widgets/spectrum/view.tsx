@@ -66,7 +66,12 @@ export function Spectrum() {
       }
       table={() => ({
         caption: `Density of the singular values, ${mixers[s.mixer]}, depth ${s.L}`,
-        head: ["s", "theory", ...(solved.printed ? ["as printed"] : []), ...(solved.sampled ? ["samples, same blur"] : [])],
+        head: [
+          "s",
+          "theory",
+          ...(solved.printed ? ["as printed"] : []),
+          ...(solved.sampled ? ["samples, same blur"] : []),
+        ],
         rows: solved.s.map((value, i) => [
           number(value),
           number(solved.rho[i]!),
@@ -119,14 +124,19 @@ export function Spectrum() {
           },
         ]}
       >
-        <Density value={solved} history={history} reader={reader} />
+        <Density value={solved} history={moved ? history : []} reader={reader} />
       </Drawing>
       <div class="side">
         <p class="legend">
           <span class="c-rotation">━ theory</span> <span class="c-quiet">▇ samples</span>
           {s.printed === "on" ? <span class="c-reflection">╍ as printed</span> : null}
         </p>
-        <div class="scroll plain" tabIndex={0} role="region" aria-label="Theory and samples in numbers">
+        <div
+          class="scroll plain"
+          tabIndex={0}
+          role="region"
+          aria-label="Theory and samples in numbers"
+        >
           <table>
             <thead>
               <tr>
@@ -145,9 +155,14 @@ export function Spectrum() {
         </div>
         <dl>
           <Fact name="E s² by recursion" value={number(solved.exact)} />
-          {solved.sampled ? <Fact name="L1 distance" value={number(solved.sampled.distance)} /> : null}
+          {solved.sampled ? (
+            <Fact name="L1 distance" value={number(solved.sampled.distance)} />
+          ) : null}
           {reader !== null ? (
-            <Fact name={`density at ${number(solved.s[nearest]!)}`} value={number(solved.rho[nearest]!)} />
+            <Fact
+              name={`density at ${number(solved.s[nearest]!)}`}
+              value={number(solved.rho[nearest]!)}
+            />
           ) : null}
         </dl>
       </div>
@@ -197,7 +212,7 @@ function usePlay(depth: number, set: (depth: number) => void): [boolean, () => v
   return [
     playing,
     () => {
-      if (!playing && depth >= 48) set(1);
+      if (!playing) set(depth >= 48 ? 1 : Math.ceil(depth * 1.4));
       setPlaying(!playing);
     },
   ];

@@ -10,16 +10,17 @@ import { useComputed, useWidget } from "../../state/widget.ts";
 import { colours, connections, fields } from "./state.ts";
 
 const order = Object.keys(connections);
-const p = plane(220, 1.6);
-const course = room(300, 230, { left: 44, top: 30 });
+const eigen = 150;
+const p = plane(eigen, 1.6);
+const course = room(220, 176, { left: 42, right: 8, top: 32 });
 const line = room(300, 74, { left: 14, right: 14, top: 26, bottom: 22 });
 const lineX = linear(0, 1.5, ...across(line), 4);
-const inset = room(360, 200, { left: 50, top: 30 });
+const inset = room(360, 230, { left: 50, top: 38 });
 
 type Bench = ReturnType<typeof bench>;
 
 function bench(connection: string, inputs: Omit<BenchInputs, "connection">) {
-  return compute("streams", "bench", { ...inputs, connection: order.indexOf(connection) });
+  return compute("operators", "bench", { ...inputs, connection: order.indexOf(connection) });
 }
 interface BenchInputs {
   connection: number;
@@ -50,14 +51,25 @@ function Grid({ b, n, name }: { b: Bench; n: number; name: string }) {
   };
   return (
     <div class="grid-scroll">
-      <table class={`mixer n${n}`} aria-label={`${name}: matrix with row and column sums`} role="grid" onKeyDown={walk}>
+      <table
+        class={`mixer n${n}`}
+        aria-label={`${name}: matrix with row and column sums`}
+        role="grid"
+        onKeyDown={walk}
+      >
         <tbody>
           {Array.from({ length: n }, (_, row) => (
             <tr>
               {Array.from({ length: n }, (_, column) => {
                 const i = row * n + column;
                 return (
-                  <td role="gridcell" class={shade(b.h[i]!)} data-cell={i} tabIndex={i === cell ? 0 : -1} onFocus={() => setCell(i)}>
+                  <td
+                    role="gridcell"
+                    class={shade(b.h[i]!)}
+                    data-cell={i}
+                    tabIndex={i === cell ? 0 : -1}
+                    onFocus={() => setCell(i)}
+                  >
                     {fixed(b.h[i]!)}
                   </td>
                 );
@@ -87,9 +99,15 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
   const colour = colours[name]!;
   const steps = Array.from({ length: layers }, (_, i) => i + 1);
   const sigma = (i: number) => steps.map((step) => b.sigma_course[(step - 1) * 8 + i]!);
-  const all = Array.from({ length: n }, (_, i) => sigma(i)).flat().filter((value) => value > 1e-16);
+  const all = Array.from({ length: n }, (_, i) => sigma(i))
+    .flat()
+    .filter((value) => value > 1e-16);
   const x = linear(1, Math.max(2, layers), ...across(course), 4);
-  const y = log(Math.max(1e-12, Math.min(0.5, ...all) / 1.5), Math.max(1.5, ...all) * 1.3, ...upward(course));
+  const y = log(
+    Math.max(1e-12, Math.min(0.5, ...all) / 1.5),
+    Math.max(1.5, ...all) * 1.3,
+    ...upward(course),
+  );
   const shown = `singular values ${Array.from(b.sigma.subarray(0, n), (value) => number(value)).join(", ")}`;
   return (
     <div class="bench">
@@ -99,20 +117,28 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
         <text class="name" x={line.left} y="12">
           singular values
         </text>
-        <path class="axis-line" d={`M${line.left} ${line.height - line.bottom}H${line.width - line.right}`} />
+        <path
+          class="axis-line"
+          d={`M${line.left} ${line.height - line.bottom}H${line.width - line.right}`}
+        />
         {lineX.ticks.map((tick) => (
           <text x={place(lineX(tick))} y={line.height - 4} text-anchor="middle">
             {number(tick)}
           </text>
         ))}
         {Array.from(b.sigma.subarray(0, n), (value) => (
-          <circle class={`dot ${colour}`} cx={place(lineX(Math.min(1.5, value)))} cy={line.height - line.bottom - 8} r="5.5" />
+          <circle
+            class={`dot ${colour}`}
+            cx={place(lineX(Math.min(1.5, value)))}
+            cy={line.height - line.bottom - 8}
+            r="5.5"
+          />
         ))}
       </Drawing>
       <div class="two">
         <Drawing
-          width={220}
-          height={220}
+          width={eigen}
+          height={eigen}
           label={`Eigenvalues: ${Array.from({ length: n }, (_, i) => `${number(b.re[i]!)} ${b.im[i]! < 0 ? "−" : "+"} ${number(Math.abs(b.im[i]!))}i`).join("; ")}`}
         >
           <Cross plane={p} />
@@ -136,9 +162,17 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
           <Axes room={course} x={x} y={y} xLabel="layers multiplied" yLabel="singular values">
             {Array.from({ length: n }, (_, i) =>
               layers > 1 ? (
-                <path class={`line ${colour} ${i ? "" : "strong"}`} d={path(steps, sigma(i), x, y)} />
+                <path
+                  class={`line ${colour} ${i ? "" : "strong"}`}
+                  d={path(steps, sigma(i), x, y)}
+                />
               ) : (
-                <circle class={`dot ${colour}`} cx={place(x(1))} cy={place(y(sigma(i)[0]!))} r="4" />
+                <circle
+                  class={`dot ${colour}`}
+                  cx={place(x(1))}
+                  cy={place(y(sigma(i)[0]!))}
+                  r="4"
+                />
               ),
             )}
           </Axes>
@@ -162,9 +196,12 @@ export function Streams() {
   };
   const key = Object.values(inputs);
   const { value: b, refusal } = useComputed(() => bench(s.c, inputs), [s.c, ...key]);
-  const pinned = useComputed(() => (s.pin === "none" ? null : bench(s.pin, inputs)), [s.pin, ...key]);
+  const pinned = useComputed(
+    () => (s.pin === "none" ? null : bench(s.pin, inputs)),
+    [s.pin, ...key],
+  );
   const { value: sweeps } = useComputed(
-    () => compute("streams", "sweeps", { off: -8, seed: s.seed }),
+    () => compute("operators", "sweeps", { off: -8, seed: s.seed }),
     [s.seed],
   );
   const range = (values: Float64Array) => {
@@ -176,7 +213,7 @@ export function Streams() {
   const keepsSums = range(b.row_sums) === "1" && range(b.column_sums) === "1";
   const keepsAll = b.sigma[n - 1]! > 0.99 && b.sigma[0]! < 1.01;
   const sx = linear(0, 64, ...across(inset), 5);
-  const sy = log(1e-16, 2, ...upward(inset));
+  const sy = log(1e-17, 50, ...upward(inset));
   return (
     <Figure
       widget={widget}
@@ -241,12 +278,33 @@ export function Streams() {
             label={`Relative error of the gradient against sweeps: ${number(sweeps.errors[16]!)} after 16, ${number(sweeps.errors[64]!)} after 64. Direct solve: ${number(sweeps.direct)}.`}
           >
             <Axes room={inset} x={sx} y={sy} xLabel="sweeps" yLabel="relative error">
-              <path class="line c-jpmhc" d={path(Array.from(sweeps.errors, (_, i) => i), sweeps.errors, sx, sy)} />
-              <path class="line dashed c-mhc" d={`M${inset.left} ${place(sy(Math.max(1e-16, sweeps.direct)))}H${inset.width - inset.right}`} />
-              <text class="label c-mhc" x={inset.width - inset.right} y={place(sy(Math.max(1e-16, sweeps.direct)) - 6)} text-anchor="end">
+              <path
+                class="line c-jpmhc"
+                d={path(
+                  Array.from(sweeps.errors, (_, i) => i),
+                  sweeps.errors,
+                  sx,
+                  sy,
+                )}
+              />
+              <path
+                class="line dashed c-mhc"
+                d={`M${inset.left} ${place(sy(Math.max(1e-16, sweeps.direct)))}H${inset.width - inset.right}`}
+              />
+              <text
+                class="label c-mhc"
+                x={inset.width - inset.right}
+                y={place(sy(Math.max(1e-16, sweeps.direct)) - 6)}
+                text-anchor="end"
+              >
                 direct solve
               </text>
-              <circle class="dot c-jpmhc" cx={place(sx(16))} cy={place(sy(sweeps.errors[16]!))} r="5" />
+              <circle
+                class="dot c-jpmhc"
+                cx={place(sx(16))}
+                cy={place(sy(sweeps.errors[16]!))}
+                r="5"
+              />
             </Axes>
           </Drawing>
         </div>

@@ -27,7 +27,7 @@ export function Trap() {
   const s = widget.state;
   const { value: t, refusal } = useComputed(
     () =>
-      compute("gate", "trap", {
+      compute("operators", "trap", {
         lambda: s.lambda,
         t: s.t,
         b: s.b,
@@ -134,21 +134,36 @@ export function Trap() {
               <path
                 class="downhill"
                 data-way={arrow > 0 ? "right" : "left"}
-                d={downhill(gx(i / 20), ly(t.landscape[i * 5]!) + 18, arrow)}
+                d={downhill(
+                  gx(i / 20),
+                  Math.min(ly(t.landscape[i * 5]!) + 18, r.height - r.bottom - 8),
+                  arrow,
+                )}
               />
             ) : null,
           )}
           {t.watershed_exists ? (
             <>
-              <path class="line dashed c-quiet" d={`M${place(gx(t.watershed))} ${r.top}V${r.height - r.bottom}`} />
-              <text class="label c-quiet" x={place(gx(t.watershed) + 5)} y={r.height - r.bottom - 8}>
+              <path
+                class="line dashed c-quiet"
+                d={`M${place(gx(t.watershed))} ${r.top}V${r.height - r.bottom}`}
+              />
+              <text
+                class="label c-quiet"
+                x={place(gx(t.watershed) + 5)}
+                y={r.height - r.bottom - 8}
+              >
                 watershed {number(t.watershed)}
               </text>
             </>
           ) : null}
         </Axes>
       </Drawing>
-      <Drawing width={r.width} height={r.height} label={`γ over the steps for this start and twenty around it. ${sentence}`}>
+      <Drawing
+        width={r.width}
+        height={r.height}
+        label={`γ over the steps for this start and twenty around it. ${sentence}`}
+      >
         <Axes room={r} x={sx} y={gy} xLabel="step" yLabel="γ" xText={(value) => number(value, 4)}>
           {Array.from({ length: 20 }, (_, i) => (
             <path
@@ -157,13 +172,21 @@ export function Trap() {
             />
           ))}
           <path class="line c-blend strong" d={path(t.path_step, t.path, sx, gy)} />
-          <circle class="dot c-blend" cx={place(sx(t.path_step[shown]!))} cy={place(gy(at))} r="5" />
+          <circle
+            class="dot c-blend"
+            cx={place(sx(t.path_step[shown]!))}
+            cy={place(gy(at))}
+            r="5"
+          />
         </Axes>
       </Drawing>
       <dl class="facts-row">
         <Fact name="starts at γ" value={number(t.gamma_start)} />
         <Fact name="ends at γ" value={end} colour="c-blend" />
-        <Fact name="of 20 starts around it, above ½ at the end" value={String(t.other_ends.filter((value) => value > 0.5).length)} />
+        <Fact
+          name="of 20 starts around it, above ½ at the end"
+          value={String(t.other_ends.filter((value) => value > 0.5).length)}
+        />
       </dl>
     </Figure>
   );
@@ -172,7 +195,7 @@ export function Trap() {
 const every = (values: Float64Array) => values.filter((_, i) => i % 4 === 0);
 
 const startOf = (b: number) =>
-  compute("gate", "trap", {
+  compute("operators", "trap", {
     lambda: 0,
     t: 0,
     b,

@@ -1,4 +1,14 @@
-import { across, Axes, Cross, Fact, LetterF, Matrix, plane, room, upward } from "../../charts/axes.tsx";
+import {
+  across,
+  Axes,
+  Cross,
+  Fact,
+  LetterF,
+  Matrix,
+  plane,
+  room,
+  upward,
+} from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { log, path, place } from "../../charts/scales.ts";
 import { Choose, Scrub, Slider } from "../../controls/controls.tsx";
@@ -11,7 +21,7 @@ import { fields } from "./state.ts";
 
 const size = 320;
 const p = plane(size, 1.55);
-const r = room(400, 260, { left: 52, top: 32 });
+const r = room(400, 330, { left: 52, top: 32 });
 const x = log(1e-2, 1e8, ...across(r));
 const y = log(1e-17, 10, ...upward(r));
 const floor = (value: number) => Math.max(value, 1e-17);
@@ -36,14 +46,14 @@ export function Turn() {
     wanted: 0,
   };
   const { value: t, refusal } = useComputed(
-    () => compute("plane", "turn", inputs),
+    () => compute("operators", "turn", inputs),
     [s.beta, s.angle, s.v, s.type, s.how, s.seed],
   );
 
   // The arc is dragged to an angle; the C++ says which β that takes.
   const turnTo = (radians: number) => {
     const wanted = Math.min(3.1415, Math.max(0, folded(radians)));
-    const answer = compute("plane", "turn", { ...inputs, wanted });
+    const answer = compute("operators", "turn", { ...inputs, wanted });
     if (Number.isFinite(answer.beta_for_wanted))
       widget.set({ beta: snap(fields.beta, answer.beta_for_wanted, 0) });
   };
@@ -55,7 +65,7 @@ export function Turn() {
     at: tip,
     colour: "c-rotation",
     drag: (px, py) =>
-      turnTo(compute("plane", "polar", { x: p.x.back(px), y: p.y.back(py) }).radians),
+      turnTo(compute("operators", "polar", { x: p.x.back(px), y: p.y.back(py) }).radians),
     inputs: [
       {
         label: "angle that Q turns by",
@@ -119,12 +129,15 @@ export function Turn() {
         </>
       }
     >
-      <Drawing width={size} height={size} label={sentence} handles={[arc]} >
+      <Drawing width={size} height={size} label={sentence} handles={[arc]}>
         <Cross plane={p} />
         <LetterF plane={p} colour="c-quiet" />
         <LetterF plane={p} matrix={t.q} colour="c-rotation" />
         <path class="line c-rotation" d={arcPath} />
-        <path class="line thin c-rotation" d={`M${place(p.x(0))} ${place(p.y(0))}L${place(tip[0])} ${place(tip[1])}`} />
+        <path
+          class="line thin c-rotation"
+          d={`M${place(p.x(0))} ${place(p.y(0))}L${place(tip[0])} ${place(tip[1])}`}
+        />
       </Drawing>
       <Drawing
         width={r.width}
@@ -143,7 +156,10 @@ export function Turn() {
             <text
               class={`label ${way.how === "closed" ? "c-rotation" : "c-reflection"}`}
               x={place(x(way.how === "solve" ? 1.5e7 : 2e3))}
-              y={place(y(floor(t[way.key][way.how === "solve" ? 45 : 27]!)) - 8)}
+              y={place(
+                y(floor(t[way.key][way.how === "solve" ? 45 : 27]!)) +
+                  (way.key === "solve64" ? 24 : -9),
+              )}
               text-anchor={way.how === "solve" ? "end" : "middle"}
             >
               {way.name}
@@ -163,7 +179,10 @@ export function Turn() {
         <Matrix name="QᵀQ" values={t.gram} columns={2} digits={4} />
         <dl>
           <Fact name="det Q" value={number(t.det, 6)} />
-          <Fact name="θ" value={`${degrees(Math.abs(t.theta))} = ${number(Math.abs(t.theta), 4)}`} />
+          <Fact
+            name="θ"
+            value={`${degrees(Math.abs(t.theta))} = ${number(Math.abs(t.theta), 4)}`}
+          />
           <Fact name="largest |QᵀQ − I|" value={number(t.defect)} />
           <Fact name="the same at n = 4" value={number(t.defect4)} />
         </dl>

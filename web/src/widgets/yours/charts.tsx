@@ -41,20 +41,41 @@ export function Chart(props: {
 }) {
   const isLog = props.log ?? false;
   const lines = props.series.map((item) => ({ ...item, x: thin(item.x), y: thin(item.y) }));
-  const [x0, x1] = extent(lines.flatMap((item) => item.x), false);
-  const [y0, y1] = props.yRange ?? extent(lines.flatMap((item) => item.y), isLog);
+  const [x0, x1] = extent(
+    lines.flatMap((item) => item.x),
+    false,
+  );
+  const [y0, y1] =
+    props.yRange ??
+    extent(
+      lines.flatMap((item) => item.y),
+      isLog,
+    );
   const x: Scale = linear(x0, x1, ...across(r), 4);
   const y: Scale = isLog ? log(y0, y1, ...upward(r)) : linear(y0, y1, ...upward(r));
-  const last = lines.map((item) => `${item.name} ends at ${number(item.y[item.y.length - 1] ?? NaN)}`);
+  const last = lines.map(
+    (item) => `${item.name} ends at ${number(item.y[item.y.length - 1] ?? NaN)}`,
+  );
   return (
     <Drawing
       width={r.width}
       height={r.height}
       label={`${props.title} against ${props.xLabel}: ${last.slice(0, 6).join(", ") || "nothing"}.`}
     >
-      <Axes room={r} x={x} y={y} xLabel={props.xLabel} yLabel={props.title} xText={(value) => number(value, 5)}>
+      <Axes
+        room={r}
+        x={x}
+        y={y}
+        xLabel={props.xLabel}
+        yLabel={props.title}
+        xText={(value) => number(value, 5)}
+      >
         {lines.map((item) => (
-          <path class={`line ${item.class}`} data-points={item.x.length} d={path(item.x, item.y, x, y)} />
+          <path
+            class={`line ${item.class}`}
+            data-points={item.x.length}
+            d={path(item.x, item.y, x, y)}
+          />
         ))}
       </Axes>
     </Drawing>

@@ -5,12 +5,16 @@ interface Entry {
   isDirectory: boolean;
   fullPath: string;
   file?(done: (file: File) => void, failed: (error: unknown) => void): void;
-  createReader?(): { readEntries(done: (entries: Entry[]) => void, failed: (e: unknown) => void): void };
+  createReader?(): {
+    readEntries(done: (entries: Entry[]) => void, failed: (e: unknown) => void): void;
+  };
 }
 
 const most = 500; // files of one drop
 
-export async function droppedFiles(transfer: DataTransfer): Promise<{ path: string; file: File }[]> {
+export async function droppedFiles(
+  transfer: DataTransfer,
+): Promise<{ path: string; file: File }[]> {
   const entries = [...transfer.items]
     .map((item) => item.webkitGetAsEntry?.() as Entry | null)
     .filter((entry) => entry !== null);

@@ -13,13 +13,25 @@ import { Chart, type Series } from "./charts.tsx";
 import { droppedFiles } from "./drop.ts";
 import { fields } from "./state.ts";
 
-const styles = ["c-rotation", "c-reflection", "c-mhc", "c-blend", "c-jpmhc", "c-shc", "c-hc", "c-additive"];
-const style = (i: number) => `${styles[i % styles.length]} ${["", "dashed", "dotted"][Math.floor(i / styles.length) % 3]}`;
+const styles = [
+  "c-rotation",
+  "c-reflection",
+  "c-mhc",
+  "c-blend",
+  "c-jpmhc",
+  "c-shc",
+  "c-hc",
+  "c-additive",
+];
+const style = (i: number) =>
+  `${styles[i % styles.length]} ${["", "dashed", "dotted"][Math.floor(i / styles.length) % 3]}`;
 
 const told = (run: Run): string => {
-  const steps = run.metrics ? Math.max(0, ...run.metrics.step) + 1 : Number(run.result?.["steps"] ?? NaN);
+  const steps = run.metrics
+    ? Math.max(0, ...run.metrics.step) + 1
+    : Number(run.result?.["steps"] ?? NaN);
   const best = run.result?.["best_validation"];
-  const model = run.config?.["model"];
+  const model = run.config?.["connection"] ?? run.config?.["model"];
   return `${run.name}: ${[
     typeof model === "string" ? model : "",
     Number.isFinite(steps) ? `${count(steps)} steps` : "",
@@ -93,8 +105,8 @@ export function Yours() {
           />
         </label>
         <span class="hint">
-          metrics.jsonl, config.json, result.json, an inspection (<code>geores inspect --json</code>),
-          results.json, best.safetensors
+          metrics.jsonl, config.json, result.json, an inspection (<code>geores inspect --json</code>
+          ), results.json, best.safetensors
         </span>
       </div>
       {problems.length ? (
@@ -136,7 +148,9 @@ export function Yours() {
 const Nothing = ({ what }: { what: string }) => <p class="hint">{what}</p>;
 
 function Curves({ runs }: { runs: readonly Run[] }) {
-  const series = (read: (run: Run) => [ArrayLike<number>, ArrayLike<number>] | undefined): Series[] =>
+  const series = (
+    read: (run: Run) => [ArrayLike<number>, ArrayLike<number>] | undefined,
+  ): Series[] =>
     runs.flatMap((run, i) => {
       const found = read(run);
       return found ? [{ name: run.name, x: found[0], y: found[1], class: style(i) }] : [];
@@ -145,10 +159,29 @@ function Curves({ runs }: { runs: readonly Run[] }) {
     return <Nothing what="No metrics.jsonl is open, so there is no curve to draw." />;
   return (
     <>
-      <Chart title="training loss" xLabel="step" log series={series((run) => run.metrics && [run.metrics.step, run.metrics.loss])} />
-      <Chart title="validation loss" xLabel="step" log series={series((run) => run.metrics && [run.metrics.evaluated, run.metrics.validation])} />
-      <Chart title="gradient norm" xLabel="step" log series={series((run) => run.metrics && [run.metrics.step, run.metrics.gradient])} />
-      <Chart title="learning rate" xLabel="step" series={series((run) => run.metrics && [run.metrics.step, run.metrics.rate])} />
+      <Chart
+        title="training loss"
+        xLabel="step"
+        log
+        series={series((run) => run.metrics && [run.metrics.step, run.metrics.loss])}
+      />
+      <Chart
+        title="validation loss"
+        xLabel="step"
+        log
+        series={series((run) => run.metrics && [run.metrics.evaluated, run.metrics.validation])}
+      />
+      <Chart
+        title="gradient norm"
+        xLabel="step"
+        log
+        series={series((run) => run.metrics && [run.metrics.step, run.metrics.gradient])}
+      />
+      <Chart
+        title="learning rate"
+        xLabel="step"
+        series={series((run) => run.metrics && [run.metrics.step, run.metrics.rate])}
+      />
     </>
   );
 }
@@ -169,7 +202,9 @@ function Gates({ runs }: { runs: readonly Run[] }) {
     return <Nothing what="None of these runs has a gate γ or a strength β in its metrics." />;
   return (
     <>
-      {gamma.length ? <Chart title="γ of each operator" xLabel="step" series={gamma} yRange={[0, 1]} /> : null}
+      {gamma.length ? (
+        <Chart title="γ of each operator" xLabel="step" series={gamma} yRange={[0, 1]} />
+      ) : null}
       {beta.length ? <Chart title="β of each operator" xLabel="step" series={beta} /> : null}
     </>
   );
@@ -178,9 +213,12 @@ function Gates({ runs }: { runs: readonly Run[] }) {
 function Inspections({ runs }: { runs: readonly Run[] }) {
   const found = runs.map((run, i) => ({ run, i })).filter(({ run }) => run.inspection);
   if (!found.length)
-    return <Nothing what="No inspection is open: geores inspect --run DIR --json FILE writes one." />;
+    return <Nothing what="No inspection is open: geores inspect --run DIR --json writes one." />;
   const positions = (length: number) => Array.from({ length }, (_, i) => i + 1);
-  const operators = (read: (item: NonNullable<Run["inspection"]>["operators"][number]) => number | undefined, dash = "") =>
+  const operators = (
+    read: (item: NonNullable<Run["inspection"]>["operators"][number]) => number | undefined,
+    dash = "",
+  ) =>
     found.map(({ run, i }) => {
       const list = run.inspection!.operators;
       return {
@@ -201,12 +239,31 @@ function Inspections({ runs }: { runs: readonly Run[] }) {
   const law = (gamma: number | undefined) =>
     gamma === undefined
       ? undefined
-      : compute("plane", "gate", { gamma, beta: 0, k: 0, x0: 1, x1: 0, n: 2, seed: 1 }).penalty;
+      : compute("operators", "gate", { gamma, beta: 0, k: 0, x0: 1, x1: 0, n: 2, seed: 1 }).penalty;
   return (
     <>
-      <Chart title="defect; dotted: 4γ(1 − γ)" xLabel="operator" series={[...operators((item) => item.defect?.mean), ...operators((item) => law(item.gamma?.mean), "dotted thin")]} />
-      <Chart title="σ_max and σ_min" xLabel="operator" series={[...operators((item) => item.sigmaMax?.mean), ...operators((item) => item.sigmaMin?.mean, "dotted")]} />
-      <Chart title="composite norm" xLabel="operator" log series={operators((item) => item.composite?.mean)} />
+      <Chart
+        title="defect; dotted: 4γ(1 − γ)"
+        xLabel="operator"
+        series={[
+          ...operators((item) => item.defect?.mean),
+          ...operators((item) => law(item.gamma?.mean), "dotted thin"),
+        ]}
+      />
+      <Chart
+        title="σ_max and σ_min"
+        xLabel="operator"
+        series={[
+          ...operators((item) => item.sigmaMax?.mean),
+          ...operators((item) => item.sigmaMin?.mean, "dotted"),
+        ]}
+      />
+      <Chart
+        title="composite norm"
+        xLabel="operator"
+        log
+        series={operators((item) => item.composite?.mean)}
+      />
       <Chart title="RMS after the block" xLabel="block" series={layers("norm")} />
       <Chart title="effective rank" xLabel="block" series={layers("rank")} />
       {found.flatMap(({ run }) =>
@@ -228,7 +285,10 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
     .map((item) => item.mixer)
     .filter((mixer) => mixer.length === streams * streams && mixer.length <= 64);
   const usable =
-    inspection !== undefined && streams >= 2 && mixers.length === inspection.operators.length && mixers.length <= 200;
+    inspection !== undefined &&
+    streams >= 2 &&
+    mixers.length === inspection.operators.length &&
+    mixers.length <= 200;
   const request: Request | null = usable
     ? {
         mixer: 8,
@@ -248,7 +308,9 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
     : null;
   const { value, refusal, working } = useSpectrum(request, null, true);
   if (!run || !inspection)
-    return <Nothing what="No inspection with a Jacobian is open: geores inspect --run DIR --json FILE writes one." />;
+    return (
+      <Nothing what="No inspection with a Jacobian is open: geores inspect --run DIR --json writes one." />
+    );
   const most = Math.max(...inspection.jacobian, value ? value.s[value.s.length - 1]! : 0) * 1.05;
   const bins = most / binCount;
   const values = Array<number>(binCount).fill(0);
@@ -278,7 +340,7 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
 
 const empty = {
   s: [0],
-  rho: [2],
+  rho: [0],
   printed: null,
   printedRefusal: "",
   exact: NaN,

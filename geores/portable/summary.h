@@ -1,0 +1,30 @@
+// What an operator's generators look at: the mean over the whole sequence, the running mean, or the
+// position itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace geores::portable {
+
+class Summary {
+ public:
+  enum class Pool { sequence, causal, token };
+  static Pool pool_from(const std::string& name);  // refuses any other word
+
+  Summary(Pool pool, int width);
+
+  Pool pool() const { return pool_; }
+
+  // states (positions, stride): the mean over positions 0 … to − 1, for pool = sequence.
+  void look(const double* states, int stride, int to);
+
+  // The summary at `position`, 0 first and then one after the other, of the values there.
+  const double* at(int position, const double* values);
+
+ private:
+  Pool pool_;
+  std::vector<double> sum_, mean_;
+};
+
+}  // namespace geores::portable

@@ -1,0 +1,213 @@
+// geores/portable against the golden dumps of another implementation, and what it refuses. Runs
+// without LibTorch; portable_model_test.cpp compares with geores/model.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "geores/portable/model.h"
+#include "geores/portable/predictors.h"
+#include "geores/reference/golden_model.h"
+#include "geores/testing/testing.h"
+
+namespace geores::portable {
+namespace {
+
+std::vector<double> doubles(const TensorView& view) {
+  std::vector<double> values(view.bytes.size() / sizeof(double));
+  std::memcpy(values.data(), view.bytes.data(), view.bytes.size());
+  return values;
+}
+
+Model model_of(const GoldenModel& golden) {
+  return Model(Weights(golden.weights, "golden"), Json::parse(golden.config.dump(), "config"));
+}
+
+class Golden : public testing::TestWithParam<const char*> {};
+
+TEST_P(Golden, ForwardPassAgrees) {
+  const auto file = Safetensors::load(std::filesystem::path(GEORES_GOLDEN_DIR) /
+                                      (std::string(GetParam()) + ".safetensors"));
+  auto model = model_of(golden_model(file));
+  const auto x = doubles(file.at("x")), expected = doubles(file.at("out"));
+  const auto shape = file.at("x").shape;
+  const auto length = static_cast<int>(shape[1]);
+  const auto size = static_cast<std::size_t>(shape[1] * shape[2]);
+  std::vector<double> y(size);
+  double worst = 0;
+  for (std::size_t b = 0; b < static_cast<std::size_t>(shape[0]); ++b) {
+    model.forward(x.data() + b * size, 0, length, y.data());
+    for (std::size_t i = 0; i < size; ++i)
+      worst = std::max(worst, std::abs(y[i] - expected[b * size + i]));
+    if (!model.causal()) continue;
+    // One position at a time gives the same.
+    std::vector<double> one(static_cast<std::size_t>(shape[2]));
+    for (int t = 0; t < length; ++t) {
+      model.forward(x.data() + b * size + t * one.size(), t, t + 1, one.data());
+      for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i], y[t * one.size() + i]);
+    }
+  }
+  std::printf("%s: %.2e\n", GetParam(), worst);
+  EXPECT_LT(worst, 1e-12);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::Values("gpt", "edelta", "edelta_entropy_gate"));
+
+// ---- what is refused ----
+
+GoldenModel small_model() {
+  return golden_model(
+      Safetensors::load(std::filesystem::path(GEORES_GOLDEN_DIR) / "gpt.safetensors"));
+}
+
+TEST(Portable, RefusesAConfigurationThatDoesNotFitInOneLine) {
+  auto golden = small_model();
+  const auto why = [&](const char* key, const nlohmann::json& value) {
+    auto changed = golden;
+    changed.config[key] = value;
+    return refusal([&] { model_of(changed); });
+  };
+  EXPECT_EQ(why("layers", 3),
+            "[golden] tensor 'blocks.2.attention_residual.norm.weight' is missing");
+  EXPECT_EQ(why("layers", 0), "[config] 'layers' must be a whole number 1 ... 4096, got 0");
+  EXPECT_EQ(why("layers", "two"), "[config] 'layers' must be a number");
+  EXPECT_EQ(why("width", 15), "[golden] tensor 'positions' must be (10, 15), got (10, 16)");
+  EXPECT_NE(why("model", "nonesuch").find("connection 'nonesuch' has no live predictions"),
+            std::string::npos);
+}
+
+TEST(Portable, RefusesATokenModel) {
+  SafetensorsWriter writer;
+  const std::vector<float> values(6);
+  writer.add("embedding", Dtype::f32, {2, 3}, std::as_bytes(std::span(values)));
+  const auto file = writer.serialize();
+  EXPECT_EQ(refusal([&] { Model(Weights(file, "a"), Json::parse("{}", "config")); }),
+            "[model] predicts tokens; live predictions are for models of vectors");
+}
+
+TEST(Portable, RefusesPositionsOutsideTheContext) {
+  auto model = model_of(small_model());
+  std::vector<double> x(200), y(200);
+  EXPECT_EQ(refusal([&] { model.forward(x.data(), 0, 11, y.data()); }),
+            "[model] positions 0 ... 10 do not lie in the context of 10");
+}
+
+TEST(Weights, ReadsEightBitRowsWithTheirScales) {
+  SafetensorsWriter writer;
+  const std::vector<std::int8_t> values = {1, -2, 127, -128};
+  const std::vector<float> scales = {0.5f, 2.0f};
+  writer.add("w", Dtype::i8, {2, 2}, std::as_bytes(std::span(values)));
+  writer.add("w.scale", Dtype::f32, {2}, std::as_bytes(std::span(scales)));
+  const auto file = writer.serialize();
+  const Weights weights(file, "a");
+  EXPECT_EQ(weights.read("w", {2, 2}), (std::vector<double>{0.5, -1, 254, -256}));
+  EXPECT_EQ(weights.parameters(), 4);
+}
+
+TEST(Weights, RefusesNaN) {
+  SafetensorsWriter writer;
+  const std::vector<float> values = {1, NAN};
+  writer.add("w", Dtype::f32, {2}, std::as_bytes(std::span(values)));
+  const auto file = writer.serialize();
+  EXPECT_EQ(refusal([&] { Weights(file, "a").read("w", {2}); }),
+            "[a] tensor 'w' holds NaN or infinite values");
+}
+
+std::vector<std::byte> file_with_header(const std::string& header, std::size_t data) {
+  const std::uint64_t length = header.size();
+  std::vector<std::byte> file(8 + header.size() + data);
+  std::memcpy(file.data(), &length, 8);
+  std::memcpy(file.data() + 8, header.data(), header.size());
+  return file;
+}
+
+TEST(Weights, RefusesHostileFiles) {
+  const auto why = [](const std::string& header, std::size_t data) {
+    const auto file = file_with_header(header, data);
+    return refusal([&] { Weights(file, "a"); });
+  };
+  EXPECT_EQ(why(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}})", 8), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})", 8),
+            "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "");
+  EXPECT_NE(why(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                8),
+            "");
+  EXPECT_NE(why("[]", 0), "");
+  EXPECT_NE(why("{", 0), "");
+  const std::vector<std::byte> huge =
+      to_bytes(std::string_view("\xff\xff\xff\xff\xff\xff\xff\x0f{}"));
+  EXPECT_NE(refusal([&] { Weights(huge, "a"); }), "");
+  EXPECT_NE(refusal([&] { Weights({}, "a"); }), "");
+}
+
+TEST(Weights, MutatedFilesAreReadOrRefusedInOneLine) {
+  const auto golden = small_model();
+  const auto config = Json::parse(golden.config.dump(), "config");
+  std::mt19937_64 random(1);
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto file = to_bytes(std::string_view(mutate(to_text(golden.weights), 3000, random)));
+    refused += !refusal([&] { Model(Weights(file, "a"), config); }).empty();
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(PortableJson, ReadsWhatNlohmannReads) {
+  for (const char* text :
+       {R"({"a": [1, -2.5e3, true, null, "x\n\u00e9\ud83d\ude00"]})", "[]", "3"}) {
+    EXPECT_EQ(refusal([&] { Json::parse(text, "a"); }), "") << text;
+  }
+  const auto json = Json::parse(R"({"s":"x\n\u00e9\ud83d\ude00","n":-2.5e3})", "a");
+  EXPECT_EQ(json.find("s")->string(), "x\n\u00e9\U0001F600");
+  EXPECT_EQ(json.find("n")->number(), -2500);
+  for (const char* text : {"", "{", "[1,]", "{\"a\":1,\"a\":2}", "01x", "nul", "\"\\ud800\"",
+                           "[1 2]", "\"\x01\"", "{a:1}", "-", "1 2", "\"\xff\""}) {
+    EXPECT_NE(refusal([&] { Json::parse(text, "a"); }), "") << text;
+  }
+  EXPECT_NE(refusal([] { Json::parse(std::string(100000, '['), "a"); }), "");
+}
+
+// ---- predictors without a model ----
+
+TEST(Predictors, TwoStatesDetermineAPlaneRotation) {
+  const int width = 16, i = 3, j = 11, length = 20;
+  for (const double theta : {0.1, 0.9, 2.5, 3.1}) {
+    std::vector<double> x(width * (length + 1));
+    for (int c = 0; c < width; ++c) x[c] = std::sin(1 + 7 * c);
+    for (int t = 1; t <= length; ++t) {
+      double* now = x.data() + t * width;
+      std::copy_n(now - width, width, now);
+      now[i] = std::cos(theta) * now[i - width] - std::sin(theta) * now[j - width];
+      now[j] = std::sin(theta) * now[i - width] + std::cos(theta) * now[j - width];
+    }
+    std::vector<double> y(width);
+    for (int t = 1; t < length; ++t) {
+      predict_next(Rule::two_state, x.data(), t, width, y.data());
+      for (int c = 0; c < width; ++c) EXPECT_NEAR(y[c], x[(t + 1) * width + c], 1e-12);
+    }
+  }
+}
+
+TEST(Predictors, SayWhatTheirNamesSay) {
+  const std::vector<double> x = {1, 2, 3, 5};
+  std::vector<double> y(2);
+  predict_next(Rule::zero, x.data(), 1, 2, y.data());
+  EXPECT_EQ(y, (std::vector<double>{0, 0}));
+  predict_next(Rule::copy, x.data(), 1, 2, y.data());
+  EXPECT_EQ(y, (std::vector<double>{3, 5}));
+  predict_next(Rule::running_mean, x.data(), 1, 2, y.data());
+  EXPECT_EQ(y, (std::vector<double>{2, 3.5}));
+  predict_next(Rule::two_state, x.data(), 0, 2, y.data());
+  EXPECT_EQ(y, (std::vector<double>{1, 2}));
+}
+
+}  // namespace
+}  // namespace geores::portable

@@ -1,0 +1,29 @@
+import { type Story } from "./parts.tsx";
+
+export const predict: Story = {
+  title: "A model, live",
+  before: (
+    <p>
+      Two small transformers run in this page: EΔ without its gate loss and with a pool that sees
+      only the past, and GPT. They were trained on the gyroscope task: a point of the unit sphere in
+      sixteen dimensions is turned by an unknown angle in an unknown plane, step after step; predict
+      the next state. Drag the start, drag the state after it, show more or fewer states.
+    </p>
+  ),
+  after: (
+    <>
+      <p>
+        Both learn the turn from what they have been shown, and both beat the running mean. Neither
+        beats a rule of two lines: see which coordinates changed between the last two states and by
+        what angle, and turn again. From the second state on that rule is exact. Which of the two
+        models is better depends on the path. Fed their own predictions, both drift away.
+      </p>
+      <p>
+        Why this task? On the tasks where orthogonal operators do best, predictors without a model
+        do better still. Gyroscope is the one where a model earns its place at all.
+      </p>
+    </>
+  ),
+  claims: [],
+  data: [],
+};

@@ -1,0 +1,202 @@
+// Every widget, in a real browser: there without scripts; moved by keys, by mouse and by touch; put
+// back by Reset; brought back by its link. What is compared is the drawing, not the text.
+import assert from "node:assert/strict";
+import test, { after, before } from "node:test";
+import { launch, open, settle } from "./browser.mjs";
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+// How each widget is moved: `keys` on an input, `pull` a handle or `click` a place.
+const widgets = {
+  drift: { keys: ["input[name=gamma]", "ArrowLeft"], press: "button:has-text('Add the branch')" },
+  skew: { keys: ["input[aria-label='u, first coordinate']", "ArrowRight"], pull: "u" },
+  turn: { keys: ["input[name=beta]", "ArrowRight"], pull: "arc" },
+  missing: { keys: ["input[name=bm]", "ArrowRight"], pull: "pair" },
+  gate: { keys: ["input[name=gamma]", "ArrowRight"], pull: "k", by: [-30, -25] },
+  trap: { keys: ["input[name=t]", "ArrowRight"], pull: "ball" },
+  streams: {
+    keys: ["input[name=layers]", "ArrowRight"],
+    press: "label:has-text('as initialised')",
+    more: true,
+  },
+  iterative: { keys: ["input[name=m]", "ArrowRight"], pull: "m" },
+  spectrum: {
+    keys: ["input[name=s2]", "ArrowRight"],
+    press: "button:has-text('Play depth')",
+    slow: true,
+  },
+  predict: { keys: ["input[name=theta]", "ArrowRight"], pull: "start", slow: true },
+  results: { keys: ["select[name=table]", "ArrowDown"], press: ".claim-button >> nth=0" },
+  seeds: { keys: [".pick[tabindex='0']", "ArrowDown"], press: ".pick >> nth=71" },
+};
+
+const drawing = (page, id) =>
+  page.$eval(`[data-widget=${id}] .drawings`, (element) =>
+    [...element.querySelectorAll("svg, .mixer, .rows")]
+      .map((part) => part.outerHTML)
+      .join("\n")
+      .replace(/ (focused|held)\b| tabindex="[^"]*"/g, ""),
+  );
+
+async function at(id, options = {}) {
+  const opened = await open(browser, { hash: `#${id}`, ...options });
+  await opened.page.waitForSelector(`[data-widget=${id}][data-alive=yes]`);
+  await opened.page.$eval(`[data-widget=${id}]`, (element) => element.scrollIntoView());
+  return opened;
+}
+
+// Waits until the drawing is other than `before`, or fails.
+async function changed(page, id, before) {
+  for (let i = 0; i < (widgets[id].slow ? 300 : 60); ++i) {
+    await settle(page, 50);
+    const now = await drawing(page, id);
+    if (now !== before) return now;
+  }
+  assert.fail(`the drawing of ${id} did not change`);
+}
+
+async function back(page, id, first) {
+  await page.click(`[data-widget=${id}] button:has-text('Reset')`);
+  for (let i = 0; i < 80; ++i) {
+    await settle(page, 50);
+    if ((await drawing(page, id)) === first) return;
+  }
+  assert.equal(await drawing(page, id), first, "Reset does not restore the first drawing");
+}
+
+const middle = async (page, selector) => {
+  const box = await (await page.waitForSelector(selector)).boundingBox();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+};
+
+for (const [id, move] of Object.entries(widgets)) {
+  test(`${id}: keys move the drawing, Reset restores it, its link brings it back`, async () => {
+    const { page, context, said } = await at(id);
+    const first = await drawing(page, id);
+    const widget = page.locator(`[data-widget=${id}]`);
+    await widget.locator(move.keys[0]).first().focus();
+    await page.keyboard.press(move.keys[1]);
+    await changed(page, id, first);
+    if (move.slow) await settle(page, 4000);
+    await settle(page, 400); // the link is written at most four times a second
+    const moved = await drawing(page, id);
+    const hash = await page.evaluate(() => location.hash);
+    assert.match(hash, new RegExp(`^#${id}\\?`));
+    const again = await at(id, { hash });
+    if (move.slow) await settle(again.page, 4000);
+    for (let i = 0; i < 60 && (await drawing(again.page, id)) !== moved; ++i)
+      await settle(again.page, 50);
+    assert.equal(await drawing(again.page, id), moved, "the link draws something else");
+    await again.context.close();
+    await back(page, id, first);
+    assert.deepEqual(said, []);
+    await context.close();
+  });
+
+  test(`${id}: a mouse moves the drawing`, async () => {
+    const { page, context, said } = await at(id);
+    const first = await drawing(page, id);
+    if (move.more) await page.click(`[data-widget=${id}] .more summary`);
+    if (move.pull) {
+      const [x, y] = await middle(page, `[data-widget=${id}] [data-handle=${move.pull}] .grip`);
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      const [dx, dy] = move.by ?? [-30, 25];
+      await page.mouse.move(x + dx, y + dy, { steps: 4 });
+      await page.mouse.up();
+    } else await page.locator(`[data-widget=${id}]`).locator(move.press).click();
+    await changed(page, id, first);
+    assert.deepEqual(said, []);
+    await context.close();
+  });
+
+  test(`${id}: a finger moves the drawing`, async () => {
+    const { page, context, said } = await at(id, {
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+      isMobile: true,
+    });
+    const first = await drawing(page, id);
+    if (move.more) await page.tap(`[data-widget=${id}] .more summary`);
+    if (move.pull) {
+      const handle = `[data-widget=${id}] [data-handle=${move.pull}] .grip`;
+      await page.locator(handle).scrollIntoViewIfNeeded();
+      await settle(page);
+      const [x, y] = await middle(page, handle);
+      const cdp = await context.newCDPSession(page);
+      const touch = (type, points) =>
+        cdp.send("Input.dispatchTouchEvent", { type, touchPoints: points });
+      await touch("touchStart", [{ x, y }]);
+      for (let i = 1; i <= 4; ++i) await touch("touchMove", [{ x: x - 8 * i, y: y + 6 * i }]);
+      await touch("touchEnd", []);
+    } else await page.locator(`[data-widget=${id}]`).locator(move.press).tap();
+    await changed(page, id, first);
+    assert.deepEqual(said, []);
+    await context.close();
+  });
+}
+
+test("without scripts every section has its text, its first drawing and no dead control", async () => {
+  const { page, context } = await open(browser, { javaScriptEnabled: false, alive: false });
+  const ids = await page
+    .locator("main > section")
+    .evaluateAll((items) => items.map((item) => item.id))
+    .catch(() => null);
+  const html = await page.content();
+  for (const id of Object.keys(widgets)) {
+    const part = html.slice(
+      html.indexOf(`data-widget="${id}"`),
+      html.indexOf('<div class="prose">', html.indexOf(`data-widget="${id}"`)),
+    );
+    assert.ok(
+      /<path[^>]+d="M[^"]{20,}/.test(part) || /<circle/.test(part),
+      `${id} has no first drawing`,
+    );
+    assert.ok(/<figcaption[^>]*>[^<]{10,}/.test(part) || /<figcaption/.test(part));
+  }
+  assert.equal(await page.locator(".controls:visible").count(), 0);
+  assert.equal(await page.locator("button:visible").filter({ hasText: "Reset" }).count(), 0);
+  assert.ok(ids === null || ids.length === 13);
+  await context.close();
+});
+
+test("parallel vectors snap, and the page says that there is no plane", async () => {
+  const { page, context } = await at("skew");
+  const [ux, uy] = await middle(page, "[data-widget=skew] [data-handle=u] .grip");
+  const [vx, vy] = await middle(page, "[data-widget=skew] [data-handle=v] .grip");
+  const origin = await page.$eval("[data-widget=skew] svg", (svg) => {
+    const box = svg.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  });
+  await page.mouse.move(ux, uy);
+  await page.mouse.down();
+  const on = [origin[0] - 0.7 * (vx - origin[0]), origin[1] - 0.7 * (vy - origin[1]) + 0.5];
+  await page.mouse.move(...on, { steps: 5 });
+  await page.mouse.up();
+  await settle(page, 700);
+  assert.match(await page.textContent("[data-widget=skew] output"), /no plane, Q = I/);
+  await context.close();
+});
+
+test("the arrows of the gate loss point downhill, away from one half", async () => {
+  const { page, context } = await at("trap");
+  const arrows = await page.$$eval("[data-widget=trap] .downhill", (paths) =>
+    paths.map((path) => {
+      const [start, length] = /^M([\d.]+) [\d.]+h(-?[\d.]+)/.exec(path.getAttribute("d")).slice(1);
+      const svg = path.ownerSVGElement.viewBox.baseVal;
+      return {
+        x: Number(start) + Number(length) / 2,
+        way: Math.sign(Number(length)),
+        width: svg.width,
+      };
+    }),
+  );
+  assert.equal(arrows.length, 10);
+  const middle = arrows.reduce((sum, arrow) => sum + arrow.x, 0) / arrows.length;
+  for (const arrow of arrows) assert.equal(arrow.way, Math.sign(arrow.x - middle));
+  await context.close();
+});
