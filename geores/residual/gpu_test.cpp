@@ -2,7 +2,9 @@
 // a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"

@@ -76,23 +76,23 @@ GEORES_EXPORT(skew, SKEW_FIELDS) {
   skew.exists = plane.mu > 0 ? 1 : 0;
 }
 
-#define TURN_FIELDS(IN, OUT)                                                         \
-  IN(beta, 1)                                                                        \
-  IN(angle, 1)                                                                       \
-  IN(length, 1)                                                                      \
-  IN(single, 1)                                                                      \
-  IN(solve, 1)                                                                       \
-  IN(seed, 1)                                                                        \
-  IN(wanted, 1)                                                                      \
-  OUT(q, 4)                                                                          \
-  OUT(gram, 4)                                                                       \
-  OUT(det, 1)                                                                        \
-  OUT(defect, 1)                                                                     \
-  OUT(theta, 1)                                                                      \
-  OUT(mu, 1)                                                                         \
-  OUT(beta_for_wanted, 1)                                                            \
-  OUT(defect4, 1) OUT(grid, 51) OUT(closed64, 51) OUT(solve64, 51) OUT(closed32, 51) \
-      OUT(solve32, 51)
+#define TURN_FIELDS(IN, OUT) \
+  IN(beta, 1)                \
+  IN(angle, 1)               \
+  IN(length, 1)              \
+  IN(single, 1)              \
+  IN(solve, 1)               \
+  IN(seed, 1)                \
+  IN(wanted, 1)              \
+  OUT(q, 4)                  \
+  OUT(gram, 4)               \
+  OUT(det, 1)                \
+  OUT(defect, 1)             \
+  OUT(theta, 1)              \
+  OUT(mu, 1)                 \
+  OUT(beta_for_wanted, 1)    \
+  OUT(defect4, 1)            \
+  OUT(grid, 51) OUT(closed64, 51) OUT(solve64, 51) OUT(closed32, 51) OUT(solve32, 51)
 
 GEORES_EXPORT(turn, TURN_FIELDS) {
   const auto along = turn.length.value * direction(turn.angle);
@@ -178,9 +178,10 @@ GEORES_EXPORT(missing, MISSING_FIELDS) {
   OUT(hx, 2)                                                                                      \
   OUT(gx, 2)                                                                                      \
   OUT(sigma, 2)                                                                                   \
-  OUT(directions, 4) OUT(defect, 1) OUT(sigma_min, 1) OUT(sigma_max, 1) OUT(det, 1)               \
-      OUT(penalty, 1) OUT(smallest, 1) OUT(grid, 51) OUT(penalty_curve, 51) OUT(defect_curve, 51) \
-          OUT(smallest_curve, 51) OUT(sigma_min_curve, 51) OUT(det_curve, 51)
+  OUT(directions, 4)                                                                              \
+  OUT(defect, 1) OUT(sigma_min, 1) OUT(sigma_max, 1) OUT(det, 1) OUT(penalty, 1) OUT(smallest, 1) \
+      OUT(grid, 51) OUT(penalty_curve, 51) OUT(defect_curve, 51) OUT(smallest_curve, 51)          \
+          OUT(sigma_min_curve, 51) OUT(det_curve, 51)
 
 namespace {
 

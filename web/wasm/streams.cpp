@@ -303,21 +303,21 @@ Square layer_of(const Bench& how, int layer) {
 
 }  // namespace
 
-#define BENCH_FIELDS(IN, OUT)                                                      \
-  IN(connection, 1)                                                                \
-  IN(n, 1)                                                                         \
-  IN(scale, 1)                                                                     \
-  IN(initial, 1)                                                                   \
-  IN(seed, 1)                                                                      \
-  IN(iterations, 1)                                                                \
-  IN(layers, 1)                                                                    \
-  OUT(h, 64)                                                                       \
-  OUT(row_sums, 8)                                                                 \
-  OUT(column_sums, 8)                                                              \
-  OUT(sigma, 8)                                                                    \
-  OUT(re, 8)                                                                       \
-  OUT(im, 8) OUT(det, 1) OUT(defect, 1) OUT(sigma_course, 768) OUT(re_course, 768) \
-      OUT(im_course, 768)
+#define BENCH_FIELDS(IN, OUT) \
+  IN(connection, 1)           \
+  IN(n, 1)                    \
+  IN(scale, 1)                \
+  IN(initial, 1)              \
+  IN(seed, 1)                 \
+  IN(iterations, 1)           \
+  IN(layers, 1)               \
+  OUT(h, 64)                  \
+  OUT(row_sums, 8)            \
+  OUT(column_sums, 8)         \
+  OUT(sigma, 8)               \
+  OUT(re, 8)                  \
+  OUT(im, 8)                  \
+  OUT(det, 1) OUT(defect, 1) OUT(sigma_course, 768) OUT(re_course, 768) OUT(im_course, 768)
 
 GEORES_EXPORT(bench, BENCH_FIELDS) {
   const Bench how{static_cast<Connection>(static_cast<int>(bench.connection)),
