@@ -5,22 +5,25 @@
 using namespace geores::manifold;
 using geores::web::seeded;
 
-#define TRAP_FIELDS(IN, OUT)                                                                  \
-  IN(lambda, 1)                                                                               \
-  IN(t, 1)                                                                                    \
-  IN(b, 1)                                                                                    \
-  IN(nudge, 1)                                                                                \
-  IN(adamw, 1)                                                                                \
-  IN(decay, 1)                                                                                \
-  IN(steps, 1)                                                                                \
-  IN(rate, 1)                                                                                 \
-  IN(noise, 1)                                                                                \
-  IN(seed, 1)                                                                                 \
-  OUT(gamma_start, 1)                                                                         \
-  OUT(gamma_end, 1)                                                                           \
-  OUT(watershed, 1)                                                                           \
-  OUT(watershed_exists, 1) OUT(grid, 101) OUT(landscape, 101) OUT(slope, 101) OUT(arrows, 21) \
-      OUT(path_step, 201) OUT(path, 201) OUT(others, 4020) OUT(other_ends, 20)
+#define TRAP_FIELDS(IN, OUT) \
+  IN(lambda, 1)              \
+  IN(t, 1)                   \
+  IN(b, 1)                   \
+  IN(nudge, 1)               \
+  IN(adamw, 1)               \
+  IN(decay, 1)               \
+  IN(steps, 1)               \
+  IN(rate, 1)                \
+  IN(noise, 1)               \
+  IN(seed, 1)                \
+  OUT(gamma_start, 1)        \
+  OUT(gamma_end, 1)          \
+  OUT(watershed, 1)          \
+  OUT(watershed_exists, 1)   \
+  OUT(grid, 101)             \
+  OUT(landscape, 101)        \
+  OUT(slope, 101)            \
+  OUT(arrows, 21) OUT(path_step, 201) OUT(path, 201) OUT(others, 4020) OUT(other_ends, 20)
 
 namespace {
 

@@ -163,25 +163,31 @@ GEORES_EXPORT(missing, MISSING_FIELDS) {
   missing.h_sigma_min = singular_values_of(h, 2)[1];
 }
 
-#define GATE_FIELDS(IN, OUT)                                                                      \
-  IN(gamma, 1)                                                                                    \
-  IN(beta, 1)                                                                                     \
-  IN(k, 1)                                                                                        \
-  IN(x0, 1)                                                                                       \
-  IN(x1, 1)                                                                                       \
-  IN(n, 1)                                                                                        \
-  IN(seed, 1)                                                                                     \
-  OUT(q, 4)                                                                                       \
-  OUT(h, 4)                                                                                       \
-  OUT(g, 4)                                                                                       \
-  OUT(qx, 2)                                                                                      \
-  OUT(hx, 2)                                                                                      \
-  OUT(gx, 2)                                                                                      \
-  OUT(sigma, 2)                                                                                   \
-  OUT(directions, 4)                                                                              \
-  OUT(defect, 1) OUT(sigma_min, 1) OUT(sigma_max, 1) OUT(det, 1) OUT(penalty, 1) OUT(smallest, 1) \
-      OUT(grid, 51) OUT(penalty_curve, 51) OUT(defect_curve, 51) OUT(smallest_curve, 51)          \
-          OUT(sigma_min_curve, 51) OUT(det_curve, 51)
+#define GATE_FIELDS(IN, OUT) \
+  IN(gamma, 1)               \
+  IN(beta, 1)                \
+  IN(k, 1)                   \
+  IN(x0, 1)                  \
+  IN(x1, 1)                  \
+  IN(n, 1)                   \
+  IN(seed, 1)                \
+  OUT(q, 4)                  \
+  OUT(h, 4)                  \
+  OUT(g, 4)                  \
+  OUT(qx, 2)                 \
+  OUT(hx, 2)                 \
+  OUT(gx, 2)                 \
+  OUT(sigma, 2)              \
+  OUT(directions, 4)         \
+  OUT(defect, 1)             \
+  OUT(sigma_min, 1)          \
+  OUT(sigma_max, 1)          \
+  OUT(det, 1)                \
+  OUT(penalty, 1)            \
+  OUT(smallest, 1)           \
+  OUT(grid, 51)              \
+  OUT(penalty_curve, 51)     \
+  OUT(defect_curve, 51) OUT(smallest_curve, 51) OUT(sigma_min_curve, 51) OUT(det_curve, 51)
 
 namespace {
 

@@ -47,15 +47,16 @@ double edge_of(const Chain& layers) {
 
 }  // namespace
 
-#define CHAIN_FIELDS(IN, OUT)                                                    \
-  IN(mixer, 1)                                                                   \
-  IN(streams, 1)                                                                 \
-  IN(depth, 1)                                                                   \
-  IN(sigma2_total, 1)                                                            \
-  IN(eta, 1)                                                                     \
-  IN(seed, 1)                                                                    \
-  IN(given_layers, 1) IN(given_sigma2, 200) IN(given_mixers, 12800) OUT(edge, 1) \
-      OUT(exact_first, 1) OUT(exact_second, 1)
+#define CHAIN_FIELDS(IN, OUT) \
+  IN(mixer, 1)                \
+  IN(streams, 1)              \
+  IN(depth, 1)                \
+  IN(sigma2_total, 1)         \
+  IN(eta, 1)                  \
+  IN(seed, 1)                 \
+  IN(given_layers, 1)         \
+  IN(given_sigma2, 200)       \
+  IN(given_mixers, 12800) OUT(edge, 1) OUT(exact_first, 1) OUT(exact_second, 1)
 
 GEORES_EXPORT(spectrum_chain, CHAIN_FIELDS) {
   const auto& in = spectrum_chain;
