@@ -15,8 +15,9 @@ export const predict: Story = {
       <p>
         Both learn the turn from what they have been shown, and both beat the running mean. Neither
         beats a rule of two lines: see which coordinates changed between the last two states and by
-        what angle, and turn again. From the second state on that rule is exact. Which of the two
-        models is better depends on the path. Fed their own predictions, both drift away.
+        what angle, and turn again. From the second state on that rule is exact. Over many paths GPT
+        is the better of the two models at this size; on a single path either may win. Fed their own
+        predictions, both drift away.
       </p>
       <p>
         Why this task? On the tasks where orthogonal operators do best, predictors without a model
