@@ -27,7 +27,7 @@ test("the page makes no request but for itself, from top to bottom", async () =>
   await context.close();
 });
 
-test("fetch, remote pictures, inline handlers, inline styles and eval are refused", async () => {
+test("fetch, remote pictures, inline scripts, handlers and styles are refused", async () => {
   const { page, context } = await open(browser);
   const blocked = [];
   await page.exposeFunction("blockedBy", (directive) => blocked.push(directive));
