@@ -74,16 +74,18 @@ nlohmann::json run_for_page(const std::string& run, const std::string& cache) {
   require(fs::is_directory(folder), run, "is not the folder of a run");
   const auto text_of = [&](const char* name) { return (folder / name).string(); };
   nlohmann::json files;
-  const auto config = text_of("config.json");
-  files["config.json"] = read_text_file(config);
-  parse_json(files["config.json"], config);
-  for (const char* name : {"metrics.jsonl", "result.json"}) {
-    if (!fs::exists(folder / name)) continue;
-    files[name] = read_text_file(folder / name);
-    if (std::string_view(name) == "result.json")
-      parse_json(files[name], text_of(name));
-    else
-      check_metrics(files[name], text_of(name));
+  const auto config = read_text_file(text_of("config.json"));
+  parse_json(config, text_of("config.json"));
+  files["config.json"] = config;
+  if (fs::exists(folder / "result.json")) {
+    const auto text = read_text_file(text_of("result.json"));
+    parse_json(text, text_of("result.json"));
+    files["result.json"] = text;
+  }
+  if (fs::exists(folder / "metrics.jsonl")) {
+    const auto text = read_text_file(text_of("metrics.jsonl"));
+    check_metrics(text, text_of("metrics.jsonl"));
+    files["metrics.jsonl"] = text;
   }
   nlohmann::json result = {{"name", run}};
   const auto best = folder / "best.safetensors";
