@@ -1,7 +1,9 @@
-// The control: the residual connection of a standard transformer. F is the sublayer.
+// The residual connection of a standard transformer, which the others are compared with. F is the
+// sublayer, and the option `norm` says where its norm is:
 //   pre-norm   x' = x + F(LN(x))        (GPT-2)
 //   post-norm  x' = LN(x + F(x))        (the original transformer; its residual path is not linear)
-// Probe: operator = 1, for pre-norm only.
+// Probe (a tensor for diagnostics, see Trace in residual.h): operator = 1, the factor that carries
+// x past F; for pre-norm only.
 #pragma once
 
 #include "geores/modules/layers.h"

@@ -1,25 +1,27 @@
 // EΔ-MHC-Geo residual (arXiv:2605.06729, Eq. 6), split layout: the width D is cut into n streams of
-// width d. F is the sublayer.
+// width d. F is the sublayer; a batch has B sequences of T positions; σ is the logistic function.
 //   g  = G x,   G = γ Q + (1 − γ) H                 x as (B, T, n, d); G (B, T', n, n)
 //   x' = g + H_post F(H_pre LN(g))                  H_pre, H_post (D, D), learned
 // Q = (I + M)⁻¹(I − M), M = (β/2)(u vᵀ − v uᵀ): a Cayley rotation (det +1).
 // H = I − 2 k kᵀ: a Householder reflection (det −1).
-// Small perceptrons make u, v, β and k from x̄, the input pooled over positions; γ = σ(w·x̄ + b).
-// There is one operator for each sequence (T' = 1) or for each token (T' = T): see `pool`.
-// Auxiliary loss: gate_weight · mean 4γ(1 − γ).
+// Small perceptrons make u, v, β and k from x̄, the mean of x over positions; γ = σ(w·x̄ + b).
+// There is one operator G for each sequence (T' = 1) or for each token (T' = T): see `pool`.
+// Auxiliary loss (the gate loss): gate_weight times the mean of 4γ(1 − γ) over all operators.
 //
-// Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ) and σ_min(G) = |2γ − 1|. So G is singular at γ = ½, and the
-// default gate starts away from it.
+// Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ), and the smallest singular value of G is |2γ − 1|. So G is
+// singular at γ = ½, and with the default gate_bias γ starts away from ½.
 //
 // Three options reproduce the published numbers, and each has a catch:
 //   pool = sequence  averages over all T positions, so every position sees the future: not causal.
-//                    pool = causal averages over the past; pool = token takes the token itself.
-//   init = reference draws H_pre and H_post from N(0, 0.02), as the public code does; the paper
-//                    states the identity.
-//                    init_std is that 0.02.
-//   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), φ the pooled stream entropy 1 − ‖XXᵀ‖²_F/tr(XXᵀ)²,
-//                    X (n, d) the streams of a token; the paper describes only the plain gate.
-// operator = identity is the control without geometry: G = I, the same H_pre and H_post, no gate.
+//                    pool = causal averages over positions 0 to t; pool = token: x̄ is x.
+//   init = reference draws H_pre and H_post from a normal distribution of mean 0 and standard
+//                    deviation init_std, 0.02 as in the public code; the paper states that they
+//                    start as the identity.
+//   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), where φ is the stream entropy of each token,
+//                    1 − ‖XXᵀ‖²_F/tr(XXᵀ)², pooled as x is; X (n, d) holds the streams of a
+//                    token. The paper describes only the plain gate.
+// The option operator = identity is the control without geometry: G = I, the same H_pre and H_post,
+// no gate.
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
 #pragma once
 
@@ -61,9 +63,9 @@ class Edelta final : public Residual {
   bool is(const char* name) const { return options_.operator_name == name; }
   bool gated() const { return rotates() && reflects(); }
 
-  // The operator (B, T', n, n), and x for the path around.
+  // The operator (B, T', n, n), and the state x, which the operator is then applied to.
   std::pair<Tensor, Tensor> operator_and_skip(const State& state, Trace& trace);
-  // u, v, β and k, as far as the operator needs them.
+  // The perceptrons that make u, v, β and k, as far as the operator needs them.
   std::vector<Perceptron*> perceptrons() const;
   HybridGenerators generators(const Tensor& summary);
   Tensor operator_from(const HybridGenerators& p) const;

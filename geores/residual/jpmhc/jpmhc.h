@@ -1,20 +1,24 @@
 // JPmHC residual (arXiv:2602.18308), split layout. X (n, d) is one token as n streams of width
 // d = D/n, and the sublayer F works at width d:
 //   X'_i = Σ_j (H_res)_ij X_j + write_i F(LN(Σ_j read_j X_j))
-// The paper writes n × n matrices H_pre and H_post instead of the two vectors. Only their sums act:
-// read_j is the mean of column j of H_pre, and write_i is the sum of row i of H_post.
+// The paper has n × n matrices H_pre and H_post in place of the vectors read and write. H_pre acts
+// only through the means of its columns, which are read; H_post only through the sums of its rows,
+// which are write.
 //
 // H_res, read and write are made anew for each token, by one of five mixers:
-//   mixer         H_res                                           read and write
-//   cayley        `cayley_iterations` fixed-point steps for the      softmax of the same projection
-//                 Cayley map of αW, W = H̃ − H̃ᵀ: nearly orthogonal
-//   cayley_exact  (I − αW/2)⁻¹(I + αW/2): exactly orthogonal      softmax of the same projection
-//   sinkhorn      doubly stochastic, implicit gradient            sigmoids of an RMSNorm
-//   grassmann     U Uᵀ, U with n/2 orthonormal columns            sigmoids of an RMSNorm
-//   permutation   mixture of six permutations                     sigmoids of an RMSNorm
-// The Cayley mixers read H̃ and the logits of both softmaxes off one linear projection of LN(x).
-// bias: the EΔ paper's code gives this projection a bias; the JPmHC paper's parameter count (102,400
-// at n = 4, nd = 2048) has none.
+//   mixer         H_res                                              read and write
+//   cayley        `cayley_iterations` fixed-point steps for the      softmaxes
+//                 Cayley map of αW: nearly orthogonal
+//   cayley_exact  (I − αW/2)⁻¹(I + αW/2): exactly orthogonal         softmaxes
+//   sinkhorn      doubly stochastic, by Sinkhorn–Knopp               sigmoids
+//   grassmann     U Uᵀ, U with n/2 orthonormal columns               sigmoids
+//   permutation   mixture of six permutations                        sigmoids
+// The Cayley mixers: α is the option cayley_alpha, and W = H̃ − H̃ᵀ. One linear projection of
+// LN(x), x all D values of the token, gives the n × n matrix H̃ and the logits of both softmaxes.
+// The option `bias` gives this projection a bias, as the EΔ paper's code does; the JPmHC paper's
+// parameter count (102,400 at n = 4, D = 2048) has none.
+// The other mixers project RMSNorm(x) linearly (sigmoid_routing.h). Sinkhorn's gradient is by
+// default that of the limit, not of the iterations that were run.
 // Probes: operator = H_res (B, T, n, n); pre = read, post = write (B, T, n).
 #pragma once
 

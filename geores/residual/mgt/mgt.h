@@ -1,12 +1,14 @@
 // MGT: manifold-gated transformer residual ("Geometric and Dynamic Scaling in Deep Transformers").
-// F is the sublayer; ⊙ multiplies entry by entry. `rectify` and `delta` are options, on by default.
+// X (B, T, D) is the state, F the sublayer, σ the logistic function; ⊙ multiplies entry by entry.
+// `rectify` and `delta` are options, on by default.
 //   V  = F(LN(X))
-//   rectify:        V ← V ⊙ σ(LN(X W_gate))                    gated tangent projection
+//   rectify:        V ← V ⊙ σ(LN(X W_gate))                    gates V: the "tangent projection"
 //   delta:          β = λ tanh(X W_β + b_β) + ε,  X' = X + β ⊙ (V − α X)
 //   without delta:  X' = X + V
-// W_gate, W_β, b_β and the number α are learned. The paper gives no defaults. Ours are λ = 1, ε = 0
-// and, at the start, α = 0 and b_β = 2: X' starts as X + β ⊙ V with β around tanh 2 = 0.964.
-// Probes: operator = diag(1 − αβ) on the width (I without delta); beta (B, T, D) with delta.
+// W_gate, W_β, b_β and the number α are learned; λ, ε and the start of b_β are the options
+// beta_scale, beta_offset and beta_bias. The paper gives no defaults. Ours are λ = 1, ε = 0 and, at
+// the start, α = 0 and b_β = 2: X' starts as X + β ⊙ V with β around tanh 2 = 0.964.
+// Probes: operator = diag(1 − αβ), D × D (I without delta); beta (B, T, D) with delta.
 #pragma once
 
 #include "geores/modules/layers.h"
