@@ -19,15 +19,11 @@
 
 namespace geores::fused {
 
-namespace detail {
-
 template <class State>
-struct Holder : torch::CustomClassHolder {
-  explicit Holder(State kept) : state(std::move(kept)) {}
+struct StateHolder : torch::CustomClassHolder {
+  explicit StateHolder(State kept) : state(std::move(kept)) {}
   State state;
 };
-
-}  // namespace detail
 
 template <class State>
 void save(torch::autograd::AutogradContext* context, State state) {
@@ -42,13 +38,13 @@ void save(torch::autograd::AutogradContext* context, State state) {
   State::tensors(state, Taker{all});
   context->save_for_backward(std::move(all));
   context->saved_data["state"] =
-      c10::IValue::make_capsule(c10::make_intrusive<detail::Holder<State>>(std::move(state)));
+      c10::IValue::make_capsule(c10::make_intrusive<StateHolder<State>>(std::move(state)));
 }
 
 template <class State>
 State saved(torch::autograd::AutogradContext* context) {
   const auto capsule = context->saved_data.at("state").toCapsule();
-  auto state = static_cast<const detail::Holder<State>*>(capsule.get())->state;
+  auto state = static_cast<const StateHolder<State>*>(capsule.get())->state;
   const auto all = context->get_saved_variables();
   struct Giver {
     torch::autograd::tensor_list::const_iterator& from;
