@@ -190,7 +190,9 @@ TEST_F(CommandLine, ListShowsEveryConnectionWithItsCounts) {
   std::map<std::string, int64_t> counts;
   for (const auto& connection : json["connections"])
     counts[connection["name"]] = connection["model_parameters"].get<int64_t>();
-  EXPECT_EQ(counts.size(), 12u);
+  for (const auto* name : {"additive", "edelta", "edelta_stream", "ddl", "ddl_pooled", "hc", "mhc",
+                           "mhc_lite", "shc", "mhc_split", "jpmhc", "mgt"})
+    EXPECT_TRUE(counts.contains(name)) << name;
   EXPECT_EQ(counts["edelta"], 1787688);
 
   const auto at = [](const std::string& arguments) {
