@@ -49,7 +49,7 @@ class Explore : public testing::Test {
         run("train --task " + task + " --model " + connection +
             " --layers 1 --width 16 --steps 3 --batch 2 --warmup 1 --eval-interval 2"
             " --eval-batches 1 --final-eval-batches 1 --cache " +
-            path("cache") + " --out " + path(name));
+            path("cache") + " --out '" + path(name) + "'");
     EXPECT_EQ(result.exit_code, 0) << result.output;
     return path(name);
   }

@@ -224,7 +224,7 @@ TEST(StepGradients, ATiedEmbeddingGetsBothOfItsGradients) {
         Trace trace;
         task_loss(model->forward(ids, trace), ids.roll(1, -1)).backward();
       }
-      const auto& embedding = model->named_parameters()["embedding"];
+      const Tensor embedding = model->named_parameters()["embedding"];
       const auto composed = embedding.grad().clone();
       AdamWOptions unclipped;
       unclipped.clip = 0;
