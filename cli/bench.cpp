@@ -12,6 +12,7 @@
 #include "geores/benchmark/step_benchmark.h"
 #include "geores/experiments/experiment.h"
 #include "geores/kernels/cpu/bfloat16_tile.h"
+#include "geores/kernels/cpu/instructions.h"
 #include "geores/model/transformer/parameter_budget.h"
 #include "geores/model/transformer/transformer_kind.h"
 #include "geores/train/device/recorded_work.h"
@@ -337,8 +338,8 @@ void bench(BenchFlags flags) {
   const auto per_model = flags.repeats + 2 + (flags.scaling ? 1 : 0);
   const auto total = static_cast<int64_t>(sizes.size()) * per_model;
   if (!flags.json) {
-    fmt::print("One training step, batch {}, length {}, {} threads, float32\n", flags.batch,
-               flags.length, torch::get_num_threads());
+    fmt::print("One training step, batch {}, length {}, {} threads, float32, {}\n", flags.batch,
+               flags.length, torch::get_num_threads(), kernels::vector_instructions());
     if (bf16) fmt::print("bf16: the same with products in bfloat16, {}\n", bf16_products());
     print_header(bf16);
   }

@@ -36,7 +36,7 @@ inline Lanes<T> exponential(const Lanes<T>& x) {
 
 template <class T>
 inline Lanes<T> square_root(const Lanes<T>& x) {
-  Vec<T> root;
+  Vec<T> root{};
   for (int i = 0; i < kLanes<T>; ++i) root[i] = std::sqrt(x.v[i]);
   return root;
 }
