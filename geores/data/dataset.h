@@ -1,10 +1,10 @@
 // Sequences to learn from: what every task comes down to.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <string>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -2,9 +2,9 @@
 // whatever the dtype and device of what they are given. Leading axes are a batch.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -1,12 +1,15 @@
 #include "geores/experiments/reflection.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/optim/adamw.h>
 
 #include "geores/base/error.h"
 #include "geores/data/batch_sampler.h"
 #include "geores/data/registry.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 namespace {

@@ -4,11 +4,11 @@
 // own part.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -2,11 +2,10 @@
 // sublayer begins and ends with: the same result for two matrix products less.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <vector>
 
 #include "geores/ops/dense/weight_products.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -2,8 +2,6 @@
 // kind of model is a folder beside transformer/ and a line in registry.cpp.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +11,7 @@
 
 #include "geores/model/carry.h"
 #include "geores/model/objective.h"
+#include "geores/ops/torch.h"
 #include "geores/residual/residual.h"
 
 namespace geores {

@@ -4,10 +4,9 @@
 // because in a recorded step each would be a kernel.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 
+#include "geores/ops/torch.h"
 #include "geores/residual/residual.h"
 
 namespace geores {

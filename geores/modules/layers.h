@@ -2,14 +2,13 @@
 // share: weights N(0, 0.02), biases 0.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <vector>
 
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

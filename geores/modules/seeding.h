@@ -3,10 +3,10 @@
 //   auto model = with_seed(42, [&] { return std::make_shared<Transformer>(config); });
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <mutex>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -1,7 +1,6 @@
 #include "geores/reference/verify.h"
 
 #include <fmt/ranges.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "geores/base/config.h"
 #include "geores/base/error.h"
 #include "geores/model/transformer/transformer.h"
+#include "geores/ops/torch.h"
 #include "geores/reference/names.h"
 #include "geores/storage/state_file.h"
 #include "geores/train/optimizer/schedule.h"

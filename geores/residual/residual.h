@@ -11,8 +11,6 @@
 // (StreamLayout).
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,6 +22,7 @@
 
 #include "geores/ops/streams/pool.h"
 #include "geores/ops/streams/state.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

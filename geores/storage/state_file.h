@@ -2,12 +2,11 @@
 // tensors as .npy.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <filesystem>
 #include <string>
 
 #include "geores/base/formats/safetensors.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

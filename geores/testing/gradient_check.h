@@ -4,14 +4,14 @@
 // differences in float64, so agreement to 1e-8 is to be expected.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

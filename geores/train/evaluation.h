@@ -1,11 +1,10 @@
 // The validation loss of a model: over random batches, and exactly over a whole set.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <vector>
 
 #include "geores/model/model.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

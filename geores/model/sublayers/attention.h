@@ -5,9 +5,8 @@
 // with them the rotation is composed, and without a mask all of it is.
 #pragma once
 
-#include <torch/torch.h>
-
 #include "geores/model/folding.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -3,9 +3,8 @@
 //   swiglu   W_down (silu(g) ⊙ u), [g | u] = W_gate_up x (arXiv:2002.05202), composed
 #pragma once
 
-#include <torch/torch.h>
-
 #include "geores/model/folding.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -6,7 +6,7 @@
 // so the product of a query at m and a key at n depends on m − n alone.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

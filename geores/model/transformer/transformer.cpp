@@ -1,5 +1,7 @@
 #include "geores/model/transformer/transformer.h"
 
+#include <torch/nn/modules/container/modulelist.h>
+
 #include "geores/base/error.h"
 #include "geores/model/recompute.h"
 #include "geores/model/transformer/cached_decoder.h"

@@ -4,7 +4,7 @@
 // triangle.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

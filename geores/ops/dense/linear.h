@@ -2,7 +2,7 @@
 // at::linear and at::gelu alone, which an unqualified call would find as well.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -1,11 +1,10 @@
 // LayerNorm and RMSNorm over the last axis.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <utility>
 
 #include "geores/ops/streams/state.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

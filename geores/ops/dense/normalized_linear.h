@@ -1,9 +1,8 @@
 // A linear map of a normalized input, y = Norm(x) Wᵀ + b, which fused never holds all of Norm(x).
 #pragma once
 
-#include <torch/torch.h>
-
 #include "geores/ops/streams/state.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

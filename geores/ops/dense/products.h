@@ -2,7 +2,7 @@
 // their own.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

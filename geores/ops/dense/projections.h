@@ -2,12 +2,11 @@
 // bias.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <vector>
 
 #include "geores/kernels/device.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

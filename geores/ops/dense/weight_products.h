@@ -2,10 +2,10 @@
 // maps, folded into those of the sublayer between them.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <utility>
 #include <vector>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -3,8 +3,6 @@
 // parameters: with the other products of weights on the side, where nothing waits for it.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/gradients/weight_gradients.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/torch.h"
 
 namespace geores::fused {
 

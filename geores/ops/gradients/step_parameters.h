@@ -7,8 +7,6 @@
 // hook. One that is used several times, in one operation or in many, is added to several times.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "geores/ops/gradients/weight_gradients.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

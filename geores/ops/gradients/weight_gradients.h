@@ -4,12 +4,12 @@
 #pragma once
 
 #include <torch/custom_class.h>
-#include <torch/torch.h>
 
 #include <functional>
 #include <vector>
 
 #include "geores/kernels/device.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

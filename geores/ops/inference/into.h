@@ -3,7 +3,7 @@
 // dtype; there is no gradient.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores::into {
 

@@ -2,7 +2,7 @@
 // any device, and neither branch on values nor wait for the device.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -1,9 +1,9 @@
 // The constant matrices of manifold/ as float64 tensors, for a number of streams known at run time.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

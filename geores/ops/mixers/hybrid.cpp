@@ -81,10 +81,7 @@ Tensor hybrid(const Tensor& q, const Tensor& h, const Tensor& gamma) {
 
 Tensor gate_penalty(const Tensor& gamma) { return (4 * gamma * (1 - gamma)).mean(); }
 
-Tensor normalize(const Tensor& x) {
-  return torch::nn::functional::normalize(
-      x, torch::nn::functional::NormalizeFuncOptions().dim(-1).eps(1e-12));
-}
+Tensor normalize(const Tensor& x) { return x / x.norm(2, -1, true).clamp_min(1e-12).expand_as(x); }
 
 HybridGenerators split_generators(const Tensor& parameters, int64_t n) {
   require(parameters.size(-1) == 3 * n + 2, "split_generators",

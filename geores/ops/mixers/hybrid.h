@@ -1,7 +1,7 @@
 // The gated rotation/reflection of EΔ (arXiv:2605.06729, Eq. 5) for batches of generators.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

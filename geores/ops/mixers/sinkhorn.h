@@ -12,9 +12,9 @@
 //   unrolled  differentiates the iterations that were run. Memory O(iterations · n²) a matrix.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -4,9 +4,9 @@
 // The fused form; residual/shc holds the definition.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <optional>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

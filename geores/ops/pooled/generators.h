@@ -4,8 +4,6 @@
 // composes the operator itself.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <optional>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/ops/streams/state.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -2,12 +2,11 @@
 // entropies over the sequence, over the past, or of the token, all in one pass.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <utility>
 
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/streams/pool.h"
+#include "geores/ops/torch.h"
 
 namespace geores::fused {
 

@@ -1,7 +1,7 @@
 // How one token's streams are mixed, read and written.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

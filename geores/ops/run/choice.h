@@ -5,12 +5,11 @@
 //   if (!kernel.runs()) return composed(x);
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
 #include <vector>
 
 #include "geores/ops/run/execution.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

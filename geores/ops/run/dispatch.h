@@ -1,12 +1,11 @@
 // What the fused operations share: pointers of tensors, and a call per floating-point type.
 #pragma once
 
-#include <torch/torch.h>
-
 #include "geores/kernels/dense/norm.h"
 #include "geores/kernels/device.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
+#include "geores/ops/torch.h"
 
 namespace geores::fused {
 

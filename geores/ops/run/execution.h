@@ -9,13 +9,12 @@
 // runs in another thread.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "geores/kernels/cpu/blas.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -3,9 +3,8 @@
 // operation rather than by autocast, which would round the small operators on the state too.
 #pragma once
 
-#include <torch/torch.h>
-
 #include "geores/ops/run/execution.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

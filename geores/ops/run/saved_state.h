@@ -12,10 +12,11 @@
 #pragma once
 
 #include <torch/custom_class.h>
-#include <torch/torch.h>
 
 #include <utility>
 #include <vector>
+
+#include "geores/ops/torch.h"
 
 namespace geores::fused {
 

@@ -1,10 +1,10 @@
 // The summary x̄ of a sequence, from which an operator's generators are made.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
 #include <vector>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -4,9 +4,9 @@
 // each sublayer.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <utility>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -2,12 +2,11 @@
 // what kernels need, each limit with its words (Choice).
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
 
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/run/choice.h"
+#include "geores/ops/torch.h"
 
 namespace geores::fused {
 

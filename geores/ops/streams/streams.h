@@ -1,9 +1,8 @@
 // Residual streams: the width of a token cut into n streams, and n × n operators on them.
 #pragma once
 
-#include <torch/torch.h>
-
 #include "geores/ops/dense/norm.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

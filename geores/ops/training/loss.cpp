@@ -224,9 +224,8 @@ Tensor mean_cross_entropy(const Tensor& logits, const Tensor& targets) {
             "cross_entropy", "targets must lie in -1..{}", classes - 1);
     return FusedCrossEntropy::apply(logits, targets);
   }
-  return torch::nn::functional::cross_entropy(
-      logits.reshape({-1, classes}), targets.flatten(),
-      torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1));
+  return at::cross_entropy_loss(logits.reshape({-1, classes}), targets.flatten(), {},
+                                at::Reduction::Mean, -1);
 }
 
 }  // namespace geores

@@ -1,9 +1,8 @@
 // The losses of training, 0-dimensional.
 #pragma once
 
-#include <torch/torch.h>
-
 #include "geores/ops/dense/normalized_linear.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

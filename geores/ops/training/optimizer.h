@@ -1,7 +1,7 @@
 // AdamW over flat buffers as kernels; the formula, and the composed form, are in train/optimizer/adamw.h.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

@@ -2,7 +2,7 @@
 // counter that lies on the device with them: nothing passes between host and device.
 #pragma once
 
-#include <torch/torch.h>
+#include "geores/ops/torch.h"
 
 namespace geores {
 

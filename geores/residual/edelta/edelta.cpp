@@ -55,8 +55,8 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
   pre_ = register_module("pre", make_linear(width, width, false, options.init_std));
   post_ = register_module("post", make_linear(width, width, false, options.init_std));
   if (options.init == "identity") {
-    torch::nn::init::eye_(pre_->weight);
-    torch::nn::init::eye_(post_->weight);
+    torch::NoGradGuard no_grad;
+    for (const auto& map : {pre_, post_}) map->weight.copy_(torch::eye(width));
   }
   // Rotations start close to I because u and v start small; a reflection is never close to I.
   if (!reflects()) traits_.initial_map = InitialMap::near_identity;

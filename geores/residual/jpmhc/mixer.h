@@ -1,14 +1,13 @@
 // The mixers of JPmHC: how one token's H_res, H_pre and H_post follow from its D values.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <string>
 
 #include "geores/base/config.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/routes.h"
+#include "geores/ops/torch.h"
 #include "geores/residual/residual.h"
 
 namespace geores {

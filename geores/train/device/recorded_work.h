@@ -6,10 +6,10 @@
 // tensors that stay where they are.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <memory>
+
+#include "geores/ops/torch.h"
 
 namespace geores {
 

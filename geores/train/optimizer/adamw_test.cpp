@@ -1,6 +1,8 @@
 #include "geores/train/optimizer/adamw.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
 
 #include <cmath>
 

@@ -5,14 +5,13 @@
 // The model must already have its final dtype and device, and must not be moved afterwards.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 
