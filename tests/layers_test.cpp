@@ -24,6 +24,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"CLI11", {"CLI/"}},
     {"gtest", {"gtest/"}},
     {"torch", {"torch/", "ATen/", "c10/"}},
+    {"PCRE2", {"pcre2"}},
+    {"SentencePiece", {"sentencepiece_"}},
     {"CBLAS", {"cblas.h"}},
     {"OpenMP", {"omp.h"}},
     {"CUDA", {"cuda_", "cuda.h", "cublas", "ATen/cuda/", "c10/cuda/"}},

@@ -1,0 +1,32 @@
+// A file of little-endian uint16 ids, as nanoGPT writes them, mapped into memory read-only: a file
+// of 20 GB costs no memory of its own.
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "geores/text/tokenizer.h"
+
+namespace geores {
+
+class MappedIds {
+ public:
+  // Refuses a file that is empty or whose number of bytes is odd.
+  explicit MappedIds(const std::filesystem::path& path);
+  ~MappedIds();
+  MappedIds(const MappedIds&) = delete;
+  MappedIds& operator=(const MappedIds&) = delete;
+
+  std::span<const Id> ids() const { return ids_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // Refuses if the file is not as long as it was when it was opened. Pages beyond the end of a file
+  // that has shrunk cannot be read, so whoever reads for long asks now and then.
+  void require_unchanged() const;
+
+ private:
+  std::filesystem::path path_;
+  std::span<const Id> ids_;
+};
+
+}  // namespace geores

@@ -1,0 +1,203 @@
+#include "geores/text/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/base/sha256.h"
+#include "geores/text/utf8.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Source {
+  std::string name;  // for messages: a file, or several
+  std::string text;
+};
+
+std::string without_loss(std::string text, const std::string& tokenizer) {
+  text = with_invalid_replaced(text);
+  if (tokenizer != "sentencepiece") return text;
+  const auto space = to_utf8(0x2581);
+  for (auto at = text.find(space); at != std::string::npos; at = text.find(space, at))
+    text.replace(at, space.size(), " ");
+  return text;
+}
+
+std::vector<Source> read_sources(const std::vector<std::string>& files,
+                                 const PrepareOptions& options) {
+  std::vector<Source> sources;
+  for (const auto& file : files) {
+    auto text = read_text_file(file);
+    require(!text.empty(), file, "is empty");
+    const bool needs_utf8 = options.tokenizer == "chars" || options.tokenizer == "sentencepiece";
+    if (needs_utf8 && options.lossy) text = without_loss(std::move(text), options.tokenizer);
+    if (const auto at = needs_utf8 ? first_invalid(text) : std::nullopt)
+      fail(file,
+           "byte {} at offset {} is not UTF-8; --lossy replaces such bytes, the tokeniser bytes "
+           "takes them",
+           static_cast<unsigned char>(text[*at]), *at);
+    sources.push_back({file, std::move(text)});
+  }
+  return sources;
+}
+
+// The byte at which the last `fraction` of the characters begins; of the bytes where the text is
+// not UTF-8.
+size_t cut_position(const std::string& text, double fraction) {
+  const auto part = [&](size_t count) {
+    return static_cast<size_t>(std::floor(static_cast<double>(count) * (1 - fraction)));
+  };
+  if (first_invalid(text)) return part(text.size());
+  const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
+  auto left = part(static_cast<size_t>(std::ranges::count_if(text, begins)));
+  size_t at = 0;
+  for (; at < text.size(); ++at)
+    if (begins(text[at]) && left-- == 0) break;
+  return at;
+}
+
+// Moves the last part of the sources into a list of their own.
+std::vector<Source> cut_off(std::vector<Source>& sources, const PrepareOptions& options) {
+  require(options.valid_fraction > 0 && options.valid_fraction < 1, "data",
+          "--valid-fraction must lie between 0 and 1, got {}", options.valid_fraction);
+  require(sources.size() == 1, "data",
+          "several files cannot be cut; give the validation text with --valid");
+  auto& [name, text] = sources.front();
+  auto at = cut_position(text, options.valid_fraction);
+  if (options.cut == "documents") {
+    require(!options.separator.empty(), "data", "--cut documents needs --separator");
+    const auto next = text.find(options.separator, at);
+    require(next != std::string::npos, name, "has no document after byte {} to validate on", at);
+    at = next + options.separator.size();
+    if (at < text.size() && text[at] == '\n') ++at;
+  }
+  std::vector<Source> rest = {{name, text.substr(at)}};
+  text.resize(at);
+  return rest;
+}
+
+std::vector<std::string_view> documents_of(std::string_view text, const std::string& separator) {
+  if (separator.empty()) return {text};
+  std::vector<std::string_view> documents;
+  while (!text.empty()) {
+    const auto end = text.find(separator);
+    if (end != 0) documents.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + separator.size());
+    if (text.starts_with('\n')) text.remove_prefix(1);
+  }
+  return documents;
+}
+
+std::shared_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options,
+                                          const std::vector<Source>& train,
+                                          const std::vector<Source>& all) {
+  const auto joined = [&](const std::vector<Source>& sources) {
+    std::string text;
+    for (const auto& source : sources)
+      for (const auto document : documents_of(source.text, options.separator)) text += document;
+    return text;
+  };
+  if (options.tokenizer == "bytes") return byte_tokenizer();
+  if (options.tokenizer == "chars") return char_tokenizer(joined(all), all.front().name);
+  if (options.tokenizer == "sentencepiece")
+    return train_sentencepiece(joined(train), options.vocabulary, train.front().name);
+  require(options.tokenizer == "gpt2", "data",
+          "--tokenizer must be bytes, chars, gpt2 or sentencepiece, got '{}'", options.tokenizer);
+  require(!options.merges.empty(), "data", "the tokeniser gpt2 needs --merges FILE (vocab.bpe)");
+  return gpt2_tokenizer(read_text_file(options.merges), options.merges);
+}
+
+struct Encoded {
+  Ids ids;
+  TextFacts facts;
+};
+
+Encoded encode(const Tokenizer& tokenizer, const std::vector<Source>& sources,
+               const PrepareOptions& options) {
+  const bool separated = !options.separator.empty() || sources.size() > 1;
+  require(!separated || tokenizer.end_of_text(), "data",
+          "the tokeniser {} has no end of text, which separated documents and several files need",
+          tokenizer.name());
+  Encoded all;
+  Sha256 hash;
+  for (const auto& [name, text] : sources) {
+    hash.add(text);
+    for (const auto document : documents_of(text, options.separator)) {
+      const auto ids = tokenizer.encode(document, name);
+      all.ids.insert(all.ids.end(), ids.begin(), ids.end());
+      if (separated) all.ids.push_back(*tokenizer.end_of_text());
+      all.facts.bytes += static_cast<int64_t>(document.size());
+      all.facts.words += count_words(document);
+      ++all.facts.documents;
+    }
+  }
+  require(!all.ids.empty(), sources.front().name, "gives no ids");
+  all.facts.ids = static_cast<int64_t>(all.ids.size());
+  all.facts.sha256 = hash.hex();
+  return all;
+}
+
+}  // namespace
+
+double unigram_entropy(std::span<const Id> ids) {
+  std::vector<double> counts(kMostIds);
+  for (const auto id : ids) ++counts[id];
+  double entropy = 0;
+  for (const auto count : counts) {
+    const auto p = count / static_cast<double>(ids.size());
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return entropy;
+}
+
+Prepared prepare_text(const PrepareOptions& options) {
+  require(!options.input.empty(), "data", "--input FILE is required");
+  require(!options.out.empty(), "data", "--out DIR is required");
+  require(options.cut == "characters" || options.cut == "documents", "data",
+          "--cut must be characters or documents, got '{}'", options.cut);
+  std::map<std::string, std::vector<Source>> sources;
+  sources["train"] = read_sources(options.input, options);
+  std::vector<Source> all = sources["train"];  // chars are those of the whole text
+  for (const auto& [name, files] :
+       {std::pair("val", options.valid), std::pair("test", options.test)})
+    if (!files.empty()) {
+      sources[name] = read_sources(files, options);
+      all.insert(all.end(), sources[name].begin(), sources[name].end());
+    }
+  if (!sources.contains("val")) sources["val"] = cut_off(sources["train"], options);
+  const auto tokenizer = make_tokenizer(options, sources["train"], all);
+  all.clear();
+
+  Prepared prepared{.splits = {}, .vocabulary = tokenizer->vocabulary()};
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  require(!error, options.out, "cannot be made: {}", error.message());
+  const auto folder = fs::path(options.out);
+  // An interrupted preparation must not leave old facts beside new ids.
+  for (const auto* name : {"data.json", "test.bin"}) fs::remove(folder / name, error);
+  nlohmann::json splits;
+  for (const auto& [name, parts] : sources) {
+    const auto encoded = encode(*tokenizer, parts, options);
+    if (name == "train") prepared.unigram_entropy = unigram_entropy(encoded.ids);
+    write_file_atomically(folder / (name + ".bin"), std::as_bytes(std::span(encoded.ids)));
+    prepared.splits[name] = encoded.facts;
+    splits[name] = encoded.facts.to_json();
+  }
+  tokenizer->save(folder);
+  const nlohmann::json facts = {{"version", 1},
+                                {"program", "geores"},
+                                {"tokenizer", tokenizer->name()},
+                                {"tokenizer_sha256", tokenizer->fingerprint()},
+                                {"vocabulary", tokenizer->vocabulary()},
+                                {"splits", splits},
+                                {"checked", nlohmann::json::object()}};
+  write_file_atomically(folder / "data.json", facts.dump(2) + "\n");
+  return prepared;
+}
+
+}  // namespace geores

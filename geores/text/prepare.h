@@ -1,0 +1,39 @@
+// Makes prepared text (prepared.h) from files of text.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "geores/text/prepared.h"
+
+namespace geores {
+
+struct PrepareOptions {
+  std::vector<std::string> input = {}, valid = {}, test = {};  // files
+  std::string out = {};                                        // folder
+  std::string tokenizer = "bytes";  // bytes, chars, gpt2 or sentencepiece
+  int64_t vocabulary = 8192;        // sentencepiece
+  std::string merges = {};          // gpt2: vocab.bpe
+  // Without files to validate on, the last part of the characters: nanoGPT cuts at ⌊0.9 n⌋.
+  double valid_fraction = 0.1;
+  // Separates documents: with it, or with several files, each document ends with an end of text. A
+  // line end after the separator belongs to it.
+  std::string separator = {};
+  std::string cut = "characters";  // or documents: the cut moves to the next document's begin
+  bool lossy = false;              // replaces what the tokeniser would refuse
+};
+
+struct Prepared {
+  std::map<std::string, TextFacts> splits;
+  int64_t vocabulary = 0;
+  double unigram_entropy = 0;  // of train's ids, nats
+};
+
+// The folder's files appear under their names only when they are complete, data.json last.
+Prepared prepare_text(const PrepareOptions& options);
+
+// −Σ p ln p of the frequencies of ids.
+double unigram_entropy(std::span<const Id> ids);
+
+}  // namespace geores
