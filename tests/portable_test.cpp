@@ -52,7 +52,9 @@ TEST_P(Golden, ForwardPassAgrees) {
   EXPECT_LT(worst, 1e-12);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::Values("gpt", "edelta", "edelta_entropy_gate"));
+INSTANTIATE_TEST_SUITE_P(Files, Golden,
+                         testing::Values("gpt", "ddl", "mhc", "jpmhc", "edelta",
+                                         "edelta_entropy_gate", "edelta_stream"));
 
 // ---- what is refused ----
 

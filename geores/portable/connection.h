@@ -1,7 +1,8 @@
 // A trained residual connection at inference, one position at a time. A block calls, for every
 // position in order, read() with the state and then, when the sublayer has answered, write():
-//   additive   read: LN(x)                     write: x + y
+//   additive   read: LN(x)                         write: x + y
 //   edelta     read: g = G x, LN(g), x becomes g   write: g + y
+//   jpmhc      read: LN(Σ_j read_j x_j)            write: H_res x + write ⊗ y
 // read() may change the state; what write() needs besides is kept for each position.
 // The names and options are those of geores/residual/; the tests hold each one to it.
 #pragma once
@@ -47,6 +48,7 @@ struct Place {
   std::string text(std::string_view key, std::string_view otherwise) const;
   double number(std::string_view key, double otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;
+  int count(std::string_view key, int otherwise) const;  // 0 ... 1000
 };
 
 // Refuses an unknown connection with the list of those that are here.

@@ -3,23 +3,29 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/base/refusal.h"
-
 namespace geores::portable {
+
+namespace {
+
+// Does the operator have this part of the blend? Without geometry ("identity") it has neither.
+bool has_part(const Place& place, const char* part) {
+  const auto name = place.text("operator", "hybrid");
+  return name == "hybrid" || name == part;
+}
+
+}  // namespace
 
 Edelta::Edelta(const Place& place)
     : width_(place.width),
       streams_(place.streams),
-      rotates_(place.text("operator", "hybrid") != "householder"),
-      reflects_(place.text("operator", "hybrid") != "cayley"),
+      rotates_(has_part(place, "cayley")),
+      reflects_(has_part(place, "householder")),
       entropy_gate_(place.text("gate", "plain") == "entropy"),
       summary_(Summary::pool_from(place.text("pool", "sequence")), width_),
       entropy_summary_(summary_.pool(), 1),
       norm_(LayerNorm::read(place.weights, place.name + ".norm", width_, false)),
       mixed_(width_),
       probes_(place.context) {
-  refuse_unless(streams_ >= 1 && streams_ <= kMost && width_ % streams_ == 0, "edelta",
-                "{} streams do not divide width {}, or are more than {}", streams_, width_, kMost);
   const auto net = [&](const char* name, int out) {
     auto perceptron = Perceptron::read(place.weights, place.name + "." + name, width_, out);
     room_.resize(std::max<std::size_t>(room_.size(), perceptron.hidden.rows));
@@ -73,8 +79,7 @@ Edelta::Generators Edelta::generators(int position, const double* state) {
   }
   if (reflects_) {
     k_.apply(summary, p.k.at, room_.data());
-    const double length = std::sqrt(manifold::dot(p.k, p.k));
-    for (int i = 0; i < streams_; ++i) p.k[i] /= std::max(length, 1e-12);
+    normalize(p.k.at, streams_);
   }
   p.gamma = rotates_ ? 1 : 0;
   if (rotates_ && reflects_) {
@@ -91,17 +96,10 @@ Edelta::Generators Edelta::generators(int position, const double* state) {
 
 void Edelta::read(int position, double* state, double* input) {
   const auto p = generators(position, state);
-  const auto g = manifold::hybrid_operator(p);
-  const int d = width_ / streams_;
-  std::fill(mixed_.begin(), mixed_.end(), 0.0);
-  for (int i = 0; i < streams_; ++i)
-    for (int j = 0; j < streams_; ++j)
-      for (int c = 0; c < d; ++c) mixed_[i * d + c] += g(i, j) * state[j * d + c];
-  std::copy(mixed_.begin(), mixed_.end(), state);
+  mix_streams(manifold::hybrid_operator(p), streams_, width_ / streams_, state, mixed_.data());
   norm_.apply(state, input);
-  const auto plane = manifold::rotation_plane(p.u, p.v, p.beta);
   probes_[position] = {rotates_ && reflects_ ? p.gamma : NAN, rotates_ ? p.beta : NAN,
-                       rotates_ ? 2 * std::atan(plane.omega) : NAN};
+                       rotates_ ? rotation_angle(p) : NAN};
 }
 
 void Edelta::write(int, const double* output, double* state) {

@@ -1,8 +1,8 @@
 // EΔ-MHC-Geo at inference; see residual/edelta/edelta.h. All operators, pools and gates.
 #pragma once
 
-#include "geores/manifold/hybrid.h"
 #include "geores/portable/connection.h"
+#include "geores/portable/streams.h"
 #include "geores/portable/summary.h"
 
 namespace geores::portable {
@@ -18,10 +18,7 @@ class Edelta final : public Connection {
   const Linear* after() const override { return after_.rows > 0 ? &after_ : nullptr; }
 
  private:
-  // Streams as the leading block of eight: zeros in the generators leave the identity outside, and
-  // one size of operator is enough.
-  static constexpr int kMost = 8;
-  using Generators = manifold::HybridGenerators<double, kMost>;
+  using Generators = manifold::HybridGenerators<double, kMostStreams>;
 
   double entropy(const double* state) const;
   Generators generators(int position, const double* state);

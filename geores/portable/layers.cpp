@@ -64,6 +64,17 @@ void LayerNorm::apply(const double* x, double* y) const {
     y[i] = (x[i] - mean) * scale * weight[i] + (bias.empty() ? 0 : bias[i]);
 }
 
+void rms_normalize(const double* x, std::vector<double>& y) {
+  const auto width = static_cast<int>(y.size());
+  const double scale = 1 / std::sqrt(dot(x, x, width) / width + 1e-6);
+  for (int i = 0; i < width; ++i) y[i] = scale * x[i];
+}
+
+void normalize(double* x, int count) {
+  const double length = std::max(std::sqrt(dot(x, x, count)), 1e-12);
+  for (int i = 0; i < count; ++i) x[i] /= length;
+}
+
 double gelu(double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }

@@ -45,6 +45,13 @@ Model::Model(const Weights& weights, const Json& config) {
   refuse_unless(!weights.contains("embedding"), "model",
                 "predicts tokens; live predictions are for models of vectors");
   const auto connection = connection_of(config);
+  for (const auto& [key, only] : {std::pair("attention", "causal"),
+                                  std::pair("positions", "learned"), std::pair("mlp", "gelu")}) {
+    const auto* value = config.find(key);
+    refuse_unless(value == nullptr || value->string() == only, "model",
+                  "{} is {}: live predictions have {} only", key,
+                  quote(value ? value->string() : ""), only);
+  }
   const int layers = count_of(config, "layers"), heads = count_of(config, "heads");
   width_ = count_of(config, "width");
   streams_ = count_of(config, "streams");

@@ -149,10 +149,16 @@ std::string Weights::metadata(std::string_view key) const {
   return value ? value->string() : "";
 }
 
+bool Weights::is_scale(std::string_view name) const {
+  if (!name.ends_with(".scale")) return false;
+  const auto* scaled = find(name.substr(0, name.size() - 6));
+  return scaled != nullptr && scaled->type == "I8";
+}
+
 std::int64_t Weights::parameters() const {
   std::int64_t total = 0;
   for (const auto& entry : entries_)
-    if (!entry.name.ends_with(".scale"))
+    if (!is_scale(entry.name))
       total += static_cast<std::int64_t>(entry.bytes.size() / width_of(entry.type));
   return total;
 }

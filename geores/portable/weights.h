@@ -40,6 +40,7 @@ class Weights {
     std::span<const std::byte> bytes;
   };
   const Entry* find(std::string_view name) const;
+  bool is_scale(std::string_view name) const;  // of 8-bit rows
   const Entry& at(std::string_view name) const;
   void add(const std::string& name, const Json& value, std::span<const std::byte> data);
   void check_cover(std::size_t size) const;

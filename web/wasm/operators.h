@@ -1,19 +1,16 @@
 // Random stream operators of every connection, for n = 2 … 8 streams in the leading block of an
-// 8 × 8 matrix. Padding is exact: outside of the block the generators are zero, so that rotations
-// and Cayley maps are the identity there, Sinkhorn's blocks do not touch, and the Helmert basis of
-// n streams is the beginning of that of 8.
+// 8 × 8 matrix (geores/portable/streams.h).
 #pragma once
 
-#include "geores/manifold/cayley_general.h"
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/gate_descent.h"
-#include "geores/manifold/grassmann.h"
 #include "geores/manifold/permutation.h"
-#include "geores/manifold/sinkhorn.h"
-#include "geores/manifold/spectral_sphere.h"
 #include "web/wasm/padded.h"
 
 namespace geores::web {
+
+using portable::doubly_stochastic;
+using portable::projector;
 
 inline Square seeded_block(manifold::SplitMix64& random, int n, double scale) {
   Square result{};
@@ -31,16 +28,6 @@ inline Square erasing(const Row& k, double beta) {
   return manifold::delta_operator(manifold::normalise(k).direction, beta);
 }
 
-inline Square doubly_stochastic(const Square& logits, int n, int iterations) {
-  constexpr double infinity = __builtin_inf();
-  Square apart{};
-  for (int i = 0; i < kMostStreams; ++i)
-    for (int j = 0; j < kMostStreams; ++j)
-      apart(i, j) =
-          i < n && j < n ? manifold::clamp(logits(i, j), -10.0, 10.0) : (i == j ? 0 : -infinity);
-  return manifold::sinkhorn_scaling(apart, {.iterations = iterations, .clamp = infinity});
-}
-
 // JPmHC's fixed-point Cayley map: α = 0.1, two steps.
 inline Square fixed_point_rotation(const Square& raw) {
   return manifold::iterative_cayley(raw, 0.1, 2);
@@ -54,35 +41,16 @@ inline Square exact_rotation(const Square& raw) {
 inline Square sphere(const Square& u_logits, const Square& v_logits, const Row& sigma_logits,
                      int n) {
   constexpr int most = kMostStreams - 1;
-  const auto turned = [&](const Square& logits) {
-    manifold::Matrix<double, most> skew{};
-    for (int i = 0; i + 1 < n; ++i)
-      for (int j = i + 1; j + 1 < n; ++j) {
-        skew(i, j) = manifold::hyperbolic_tangent(logits(i, j));
-        skew(j, i) = -skew(i, j);
-      }
-    return manifold::cayley_transform(skew);
+  const auto entries_of = [&](const Square& logits) {
+    manifold::Vector<double, most*(most - 1) / 2> entries{};
+    for (int i = 0, entry = 0; i + 1 < n; ++i)
+      for (int j = i + 1; j + 1 < n; ++j)
+        entries[entry++] = manifold::hyperbolic_tangent(logits(i, j));
+    return entries;
   };
-  manifold::Vector<double, most> sigma{};
+  Row sigma{};
   for (int i = 0; i + 1 < n; ++i) sigma[i] = manifold::hyperbolic_tangent(sigma_logits[i]);
-  auto h = manifold::spectral_sphere(turned(u_logits), sigma, turned(v_logits));
-  // The mean of n streams in place of that of 8.
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) h(i, j) += 1.0 / n - 1.0 / kMostStreams;
-  return h;
-}
-
-// UUᵀ, U from a QR of the first n/2 columns.
-inline Square projector(const Square& raw, int n) {
-  constexpr int most = kMostStreams / 2;
-  const int columns = n / 2;
-  manifold::Matrix<double, kMostStreams, most> a{};
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < columns; ++j) a(i, j) = raw(i, j);
-  auto u = manifold::qr(a).q;
-  for (int i = 0; i < kMostStreams; ++i)
-    for (int j = columns; j < most; ++j) u(i, j) = 0;
-  return manifold::subspace_projector(u);
+  return portable::sphere(entries_of(u_logits).at, entries_of(v_logits).at, sigma.at, n);
 }
 
 // A mixture of `Set`'s permutations of n streams; K logits.

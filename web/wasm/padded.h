@@ -6,13 +6,14 @@
 #include "geores/manifold/algebra/eigen.h"
 #include "geores/manifold/algebra/solve.h"
 #include "geores/manifold/algebra/svd.h"
+#include "geores/portable/streams.h"
 #include "web/wasm/pack.h"
 
 namespace geores::web {
 
-inline constexpr int kMostStreams = 8;
-using Square = manifold::Matrix<double, kMostStreams>;
-using Row = manifold::Vector<double, kMostStreams>;
+using portable::kMostStreams;
+using portable::Row;
+using portable::Square;
 
 // The leading n × n block, with `outside` on the rest of the diagonal.
 inline Square block(const Square& a, int n, double outside) {

@@ -23,8 +23,28 @@ export const predict: Story = {
         Why this task? On the tasks where orthogonal operators do best, predictors without a model
         do better still. Gyroscope is the one where a model earns its place at all.
       </p>
+      <p>
+        A run of your own, opened in the last section, is drawn here too if it was trained on
+        vectors like these, whatever connection it has.
+      </p>
     </>
   ),
-  claims: [],
+  claims: [
+    {
+      claim: "two states determine a turn in a plane of two axes",
+      verdict: "holds",
+      by: "Predictors.TwoStatesDetermineAPlaneRotation",
+    },
+    {
+      claim: "both models here have the error that their files state",
+      verdict: "holds",
+      by: "PageModel.HasTheErrorThatItsMetadataStates",
+    },
+    {
+      claim: "for every connection the page computes what LibTorch computes",
+      verdict: "holds",
+      by: "PortableModel.EveryConnectionAgreesWithLibTorch",
+    },
+  ],
   data: [],
 };

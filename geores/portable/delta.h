@@ -1,0 +1,12 @@
+// Delta rules at inference; the formulas are in the headers of geores/residual/.
+#pragma once
+
+#include "geores/portable/connection.h"
+
+namespace geores::portable {
+
+std::unique_ptr<Connection> make_ddl(const Place& place);
+std::unique_ptr<Connection> make_ddl_pooled(const Place& place);
+std::unique_ptr<Connection> make_mgt(const Place& place);
+
+}  // namespace geores::portable

@@ -1,0 +1,309 @@
+#include "geores/portable/routed.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "geores/base/refusal.h"
+#include "geores/manifold/cayley_iterative.h"
+#include "geores/manifold/hybrid.h"
+#include "geores/portable/summary.h"
+
+namespace geores::portable {
+
+Routed::Routed(const Place& place, int stream_width, bool tiled)
+    : streams_(place.streams),
+      stream_width_(stream_width),
+      tiled_(tiled),
+      norm_(LayerNorm::read(place.weights, place.name + ".norm",
+                            tiled ? stream_width * streams_ : stream_width, false)),
+      room_(static_cast<std::size_t>(streams_) * stream_width) {}
+
+void Routed::read(int position, double* state, double* input) {
+  route(position, state, routes_);
+  std::fill(room_.begin(), room_.end(), 0.0);
+  for (int copy = 0; copy < (tiled_ ? streams_ : 1); ++copy)
+    for (int j = 0; j < streams_; ++j)
+      for (int c = 0; c < stream_width_; ++c)
+        room_[copy * stream_width_ + c] += routes_.read[j] * state[j * stream_width_ + c];
+  norm_.apply(room_.data(), input);
+}
+
+void Routed::write(int, const double* output, double* state) {
+  for (int i = 0; i < streams_; ++i)
+    for (int c = 0; c < stream_width_; ++c) {
+      double sum = routes_.write[i] * output[(tiled_ ? i * stream_width_ : 0) + c];
+      for (int j = 0; j < streams_; ++j) sum += routes_.mix(i, j) * state[j * stream_width_ + c];
+      room_[i * stream_width_ + c] = sum;
+    }
+  std::copy(room_.begin(), room_.end(), state);
+}
+
+namespace {
+
+// weights ← softmax over `count` values that lie `stride` apart, each divided by `temperature`.
+void softmax(const double* logits, int count, int stride, double temperature, double* weights) {
+  double largest = logits[0], sum = 0;
+  for (int i = 1; i < count; ++i) largest = std::max(largest, logits[i * stride]);
+  for (int i = 0; i < count; ++i)
+    sum += weights[i] = std::exp((logits[i * stride] - largest) / temperature);
+  for (int i = 0; i < count; ++i) weights[i] /= sum;
+}
+
+// raw = [H̃_pre | H̃_post], n × n each. H_pre = softmax of H̃_pre's rows acts through the means of its
+// columns, H_post = softmax of H̃_post's columns through the sums of its rows.
+void softmax_routes(const double* raw, int n, double temperature, Routes& routes) {
+  routes.read = routes.write = {};
+  double weights[kMostStreams];
+  for (int line = 0; line < n; ++line) {
+    softmax(raw + line * n, n, 1, temperature, weights);
+    for (int j = 0; j < n; ++j) routes.read[j] += weights[j] / n;
+    softmax(raw + n * n + line, n, n, temperature, weights);
+    for (int i = 0; i < n; ++i) routes.write[i] += weights[i];
+  }
+}
+
+// JPmHC with the Cayley mixers: one projection [H̃_pre | H̃_post | H̃_res] of LN(x).
+class CayleyRouted final : public Routed {
+ public:
+  explicit CayleyRouted(const Place& place)
+      : Routed(place, place.width / place.streams, false),
+        norm_(LayerNorm::read(place.weights, place.name + ".mixer.norm", place.width, true)),
+        fused_(Linear::read(place.weights, place.name + ".mixer.fused",
+                            3 * place.streams * place.streams, place.width,
+                            place.flag("bias", true))),
+        exact_(place.text("mixer", "cayley") == "cayley_exact"),
+        alpha_(place.number("cayley_alpha", 0.1)),
+        temperature_(place.number("temperature", 1)),
+        iterations_(place.count("cayley_iterations", 2)),
+        normalized_(place.width),
+        raw_(fused_.rows) {}
+
+ private:
+  void route(int, double* state, Routes& routes) override {
+    norm_.apply(state, normalized_.data());
+    fused_.apply(normalized_.data(), raw_.data());
+    softmax_routes(raw_.data(), streams_, temperature_, routes);
+    const auto h = leading_block(raw_.data() + 2 * streams_ * streams_, streams_, streams_);
+    routes.mix = exact_ ? manifold::cayley_transform((-alpha_ / 2) * (h - manifold::transpose(h)))
+                        : manifold::iterative_cayley(h, alpha_, iterations_);
+  }
+
+  LayerNorm norm_;
+  Linear fused_;
+  bool exact_;
+  double alpha_, temperature_;
+  int iterations_;
+  std::vector<double> normalized_, raw_;
+};
+
+// EΔ's operator from one perceptron, then routes from LN(g).
+class EdeltaStream final : public Routed {
+ public:
+  explicit EdeltaStream(const Place& place)
+      : Routed(place, place.width / place.streams, false),
+        summary_(Summary::pool_from(place.text("pool", "sequence")), place.width),
+        generator_norm_(
+            LayerNorm::read(place.weights, place.name + ".generator_norm", place.width, true)),
+        router_norm_(
+            LayerNorm::read(place.weights, place.name + ".router_norm", place.width, true)),
+        generator_(Perceptron::read(place.weights, place.name + ".generator", place.width,
+                                    3 * place.streams + 2)),
+        router_(Linear::read(place.weights, place.name + ".router",
+                             2 * place.streams * place.streams, place.width, true)),
+        normalized_(place.width),
+        raw_(router_.rows),
+        hidden_(generator_.hidden.rows),
+        probes_(place.context) {}
+
+  void look(const double* states, int, int to) override {
+    summary_.look(states, streams_ * stream_width_, to);
+  }
+  Probe probe(int position) const override { return probes_[position]; }
+
+ private:
+  void route(int position, double* state, Routes& routes) override {
+    const int n = streams_;
+    generator_norm_.apply(summary_.at(position, state), normalized_.data());
+    double values[3 * kMostStreams + 2];  // u | v | β | k | γ
+    generator_.apply(normalized_.data(), values, hidden_.data());
+    manifold::HybridGenerators<double, kMostStreams> p{};
+    std::copy_n(values, n, p.u.at);
+    std::copy_n(values + n, n, p.v.at);
+    p.beta = softplus(values[2 * n]);
+    std::copy_n(values + 2 * n + 1, n, p.k.at);
+    normalize(p.k.at, n);
+    p.gamma = sigmoid(values[3 * n + 1]);
+    mix_streams(manifold::hybrid_operator(p), n, stream_width_, state, normalized_.data());
+    probes_[position] = {p.gamma, p.beta, rotation_angle(p)};
+
+    router_norm_.apply(state, normalized_.data());
+    router_.apply(normalized_.data(), raw_.data());
+    softmax_routes(raw_.data(), n, 1, routes);
+    routes.mix = manifold::identity<double, kMostStreams>();
+  }
+
+  Summary summary_;
+  LayerNorm generator_norm_, router_norm_;
+  Perceptron generator_;
+  Linear router_;
+  std::vector<double> normalized_, raw_, hidden_;
+  std::vector<Probe> probes_;
+};
+
+// How H_res follows from what a projection of the normalized state gives.
+enum class Mixing { free, sinkhorn, guarded, projector, permutations, sphere };
+
+// Everything with x' = RMSNorm(x), read = σ(pre), write = 2σ(post): the hyper-connections, the EΔ
+// paper's mHC, and JPmHC's other mixers.
+class SigmoidRouted final : public Routed {
+ public:
+  // `name`: of the module that holds the projections.
+  SigmoidRouted(const Place& place, const std::string& name, int stream_width, bool tiled,
+                Mixing mixing)
+      : Routed(place, stream_width, tiled),
+        mixing_(mixing),
+        pre_(projection(place, name + ".pre")),
+        post_(projection(place, name + ".post")),
+        iterations_(place.count("sinkhorn_iterations", 20)),
+        normalized_(streams_ * stream_width) {
+    refuse_unless(pre_.rows == streams_ && post_.rows == streams_, place.name,
+                  "reads or writes another number of streams than {}", streams_);
+    int rows = streams_ * streams_;
+    if (mixing == Mixing::projector) rows = streams_ * (streams_ / 2);
+    if (mixing == Mixing::sphere) {
+      rows = streams_ - 1;
+      res_ = projection(place, name + ".singular");
+      if (streams_ > 2) {
+        left_ = projection(place, name + ".left");
+        right_ = projection(place, name + ".right");
+        const int entries = (streams_ - 1) * (streams_ - 2) / 2;
+        refuse_unless(left_.rows == entries && right_.rows == entries, place.name,
+                      "a rotation of {} streams has {} entries", streams_, entries);
+        left_amplitude_ = place.weights.read(name + ".left_amplitude", {1})[0];
+        right_amplitude_ = place.weights.read(name + ".right_amplitude", {1})[0];
+      }
+    } else {
+      res_ = projection(place, name + ".res");
+    }
+    if (mixing == Mixing::permutations) {
+      rows = res_.rows;
+      permutations_ = place.weights.read(name + ".permutations", {rows, streams_ * streams_});
+    }
+    refuse_unless(res_.rows == rows, place.name, "mixes by {} values, not by {}", res_.rows, rows);
+    projected_.resize(std::max({res_.rows, streams_, left_.rows + right_.rows}));
+    singular_.resize(kMostStreams);
+    if (place.weights.contains(name + ".rms_weight"))
+      norm_weight_ = place.weights.read(name + ".rms_weight", {streams_ * stream_width});
+  }
+
+ private:
+  // α ⊙ (W x) + b with α multiplied into W. α has one value, or one for each equal part of b.
+  Linear projection(const Place& place, const std::string& name) const {
+    const auto& shape = place.weights.shape(name + ".weight");
+    const int rows = shape.empty() ? 0 : static_cast<int>(shape.front());
+    Linear map{rows, streams_ * stream_width_,
+               place.weights.read(name + ".weight", {rows, streams_ * stream_width_}),
+               place.weights.read(name + ".bias", place.weights.shape(name + ".bias"))};
+    refuse_unless(map.bias.size() == static_cast<std::size_t>(rows), place.weights.where(),
+                  "tensor {} must have {} values", quote(name + ".bias"), rows);
+    if (!place.weights.contains(name + ".scale")) return map;
+    const auto scale = place.weights.read(name + ".scale", place.weights.shape(name + ".scale"));
+    refuse_unless(!scale.empty() && rows % scale.size() == 0, place.weights.where(),
+                  "tensor {} does not fit {} values", quote(name + ".scale"), rows);
+    for (std::size_t i = 0; i < map.weight.size(); ++i)
+      map.weight[i] *= scale[i / (map.weight.size() / scale.size())];
+    return map;
+  }
+
+  void route(int, double* state, Routes& routes) override {
+    rms_normalize(state, normalized_);
+    for (std::size_t i = 0; i < norm_weight_.size(); ++i) normalized_[i] *= norm_weight_[i];
+    double* projected = projected_.data();
+    pre_.apply(normalized_.data(), projected);
+    for (int j = 0; j < streams_; ++j) routes.read[j] = sigmoid(projected[j]);
+    post_.apply(normalized_.data(), projected);
+    for (int i = 0; i < streams_; ++i) routes.write[i] = 2 * sigmoid(projected[i]);
+    routes.mix = mix();
+  }
+
+  Square mix() {
+    const int n = streams_;
+    double* projected = projected_.data();
+    if (mixing_ == Mixing::sphere) return mix_on_sphere();
+    res_.apply(normalized_.data(), projected);
+    if (mixing_ == Mixing::permutations) {
+      softmax(projected, res_.rows, 1, 1, projected);
+      Square sum{};
+      for (int m = 0; m < res_.rows; ++m)
+        for (int i = 0; i < n * n; ++i)
+          sum(i / n, i % n) +=
+              projected[m] * permutations_[static_cast<std::size_t>(m) * n * n + i];
+      return sum;
+    }
+    const auto raw = leading_block(projected, n, res_.rows / n);
+    if (mixing_ == Mixing::sinkhorn) return doubly_stochastic(raw, n, iterations_);
+    if (mixing_ == Mixing::guarded) return guarded_doubly_stochastic(raw, n, iterations_);
+    return mixing_ == Mixing::projector ? projector(raw, n) : raw;
+  }
+
+  Square mix_on_sphere() {
+    double *left = projected_.data(), *right = left + left_.rows, *sigma = singular_.data();
+    left_.apply(normalized_.data(), left);
+    right_.apply(normalized_.data(), right);
+    res_.apply(normalized_.data(), sigma);
+    for (int i = 0; i < left_.rows; ++i) {
+      left[i] = left_amplitude_ * std::tanh(left[i]);
+      right[i] = right_amplitude_ * std::tanh(right[i]);
+    }
+    for (int i = 0; i < res_.rows; ++i) sigma[i] = std::tanh(sigma[i]);
+    return sphere(left, right, sigma, streams_);
+  }
+
+  Mixing mixing_;
+  Linear pre_, post_, res_, left_, right_;
+  int iterations_;
+  double left_amplitude_ = 1, right_amplitude_ = 1;
+  std::vector<double> permutations_, norm_weight_, normalized_, projected_, singular_;
+};
+
+std::unique_ptr<Connection> hyper_connection(const Place& place, Mixing mixing) {
+  return std::make_unique<SigmoidRouted>(place, place.name, place.width, false, mixing);
+}
+
+}  // namespace
+
+std::unique_ptr<Connection> make_edelta_stream(const Place& place) {
+  return std::make_unique<EdeltaStream>(place);
+}
+
+std::unique_ptr<Connection> make_jpmhc(const Place& place) {
+  const auto mixer = place.text("mixer", "cayley");
+  if (mixer == "cayley" || mixer == "cayley_exact") return std::make_unique<CayleyRouted>(place);
+  refuse_unless(mixer == "sinkhorn" || mixer == "grassmann" || mixer == "permutation", "config",
+                "'mixer' is none of JPmHC's: {}", quote(mixer));
+  return std::make_unique<SigmoidRouted>(place, place.name + ".mixer", place.width / place.streams,
+                                         false,
+                                         mixer == "sinkhorn"    ? Mixing::sinkhorn
+                                         : mixer == "grassmann" ? Mixing::projector
+                                                                : Mixing::permutations);
+}
+
+std::unique_ptr<Connection> make_mhc_split(const Place& place) {
+  return std::make_unique<SigmoidRouted>(place, place.name, place.width / place.streams, true,
+                                         Mixing::guarded);
+}
+
+std::unique_ptr<Connection> make_hc(const Place& place) {
+  return hyper_connection(place, Mixing::free);
+}
+std::unique_ptr<Connection> make_mhc(const Place& place) {
+  return hyper_connection(place, Mixing::sinkhorn);
+}
+std::unique_ptr<Connection> make_mhc_lite(const Place& place) {
+  return hyper_connection(place, Mixing::permutations);
+}
+std::unique_ptr<Connection> make_shc(const Place& place) {
+  return hyper_connection(place, Mixing::sphere);
+}
+
+}  // namespace geores::portable

@@ -1,0 +1,105 @@
+// Mixers of n ≤ 8 streams with n known at run time, as the leading block of an 8 × 8 matrix: a
+// program then holds one size of every map of manifold/ instead of one for each n. Padding is exact:
+// outside of the block the generators are zero, so that rotations and Cayley maps are the identity
+// there, Sinkhorn's blocks do not touch, and the Helmert basis of n streams is the beginning of that
+// of 8.
+#pragma once
+
+#include "geores/manifold/cayley_general.h"
+#include "geores/manifold/grassmann.h"
+#include "geores/manifold/hybrid.h"
+#include "geores/manifold/sinkhorn.h"
+#include "geores/manifold/spectral_sphere.h"
+
+namespace geores::portable {
+
+inline constexpr int kMostStreams = 8;
+using Square = manifold::Matrix<double, kMostStreams>;
+using Row = manifold::Vector<double, kMostStreams>;
+
+// The n × columns values of `at`, row by row, in the leading block; zero elsewhere.
+inline Square leading_block(const double* at, int n, int columns) {
+  Square result{};
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < columns; ++j) result(i, j) = *at++;
+  return result;
+}
+
+// X ← A X for the streams X (n, width) of one token; `room` holds as many values.
+inline void mix_streams(const Square& a, int n, int width, double* x, double* room) {
+  for (int i = 0; i < n; ++i)
+    for (int c = 0; c < width; ++c) {
+      double sum = 0;
+      for (int j = 0; j < n; ++j) sum += a(i, j) * x[j * width + c];
+      room[i * width + c] = sum;
+    }
+  for (int i = 0; i < n * width; ++i) x[i] = room[i];
+}
+
+// The angle by which EΔ's rotation turns its plane.
+inline double rotation_angle(const manifold::HybridGenerators<double, kMostStreams>& p) {
+  return 2 * __builtin_atan(manifold::rotation_plane(p.u, p.v, p.beta).omega);
+}
+
+// mHC's Sinkhorn–Knopp, logits clamped to ±10.
+inline Square doubly_stochastic(const Square& logits, int n, int iterations) {
+  constexpr double infinity = __builtin_inf();
+  Square apart{};
+  for (int i = 0; i < kMostStreams; ++i)
+    for (int j = 0; j < kMostStreams; ++j)
+      apart(i, j) =
+          i < n && j < n ? manifold::clamp(logits(i, j), -10.0, 10.0) : (i == j ? 0 : -infinity);
+  return manifold::sinkhorn_scaling(apart, {.iterations = iterations, .clamp = infinity});
+}
+
+// The EΔ paper's: every sum gets 1e-8 against division by zero.
+inline Square guarded_doubly_stochastic(const Square& logits, int n, int iterations) {
+  Square p{};
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) p(i, j) = manifold::exponential(logits(i, j));
+  for (int half = 0; half < 2 * iterations; ++half) {  // rows, then columns
+    for (int i = 0; i < n; ++i) {
+      double sum = 1e-8;
+      for (int j = 0; j < n; ++j) sum += half % 2 == 0 ? p(i, j) : p(j, i);
+      for (int j = 0; j < n; ++j) (half % 2 == 0 ? p(i, j) : p(j, i)) /= sum;
+    }
+  }
+  return p;
+}
+
+// sHC's mixer from the entries of U's and V's skew matrices, above the diagonal and row by row,
+// (n−1)(n−2)/2 each, and from σ, n − 1 values.
+inline Square sphere(const double* left, const double* right, const double* sigma, int n) {
+  constexpr int most = kMostStreams - 1;
+  const auto turned = [&](const double* entries) {
+    manifold::Matrix<double, most> skew{};
+    for (int i = 0; i + 1 < n; ++i)
+      for (int j = i + 1; j + 1 < n; ++j) {
+        skew(i, j) = *entries++;
+        skew(j, i) = -skew(i, j);
+      }
+    return manifold::cayley_transform(skew);
+  };
+  manifold::Vector<double, most> padded{};
+  for (int i = 0; i + 1 < n; ++i) padded[i] = sigma[i];
+  auto h = manifold::spectral_sphere(turned(left), padded, turned(right));
+  // The mean of n streams in place of that of 8.
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) h(i, j) += 1.0 / n - 1.0 / kMostStreams;
+  return h;
+}
+
+// JPmHC's Grassmann mixer UUᵀ, U from a QR of the first n/2 columns.
+inline Square projector(const Square& raw, int n) {
+  constexpr int most = kMostStreams / 2;
+  const int columns = n / 2;
+  manifold::Matrix<double, kMostStreams, most> a{};
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < columns; ++j) a(i, j) = raw(i, j);
+  auto u = manifold::qr(a).q;
+  for (int i = 0; i < kMostStreams; ++i)
+    for (int j = columns; j < most; ++j) u(i, j) = 0;
+  return manifold::subspace_projector(u);
+}
+
+}  // namespace geores::portable

@@ -1,0 +1,173 @@
+// geores/portable against geores/model: every registered connection with every option that changes
+// its structure, all parameters drawn at random, in double.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "geores/base/formats/safetensors.h"
+#include "geores/model/transformer/cached_decoder.h"
+#include "geores/model/transformer/transformer.h"
+#include "geores/portable/model.h"
+#include "geores/residual/registry.h"
+#include "geores/storage/state_file.h"
+#include "geores/testing/testing.h"
+
+namespace geores {
+namespace {
+
+constexpr int64_t kLength = 9, kInputWidth = 5;
+
+struct Case {
+  std::string connection;
+  nlohmann::json options;
+  int64_t streams = 4;
+
+  std::string name() const {
+    return connection + " " + options.dump() + " " + std::to_string(streams) + " streams";
+  }
+};
+
+// Every connection as its registry entry varies it, with each pool, and with other numbers of
+// streams.
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& connection : connections()) {
+    for (const auto& variant : connection.variants) {
+      cases.push_back({connection.name, variant});
+      bool pools = false;
+      for (const auto& option : connection.options) pools |= option.key == "pool";
+      if (!pools || variant.contains("pool")) continue;
+      for (const char* pool : {"causal", "token"}) {
+        auto pooled = variant;
+        pooled["pool"] = pool;
+        cases.push_back({connection.name, pooled});
+      }
+    }
+    cases.push_back({connection.name, connection.variants.front(), 2});
+    cases.push_back({connection.name, connection.variants.back(), 6});
+  }
+  return cases;
+}
+
+std::unique_ptr<Transformer> random_model(const Case& one) {
+  torch::manual_seed(7);
+  auto model = std::make_unique<Transformer>(TransformerConfig{.connection = one.connection,
+                                                               .layers = 2,
+                                                               .width = 24,
+                                                               .heads = 2,
+                                                               .streams = one.streams,
+                                                               .context = kLength + 1,
+                                                               .input_width = kInputWidth,
+                                                               .options = one.options});
+  model->to(torch::kFloat64);
+  torch::NoGradGuard no_grad;
+  for (auto& parameter : model->parameters())
+    parameter.add_(0.3 * torch::randn_like(parameter));  // away from the start
+  return model;
+}
+
+std::vector<std::byte> file_of(const Transformer& model) {
+  SafetensorsWriter writer;
+  add_state(writer, model);
+  return writer.serialize();
+}
+
+portable::Model portable_of(const Transformer& model, const Case& one,
+                            const std::vector<std::byte>& file) {
+  const auto& config = model.config();
+  auto keys = one.options.is_object() ? one.options : nlohmann::json::object();
+  keys.update({{"connection", config.connection},
+               {"layers", config.layers},
+               {"width", config.width},
+               {"heads", config.heads},
+               {"streams", config.streams}});
+  return portable::Model(portable::Weights(file, one.name()),
+                         portable::Json::parse(keys.dump(), "config"));
+}
+
+// The largest difference over the largest value, where that is above 1.
+double largest_difference(const Tensor& a, const std::vector<double>& b) {
+  const auto other = torch::from_blob(const_cast<double*>(b.data()), a.sizes(), torch::kFloat64);
+  return (a - other).abs().max().item<double>() / std::max(1.0, a.abs().max().item<double>());
+}
+
+TEST(PortableModel, EveryConnectionAgreesWithLibTorch) {
+  for (const auto& one : all_cases()) {
+    SCOPED_TRACE(one.name());
+    const auto model = random_model(one);
+    const auto file = file_of(*model);
+    auto portable = portable_of(*model, one, file);
+    EXPECT_EQ(portable.causal(), model->causal());
+
+    torch::NoGradGuard no_grad;
+    const auto x = torch::randn({1, kLength, kInputWidth}, torch::kFloat64);
+    Trace trace;
+    const auto expected = model->forward(x, trace);
+    std::vector<double> y(kLength * kInputWidth);
+    portable.forward(x.data_ptr<double>(), 0, kLength, y.data());
+    EXPECT_LT(largest_difference(expected, y), 1e-12);
+
+    if (!model->causal()) continue;
+    CachedDecoder decoder(*model);
+    for (int t = 0; t < kLength; ++t) {
+      const auto row = x.select(1, t);
+      std::vector<double> one_row(kInputWidth);
+      portable.forward(row.contiguous().data_ptr<double>(), t, t + 1, one_row.data());
+      EXPECT_LT(largest_difference(decoder.step(row), one_row), 1e-12) << "position " << t;
+    }
+  }
+}
+
+// What the page shows of an operator is what the connection's own probes say.
+TEST(PortableModel, ProbesAreThoseOfTheConnection) {
+  for (const auto* connection : {"edelta", "edelta_stream", "ddl", "ddl_pooled"}) {
+    const Case one{connection, std::string(connection) == "ddl"
+                                   ? nlohmann::json::object()
+                                   : nlohmann::json{{"pool", "causal"}}};
+    SCOPED_TRACE(one.name());
+    const auto model = random_model(one);
+    const auto file = file_of(*model);
+    auto portable = portable_of(*model, one, file);
+    torch::NoGradGuard no_grad;
+    const auto x = torch::randn({1, kLength, kInputWidth}, torch::kFloat64);
+    std::vector<double> y(kLength * kInputWidth);
+    portable.forward(x.data_ptr<double>(), 0, kLength, y.data());
+
+    // The first connection sees the embedding.
+    Trace trace(/*probing=*/true);
+    auto& block = *model->blocks().front();
+    block.attention_residual().forward(
+        model->initial_state(x), [](const Tensor& h) { return h; }, trace);
+    std::set<std::string> seen;
+    for (const auto& [name, probe] : trace.probes()) {
+      if (name != "gamma" && name != "beta") continue;
+      seen.insert(name);
+      ASSERT_EQ(probe.sizes(), (std::vector<int64_t>{1, kLength, 1}));
+      for (int t = 0; t < kLength; ++t) {
+        const auto ours = portable.probe(0, t);
+        EXPECT_NEAR(probe[0][t][0].item<double>(), name == "gamma" ? ours.gamma : ours.beta, 1e-12);
+      }
+    }
+    EXPECT_TRUE(seen.contains("beta"));
+    EXPECT_EQ(std::isnan(portable.probe(0, 0).gamma), !seen.contains("gamma"));
+  }
+}
+
+TEST(PortableModel, RefusesOtherSublayers) {
+  const Case one{"additive", nlohmann::json::object()};
+  const auto model = random_model(one);
+  const auto file = file_of(*model);
+  for (const auto& [key, value] : std::map<std::string, std::string>{
+           {"attention", "full"}, {"positions", "rotary"}, {"mlp", "swiglu"}}) {
+    auto changed = one;
+    changed.options[key] = value;
+    const auto why = refusal([&] { portable_of(*model, changed, file); });
+    EXPECT_NE(why.find(key + " is '" + value + "'"), std::string::npos) << why;
+  }
+}
+
+}  // namespace
+}  // namespace geores
