@@ -351,6 +351,14 @@ TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
   EXPECT_FALSE(results.at("comparable_with_published").get<bool>());
   EXPECT_EQ(results.at("experiments").size(), paper_experiments().size());
   EXPECT_EQ(results.at("claims").size(), paper_claims().size());
+  // The explorer reads these beside ours.
+  EXPECT_EQ(results.at("norms_published").at("gpt"), 0.474);
+  EXPECT_EQ(results.at("norms_published").size(), 5u);
+  EXPECT_EQ(results.at("norms_baselines").at("copy"), 0);
+  EXPECT_EQ(results.at("norms_baselines").at("running_mean"), running_mean_deviation(8));
+  EXPECT_EQ(results.at("reflection_published").size(), 3u);
+  EXPECT_EQ(results.at("reflection_published").at("ddl").at("gate").at("mean"), 1.995);
+  EXPECT_TRUE(results.at("reflection_published").at("jpmhc").at("gate").is_null());
   EXPECT_GT(steps, 300);
   for (const auto& column : paper_experiments()[0].columns)
     for (const auto& arm : paper_experiments()[0].arms) {

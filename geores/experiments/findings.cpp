@@ -125,6 +125,16 @@ nlohmann::json Findings::to_json() const {
                                 {"measured_ratio", number(one.measured_ratio)},
                                 {"measured_test", geores::to_json(one.measured)},
                                 {"verdict", one.verdict}});
+  if (!norms.empty()) {
+    object["norms_published"] = published_norm_deviations();
+    object["norms_baselines"] = {{"copy", 0.0},
+                                 {"running_mean", running_mean_deviation(norm_length)}};
+  }
+  if (!reflection.empty())
+    for (const auto& probe : reflection_probes())
+      if (!std::isnan(probe.published_cosine))
+        object["reflection_published"][probe.name] = {
+            {"cosine", probe.published_cosine}, {"gate", geores::to_json(probe.published_gate)}};
   for (const auto& [probe, by_samples] : reflection)
     for (const auto& [samples, results] : by_samples)
       object["reflection"][probe][std::to_string(samples)] = results;

@@ -246,4 +246,10 @@ const std::vector<Claim>& paper_claims() {
   return all;
 }
 
+const std::map<std::string, double>& published_norm_deviations() {
+  static const std::map<std::string, double> all = {
+      {"gpt", 0.474}, {"ddl", 0.506}, {"mhc", 0.543}, {"jpmhc", 0.004}, {"edelta", 0.001}};
+  return all;
+}
+
 }  // namespace geores

@@ -187,13 +187,9 @@ Table reflection_table(const Findings& findings) {
 }
 
 std::string published_deviation(const std::string& arm) {
-  static const std::map<std::string, std::string> known = {{"gpt", "0.474"},
-                                                           {"ddl", "0.506"},
-                                                           {"mhc", "0.543"},
-                                                           {"jpmhc", "0.004"},
-                                                           {"edelta", "0.001"}};
+  const auto& known = published_norm_deviations();
   const auto found = known.find(arm);
-  return found == known.end() ? "" : found->second;
+  return found == known.end() ? "" : fmt::format("{:.3f}", found->second);
 }
 
 Table norm_table(const Findings& findings) {
