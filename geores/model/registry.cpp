@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/nearest.h"
+#include "geores/model/recursive/recursive_kind.h"
 #include "geores/model/transformer/transformer_kind.h"
 
 namespace geores {
@@ -9,6 +10,7 @@ namespace geores {
 const ModelKinds& model_kinds() {
   static const ModelKinds all = {
       transformer_kind(),
+      recursive_kind(),
   };
   return all;
 }

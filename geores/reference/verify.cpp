@@ -4,23 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "geores/base/config.h"
 #include "geores/base/error.h"
 #include "geores/model/transformer/transformer.h"
 #include "geores/ops/torch.h"
+#include "geores/reference/dump.h"
 #include "geores/reference/names.h"
-#include "geores/storage/state_file.h"
+#include "geores/reference/verify_recursive.h"
 #include "geores/train/optimizer/schedule.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
 namespace {
-
-constexpr double kLimit = 1e-9;
-constexpr double kLimitAfterTraining = 1e-7;
 
 // The keys of the reference's configuration.
 struct DumpConfig {
@@ -65,71 +61,6 @@ nlohmann::json connection_options(const std::string& connection, const DumpConfi
     return {{"cayley_alpha", config.cayley_alpha}, {"cayley_iterations", config.cayley_iterations}};
   return nlohmann::json::object();
 }
-
-// Reads tensors of a dump, checking dtype and shape, and remembers which were asked for.
-class Dump {
- public:
-  Dump(const Safetensors& file, const std::string& name) : file_(file), name_(name) {}
-
-  Tensor read(const std::string& tensor) {
-    const auto& view = file_.at(tensor);
-    require(view.dtype == Dtype::f64, name_, "tensor '{}' has dtype {}, expected F64", tensor,
-            dtype_name(view.dtype));
-    read_.insert(tensor);
-    return to_tensor(view);
-  }
-
-  Tensor read(const std::string& tensor, at::IntArrayRef shape) {
-    const auto value = read(tensor);
-    require(value.sizes() == shape, name_, "tensor '{}' has shape [{}], expected [{}]", tensor,
-            fmt::join(value.sizes(), ", "), fmt::join(shape, ", "));
-    return value;
-  }
-
-  void require_all_read() const {
-    for (const auto& tensor : file_.names())
-      require(read_.contains(tensor), name_, "tensor '{}' does not belong to this model", tensor);
-  }
-
-  std::string metadata(const std::string& key) const {
-    const auto found = file_.metadata().find(key);
-    require(found != file_.metadata().end(), name_, "metadata has no '{}'", key);
-    return found->second;
-  }
-
-  const std::string& name() const { return name_; }
-
- private:
-  const Safetensors& file_;
-  std::string name_;
-  std::set<std::string> read_;
-};
-
-// Named tensors that are judged together.
-class Group {
- public:
-  Group(std::string name, double limit) : name_(std::move(name)), limit_(limit) {}
-
-  void compare(const std::string& tensor, const Tensor& ours, const Tensor& expected) {
-    const auto difference = (ours - expected).abs().max().item<double>();
-    magnitude_ = std::max(magnitude_, expected.abs().max().item<double>());
-    if (std::isnan(difference) || !(difference <= largest_)) {
-      if (!std::isnan(largest_)) worst_ = tensor;
-      largest_ = std::isnan(largest_) ? largest_ : difference;
-    }
-  }
-
-  GroupError result() const {
-    return {.group = name_,
-            .error = largest_ / (magnitude_ > 0 ? magnitude_ : 1.0),
-            .limit = limit_,
-            .worst = worst_};
-  }
-
- private:
-  std::string name_, worst_;
-  double limit_, largest_ = -1, magnitude_ = 0;
-};
 
 Tensor loss_or_zero(const Trace& trace, const Tensor& like) {
   const auto loss = trace.loss();
@@ -176,6 +107,7 @@ nlohmann::json Verification::to_json() const {
 Verification verify_dump(const Safetensors& file, const std::string& file_name) {
   Dump dump(file, file_name);
   const auto kind = dump.metadata("kind");
+  if (is_recursive_kind(kind)) return verify_recursive(dump);
   const auto connection = connection_of_kind(kind);
   DumpConfig config;
   const auto json = parse_json(dump.metadata("config"), file_name);

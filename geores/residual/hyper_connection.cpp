@@ -6,14 +6,14 @@
 namespace geores {
 
 HyperConnection::HyperConnection(const ResidualConfig& config, const std::string& name,
-                                 InitialMap initial_map)
+                                 InitialMap initial_map, bool read_norm)
     : traits_{.layout = StreamLayout::expand,
               .streams = config.streams,
               .state_width = config.streams * config.width,
               .sublayer_width = config.width,
               .initial_map = initial_map} {
   require_streams(config, traits_.layout, name);
-  norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
+  if (read_norm) norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
   auto bias = torch::full({config.streams}, -1.0);
   bias[config.index % config.streams] = 1.0;
   projection("pre", bias);
@@ -36,8 +36,10 @@ Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace
   const Routes routes{
       .res = mixing({projected.begin() + 2, projected.end()}), .read = pre, .write = post};
   probe_routes(trace, routes);
-  const auto [normalized, streams] =
-      collect_and_norm(routes.read, split_streams(state, traits_.streams), norm_->weight());
+  const auto split = split_streams(state, traits_.streams);
+  if (!norm_)
+    return mix_and_write(routes.res, split, routes.write, f(collect_streams(routes.read, split)));
+  const auto [normalized, streams] = collect_and_norm(routes.read, split, norm_->weight());
   return mix_and_write(routes.res, streams, routes.write, f(normalized));
 }
 

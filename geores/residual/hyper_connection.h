@@ -25,7 +25,9 @@ class HyperConnection : public Residual {
   const Traits& traits() const final { return traits_; }
 
  protected:
-  HyperConnection(const ResidualConfig& config, const std::string& name, InitialMap initial_map);
+  // read_norm: the LN before F.
+  HyperConnection(const ResidualConfig& config, const std::string& name, InitialMap initial_map,
+                  bool read_norm = true);
 
   // H_res (B, T, n, n) from the outputs of the projections that were made with projection(), in
   // their order.
@@ -38,7 +40,7 @@ class HyperConnection : public Residual {
 
  private:
   Traits traits_;
-  std::shared_ptr<LayerNorm> norm_;
+  std::shared_ptr<LayerNorm> norm_;  // null: F reads the streams as they are
   std::vector<ScaledProjection*> projections_;  // pre, post, then those of the mixer
 };
 

@@ -1,9 +1,23 @@
 #include "geores/residual/edelta_stream/edelta_stream.h"
 
+#include "geores/base/error.h"
+#include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
+namespace {
+
+constexpr double kStreamNormEps = 1e-5;     // of the norm without weights
+constexpr double kReflectionGuard = 1e-8;  // keeps a whole reflection of k̃ = 0 a reflection
+
+// γ (Q ⊗ I) + (1 − γ)(I − 2kkᵀ) as one matrix: for the probe only.
+Tensor whole_operator(const Tensor& q, const Tensor& k, const Tensor& gamma, int64_t width) {
+  const auto g = gamma.unsqueeze(-1);
+  return g * torch::kron(q, identity_like(q, width / q.size(-1))) + (1 - g) * householder(k);
+}
+
+}  // namespace
 
 Fields EdeltaStreamOptions::fields() {
   return Fields()
@@ -11,7 +25,14 @@ Fields EdeltaStreamOptions::fields() {
               "what the operator sees: all of the sequence (not causal), the past, or the token")
       .add("hidden", hidden, "hidden width of the generator perceptron", {.min = 1})
       .add("gate_bias", gate_bias, "initial gate logit; 0 starts at a singular operator")
-      .add("gate_weight", gate_weight, "weight of the gate loss 4γ(1 − γ)", {.min = 0});
+      .add("gate_weight", gate_weight, "weight of the gate loss 4γ(1 − γ)", {.min = 0})
+      .choice("generator_norm", generator_norm, {"affine", "rms"},
+              "before generators and routes: LayerNorm with weights, or RMS without")
+      .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
+      .choice("reflection", reflection, {"streams", "whole"},
+              "whether k mirrors the n streams or all D values of a token")
+      .choice("start", start, {"small", "spread", "zero"},
+              "generators: all small, of order 1, or zero (which never moves u, v and beta)");
 }
 
 EdeltaStream::EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptions& options)
@@ -21,43 +42,98 @@ EdeltaStream::EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptio
               .streams = config.streams,
               .state_width = config.width,
               .sublayer_width = config.width / std::max<int64_t>(config.streams, 1),
+              .axis = reflects_whole() ? OperatorAxis::width : OperatorAxis::streams,
               .causal = pool_ != Pool::sequence} {
   require_streams(config, traits_.layout, "edelta_stream");
+  require(!reflects_whole() || pool_ == Pool::token, "edelta_stream",
+          "reflection = whole needs pool = token, got pool = {}", options.pool);
   const auto width = config.width, n = config.streams;
-  norm_ = register_module("norm", std::make_shared<LayerNorm>(traits_.sublayer_width));
-  generator_norm_ = register_module("generator_norm", std::make_shared<LayerNorm>(width, true));
-  generator_ =
-      register_module("generator", std::make_shared<Perceptron>(width, options.hidden, 3 * n + 2));
-  router_norm_ = register_module("router_norm", std::make_shared<LayerNorm>(width, true));
+  const auto affine = options.generator_norm == "affine";
+  if (options.read_norm == "layer")
+    norm_ = register_module("norm", std::make_shared<LayerNorm>(traits_.sublayer_width));
+  if (affine)
+    generator_norm_ = register_module("generator_norm", std::make_shared<LayerNorm>(width, true));
+  generator_ = register_module(
+      "generator", std::make_shared<Perceptron>(width, options.hidden,
+                                                2 * n + 2 + (reflects_whole() ? width : n)));
+  if (affine)
+    router_norm_ = register_module("router_norm", std::make_shared<LayerNorm>(width, true));
   router_ = register_module("router", make_linear(width, 2 * n * n, true));
+  draw_start();
+}
 
+void EdeltaStream::draw_start() {
   torch::NoGradGuard no_grad;
-  generator_->named_parameters()["output.bias"][3 * n + 1] = options.gate_bias;
+  const auto n = traits_.streams;
+  const auto parameters = generator_->named_parameters();
+  const auto weight = parameters["output.weight"], bias = parameters["output.bias"];
+  if (options_.start == "spread") {
+    bias.slice(0, 0, 2 * n).normal_(0, 0.3);
+    bias.slice(0, 2 * n + 1, -1).normal_(0, 1);
+  }
+  if (options_.start == "zero") {
+    weight.zero_();
+    router_->weight.zero_();
+  }
+  bias[-1] = options_.gate_bias;
+}
+
+Tensor EdeltaStream::generators_of(const Tensor& summary) const {
+  return generator_->forward(generator_norm_ ? generator_norm_->forward(summary)
+                                             : rms_normalize(summary, kStreamNormEps));
+}
+
+EdeltaStream::Mixed EdeltaStream::mixed(const Tensor& x, Trace& trace) {
+  const auto n = traits_.streams;
+  const auto raw = generators_of(pooled(x, pool_, trace.memory()));
+  const auto gate = [&](const Tensor& gamma, const Tensor& beta) {
+    if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(gamma));
+    trace.probe("gamma", [&] { return gamma; });
+    trace.probe("beta", [&] { return beta; });
+  };
+  Tensor g;
+  if (reflects_whole()) {
+    const auto parts = raw.split_with_sizes({n, n, 1, traits_.state_width, 1}, -1);
+    const auto beta = torch::softplus(parts[2]), gamma = torch::sigmoid(parts[4]);
+    const auto k = normalize(parts[3] + kReflectionGuard);
+    const auto q = cayley_rotation(parts[0], parts[1], beta);
+    g = gamma * join_streams(mix_streams(q, split_streams(x, n))) +
+        (1 - gamma) * (x - 2 * k * (k * x).sum(-1, /*keepdim=*/true));
+    gate(gamma, beta);
+    trace.probe("operator", [&] { return whole_operator(q, k, gamma, traits_.state_width); });
+  } else {
+    const auto generators = split_generators(raw, n);
+    const auto g_operator = hybrid_operator(generators);
+    gate(generators.gamma, generators.beta);
+    trace.probe("operator", [&] { return g_operator; });
+    if (router_norm_) {
+      const auto [normalized, g_flat] =
+          mix_and_norm(g_operator, x, router_norm_->weight(), router_norm_->bias());
+      return {.g = g_flat, .for_routes = normalized};
+    }
+    g = join_streams(mix_streams(g_operator, split_streams(x, n)));
+  }
+  return {.g = g,
+          .for_routes =
+              router_norm_ ? router_norm_->forward(g) : rms_normalize(g, kStreamNormEps)};
 }
 
 Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto n = traits_.streams;
-  const auto summary = generator_norm_->forward(pooled(x, pool_, trace.memory()));
-  const auto generators = split_generators(generator_->forward(summary), n);
-  const auto g_operator = hybrid_operator(generators);
-  const auto [normalized, g_flat] =
-      mix_and_norm(g_operator, x, router_norm_->weight(), router_norm_->bias());
-  if (options_.gate_weight > 0)
-    trace.add_loss(options_.gate_weight * gate_penalty(generators.gamma));
-
-  const auto routes = linear_map_to(normalized, router_->weight, router_->bias, x.scalar_type());
+  const auto [g_flat, for_routes] = mixed(x, trace);
+  const auto routes = linear_map_to(for_routes, router_->weight, router_->bias, x.scalar_type());
   const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
   const auto pre = both.select(-3, 0).softmax(-1);
   const auto post = both.select(-3, 1).softmax(-2);
-
-  trace.probe("operator", [&] { return g_operator; });
-  trace.probe("gamma", [&] { return generators.gamma; });
-  trace.probe("beta", [&] { return generators.beta; });
-  trace.probe("pre", [&] { return pre; });
-  trace.probe("post", [&] { return post; });
+  trace.probe("pre", [&p = pre] { return p; });
+  trace.probe("post", [&p = post] { return p; });
 
   // The result depends only on the column means of H_pre and the row sums of H_post.
-  const auto [read, g] = collect_and_norm(pre.mean(-2), split_streams(g_flat, n), norm_->weight());
+  const auto streams = split_streams(g_flat, n);
+  if (!norm_)
+    return join_streams(streams + spread_to_streams(post.sum(-1),
+                                                    f(collect_streams(pre.mean(-2), streams))));
+  const auto [read, g] = collect_and_norm(pre.mean(-2), streams, norm_->weight());
   return join_streams(g + spread_to_streams(post.sum(-1), f(read)));
 }
 
@@ -66,7 +142,13 @@ Connection edelta_stream_connection() {
       {.name = "edelta_stream",
        .summary = "EΔ operator with per-token routing, F at stream width",
        .paper = "EΔ-MHC-Geo, arXiv:2605.06729",
-       .variants = {nlohmann::json::object(), {{"pool", "causal"}, {"gate_weight", 0.1}}}});
+       .variants = {nlohmann::json::object(),
+                    {{"pool", "causal"}, {"gate_weight", 0.1}},
+                    {{"pool", "token"},
+                     {"generator_norm", "rms"},
+                     {"read_norm", "none"},
+                     {"reflection", "whole"},
+                     {"start", "spread"}}}});
 }
 
 }  // namespace geores

@@ -7,7 +7,15 @@
 //   x' = g + H_post (F(LN(mean_i (H_pre g)_i)) ⊗ 1)         F's output is written to every stream
 // The reference draws the last perceptron layer from N(0, 0.02), which erases its gate bias; so
 // γ = ½ at its start. gate_bias = 0 gives the same. It has no gate loss either: gate_weight = 0.
-// Probes: operator (B, T', n, n); gamma, beta (B, T', 1); pre, post (B, T, n, n). T' is 1 for
+// A recursive model (model/recursive/) takes it with other options:
+//   generator_norm = rms    x / √(mean x² + 1e-5) in place of both LN before generators and routes
+//   read_norm = none        no LN before F: the model normalizes the state after each connection
+//   reflection = whole      k has D values, and I − 2kkᵀ acts on all of x instead of its streams:
+//                           g = γ Q x + (1 − γ)(x − 2k(kᵀx)); needs an operator for each token
+//   start = spread          generators of order 1: biases N(0, 0.3) for u and v, N(0, 1) for k
+//   start = zero            all zero but the gate, as in EΔ's code for its recursive model: u = v =
+//                           0 is a saddle of uvᵀ − vuᵀ, so u, v and β never get a gradient
+// Probes: operator (B, T', n, n), for reflection = whole (B, T, D, D); gamma, beta (B, T', 1); pre, post (B, T, n, n). T' is 1 for
 // pool = sequence and T otherwise.
 #pragma once
 
@@ -22,6 +30,10 @@ struct EdeltaStreamOptions {
   int64_t hidden = 48;
   double gate_bias = 1.5;
   double gate_weight = 0.0;
+  std::string generator_norm = "affine";
+  std::string read_norm = "layer";
+  std::string reflection = "streams";
+  std::string start = "small";
 
   Fields fields();
 };
@@ -33,6 +45,14 @@ class EdeltaStream final : public Residual {
   const Traits& traits() const override { return traits_; }
 
  private:
+  void draw_start();
+  Tensor generators_of(const Tensor& summary) const;  // (B, T', 2n + 2 + size of k)
+  struct Mixed {
+    Tensor g, for_routes;  // G x, and what the routes are made from
+  };
+  Mixed mixed(const Tensor& x, Trace& trace);
+  bool reflects_whole() const { return options_.reflection == "whole"; }
+
   EdeltaStreamOptions options_;
   Pool pool_;
   Traits traits_;

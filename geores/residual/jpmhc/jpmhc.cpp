@@ -11,15 +11,16 @@ Jpmhc::Jpmhc(const ResidualConfig& config, const JpmhcOptions& options)
               .streams = config.streams,
               .state_width = config.width,
               .sublayer_width = config.width / std::max<int64_t>(config.streams, 1),
-              .orthogonal = options.mixer == "cayley_exact"} {
+              .orthogonal = options.mixer == "cayley_exact" || options.mixer == "identity"} {
   require_streams(config, traits_.layout, "jpmhc");
-  norm_ = register_module("norm", std::make_shared<LayerNorm>(traits_.sublayer_width));
+  if (options.read_norm == "layer")
+    norm_ = register_module("norm", std::make_shared<LayerNorm>(traits_.sublayer_width));
   mixer_ = register_module("mixer", make_jpmhc_mixer(config.width, config.streams, options));
   traits_.initial_map = mixer_->initial_map();
 }
 
 Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  if (auto spec = mixer_->spec()) {
+  if (auto spec = norm_ ? mixer_->spec() : std::nullopt) {
     spec->read_weight = norm_->weight();
     if (const auto routed = Routed::make(x, *spec)) {
       if (trace.probing()) probe_routes(trace, routed->routes());
@@ -28,8 +29,11 @@ Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   }
   const auto [routes, state] = mixer_->route(x);
   probe_routes(trace, routes);
-  const auto [normalized, streams] =
-      collect_and_norm(routes.read, split_streams(state, traits_.streams), norm_->weight());
+  const auto split = split_streams(state, traits_.streams);
+  if (!norm_)
+    return join_streams(
+        mix_and_write(routes.res, split, routes.write, f(collect_streams(routes.read, split))));
+  const auto [normalized, streams] = collect_and_norm(routes.read, split, norm_->weight());
   return join_streams(mix_and_write(routes.res, streams, routes.write, f(normalized)));
 }
 
@@ -45,7 +49,10 @@ Connection jpmhc_connection() {
                     {{"mixer", "cayley_exact"}, {"bias", false}},
                     {{"mixer", "sinkhorn"}},
                     {{"mixer", "grassmann"}},
-                    {{"mixer", "permutation"}}},
+                    {{"mixer", "permutation"}},
+                    {{"mixer", "identity"}},
+                    {{"mixer", "sinkhorn_softmax"}, {"read_norm", "none"}},
+                    {{"mixer", "cayley"}, {"generator_norm", "rms"}, {"read_norm", "none"}}},
        .silent_at_start = {"mixer.pre.scale", "mixer.post.scale", "mixer.res.scale"}});
 }
 

@@ -5,7 +5,7 @@
 // only through the means of its columns, which are read; H_post only through the sums of its rows,
 // which are write.
 //
-// H_res, read and write are made anew for each token, by one of five mixers:
+// H_res, read and write are made anew for each token, by one of seven mixers:
 //   mixer         H_res                                              read and write
 //   cayley        `cayley_iterations` fixed-point steps for the      softmaxes
 //                 Cayley map of αW: nearly orthogonal
@@ -13,10 +13,16 @@
 //   sinkhorn      doubly stochastic, by Sinkhorn–Knopp               sigmoids
 //   grassmann     U Uᵀ, U with n/2 orthonormal columns               sigmoids
 //   permutation   mixture of six permutations                        sigmoids
+//   identity      I: a control                                       softmaxes
+//   sinkhorn_softmax  that of sinkhorn, a control that separates     softmaxes
+//                 the matrix from the routes
 // The Cayley mixers: α is the option cayley_alpha, and W = H̃ − H̃ᵀ. One linear projection of
 // LN(x), x all D values of the token, gives the n × n matrix H̃ and the logits of both softmaxes.
 // The option `bias` gives this projection a bias, as the EΔ paper's code does; the JPmHC paper's
 // parameter count (102,400 at n = 4, D = 2048) has none.
+// For a recursive model (model/recursive/), generator_norm = rms takes x / √(mean x² + 1e-5) instead
+// of LN(x) for the softmaxes, and read_norm = none leaves out the LN before F: the model itself
+// normalizes the state after each connection.
 // The other mixers project RMSNorm(x) linearly (sigmoid_routing.h). Sinkhorn's gradient is by
 // default that of the limit, not of the iterations that were run.
 // Probes: operator = H_res (B, T, n, n); pre = read, post = write (B, T, n).
@@ -40,7 +46,7 @@ class Jpmhc final : public Residual {
 
  private:
   Traits traits_;
-  std::shared_ptr<LayerNorm> norm_;
+  std::shared_ptr<LayerNorm> norm_;  // null: the sublayer reads the streams as they are
   std::shared_ptr<JpmhcMixer> mixer_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/modules/layers.h"
+#include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/run/precision.h"
@@ -11,31 +12,62 @@
 namespace geores {
 namespace {
 
-// LN → one Linear(D, 3n²) → H̃_pre, H̃_post, H̃_res.
-class CayleyMixer final : public JpmhcMixer {
+constexpr double kGeneratorEps = 1e-5;  // of the norm without weights
+
+// norm → one Linear(D, outputs): what the softmax routes and, for the Cayley mixers, H_res are made
+// from. The norm is an affine LayerNorm, or RMS without weights (generator_norm). Both belong to the
+// mixer, under the names norm and fused.
+class Generator {
  public:
-  CayleyMixer(int64_t width, int64_t n, const JpmhcOptions& options) : n_(n), options_(options) {
-    norm_ = register_module("norm", std::make_shared<LayerNorm>(width, true));
-    fused_ = register_module("fused", make_linear(width, 3 * n * n, options.bias));
+  Generator(torch::nn::Module& mixer, int64_t width, int64_t outputs,
+            const JpmhcOptions& options) {
+    if (options.generator_norm == "affine")
+      norm_ = mixer.register_module("norm", std::make_shared<LayerNorm>(width, true));
+    fused_ = mixer.register_module(
+        "fused", make_linear(width, outputs, options.bias, options.init_std));
   }
 
+  ProjectionAndSkip forward(const Tensor& x) const {
+    if (norm_) return normalized_linear(x, norm(), fused_->weight, fused_->bias);
+    return {linear_map_to(rms_normalize(x, kGeneratorEps), fused_->weight, fused_->bias,
+                          x.scalar_type()),
+            x};
+  }
+
+  bool affine() const { return norm_ != nullptr; }
+  NormSpec norm() const {
+    return {.layer = true, .weight = norm_->weight(), .bias = norm_->bias()};
+  }
+  ProjectionWeights weights() const {
+    return {.weight = fused_->weight, .bias = fused_->bias, .scale = {}};
+  }
+
+ private:
+  std::shared_ptr<LayerNorm> norm_;
+  torch::nn::Linear fused_{nullptr};
+};
+
+// The generator's output [H̃_pre | H̃_post | H̃_res].
+class CayleyMixer final : public JpmhcMixer {
+ public:
+  CayleyMixer(int64_t width, int64_t n, const JpmhcOptions& options)
+      : n_(n), options_(options), generator_(*this, width, 3 * n * n, options) {}
+
   JpmhcRoutes route(const Tensor& x) override {
-    const auto [raw, skip] = normalized_linear(x, norm(), fused_->weight, fused_->bias);
+    const auto [raw, skip] = generator_.forward(x);
     return {.routes = cayley_routes(raw, n_, routing()), .skip = skip};
   }
 
   std::optional<RoutedSpec> spec() const override {
+    if (!generator_.affine()) return std::nullopt;
     return RoutedSpec{
         .streams = n_,
-        .norm = norm(),
-        .projections = {{.weight = fused_->weight, .bias = fused_->bias, .scale = {}}},
+        .norm = generator_.norm(),
+        .projections = {generator_.weights()},
         .routing = routing()};
   }
 
  private:
-  NormSpec norm() const {
-    return {.layer = true, .weight = norm_->weight(), .bias = norm_->bias()};
-  }
   CayleyRouting routing() const {
     return {.temperature = options_.temperature,
             .alpha = options_.cayley_alpha,
@@ -45,8 +77,68 @@ class CayleyMixer final : public JpmhcMixer {
 
   int64_t n_;
   JpmhcOptions options_;
-  std::shared_ptr<LayerNorm> norm_;
-  torch::nn::Linear fused_{nullptr};
+  Generator generator_;
+};
+
+Tensor doubly_stochastic_start(int64_t n) { return 8 * torch::eye(n) - 8; }
+
+// Controls that JPmHC's paper lacks: the softmax routes of the Cayley mixers with another H_res,
+// the identity, or Sinkhorn's matrix from a projection of its own.
+class SoftmaxRouting : public JpmhcMixer {
+ public:
+  SoftmaxRouting(int64_t width, int64_t n, const JpmhcOptions& options)
+      : n_(n), temperature_(options.temperature), generator_(*this, width, 2 * n * n, options) {}
+
+  JpmhcRoutes route(const Tensor& x) final {
+    const auto [raw, skip] = generator_.forward(x);
+    const auto both = raw.unflatten(-1, std::vector<int64_t>{2, n_, n_}) / temperature_;
+    return {.routes = {.res = mixing(skip),
+                       .read = both.select(-3, 0).softmax(-1).mean(-2),
+                       .write = both.select(-3, 1).softmax(-2).sum(-1)},
+            .skip = skip};
+  }
+
+ protected:
+  virtual Tensor mixing(const Tensor& x) = 0;  // H_res (B, T, n, n)
+  int64_t streams() const { return n_; }
+
+ private:
+  int64_t n_;
+  double temperature_;
+  Generator generator_;
+};
+
+class IdentityMixer final : public SoftmaxRouting {
+ public:
+  using SoftmaxRouting::SoftmaxRouting;
+  InitialMap initial_map() const override { return InitialMap::identity; }
+
+ private:
+  Tensor mixing(const Tensor& x) override {
+    return identity_like(x, streams()).expand({x.size(0), x.size(1), -1, -1});
+  }
+};
+
+class SinkhornSoftmaxMixer final : public SoftmaxRouting {
+ public:
+  SinkhornSoftmaxMixer(int64_t width, int64_t n, const JpmhcOptions& options)
+      : SoftmaxRouting(width, n, options),
+        iterations_(options.sinkhorn_iterations),
+        gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)),
+        res_(register_module("res", std::make_shared<ScaledProjection>(
+                                        width, doubly_stochastic_start(n),
+                                        torch::full({n, 1}, 0.01)))) {}
+  InitialMap initial_map() const override { return InitialMap::near_identity; }
+
+ private:
+  Tensor mixing(const Tensor& x) override {
+    return sinkhorn(ScaledProjection::forward_all({res_.get()}, x, {.layer = false}).outputs[0],
+                    iterations_, gradient_);
+  }
+
+  int64_t iterations_;
+  SinkhornGradient gradient_;
+  std::shared_ptr<ScaledProjection> res_;
 };
 
 class SinkhornMixer final : public SigmoidRouting {
@@ -55,7 +147,7 @@ class SinkhornMixer final : public SigmoidRouting {
       : SigmoidRouting(width, n),
         iterations_(options.sinkhorn_iterations),
         gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)) {
-    res_ = projection("res", 8 * torch::eye(n) - 8, torch::full({n, 1}, 0.01));
+    res_ = projection("res", doubly_stochastic_start(n), torch::full({n, 1}, 0.01));
   }
 
   InitialMap initial_map() const override { return InitialMap::near_identity; }
@@ -98,12 +190,18 @@ class PermutationMixer final : public SigmoidRouting {
 
 Fields JpmhcOptions::fields() {
   return Fields()
-      .choice("mixer", mixer, {"cayley", "cayley_exact", "sinkhorn", "grassmann", "permutation"},
+      .choice("mixer", mixer, {"cayley", "cayley_exact", "sinkhorn", "grassmann", "permutation", "identity",
+               "sinkhorn_softmax"},
               "what constrains H_res")
       .add("cayley_alpha", cayley_alpha, "α of the Cayley mixers")
       .add("cayley_iterations", cayley_iterations, "s of the iterative Cayley mixer", {.min = 0})
       .add("temperature", temperature, "τ of the routing softmaxes", {.min = 1e-6})
-      .add("bias", bias, "bias of the fused projection (cayley, cayley_exact)")
+      .add("bias", bias, "bias of the fused projection (mixers with softmax routes)")
+      .choice("generator_norm", generator_norm, {"affine", "rms"},
+              "before the fused projection: LayerNorm with weights, or RMS without")
+      .add("init_std", init_std, "standard deviation of the fused projection at the start",
+           {.min = 0})
+      .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
       .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations", {.min = 1})
       .choice("sinkhorn_gradient", sinkhorn_gradient, {"implicit", "unrolled"},
               "of the fixed point, or of the iterations that were run")
@@ -117,6 +215,9 @@ std::shared_ptr<JpmhcMixer> make_jpmhc_mixer(int64_t width, int64_t n,
   if (options.mixer == "grassmann")
     return std::make_shared<GrassmannMixer>(width, n, options.grassmann_step);
   if (options.mixer == "permutation") return std::make_shared<PermutationMixer>(width, n, options);
+  if (options.mixer == "identity") return std::make_shared<IdentityMixer>(width, n, options);
+  if (options.mixer == "sinkhorn_softmax")
+    return std::make_shared<SinkhornSoftmaxMixer>(width, n, options);
   return std::make_shared<CayleyMixer>(width, n, options);
 }
 

@@ -18,6 +18,9 @@ struct JpmhcOptions {
   int64_t cayley_iterations = 2;
   double temperature = 1.0;
   bool bias = true;
+  std::string generator_norm = "affine";
+  double init_std = 0.02;
+  std::string read_norm = "layer";
   int64_t sinkhorn_iterations = 20;
   std::string sinkhorn_gradient = "implicit";
   double grassmann_step = 0.01;

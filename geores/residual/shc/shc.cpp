@@ -26,8 +26,9 @@ Tensor upper_triangle_to_skew(int64_t m) {
 
 }  // namespace
 
-Shc::Shc(const ResidualConfig& config, const NoOptions&)
-    : HyperConnection(require_two_streams(config), "shc", InitialMap::near_identity) {
+Shc::Shc(const ResidualConfig& config, const ShcOptions& options)
+    : HyperConnection(require_two_streams(config), "shc", InitialMap::near_identity,
+                      options.read_norm == "layer") {
   const auto m = config.streams - 1;
   const auto entries = m * (m - 1) / 2;
   if (entries > 0) {
@@ -66,7 +67,7 @@ Tensor Shc::mixing(const std::vector<Tensor>& projected) {
 }
 
 Connection shc_connection() {
-  return describe_connection<Shc, NoOptions>(
+  return describe_connection<Shc, ShcOptions>(
       {.name = "shc",
        .summary = "hyper-connections on the spectral sphere: row and column sums 1, norm 1",
        .paper = "sHC, arXiv:2603.20896 Eqs. 6-9",

@@ -18,9 +18,18 @@
 
 namespace geores {
 
+struct ShcOptions {
+  std::string read_norm = "layer";
+
+  Fields fields() {
+    return Fields().choice("read_norm", read_norm, {"layer", "none"},
+                           "of what the sublayer reads");
+  }
+};
+
 class Shc final : public HyperConnection {
  public:
-  Shc(const ResidualConfig& config, const NoOptions& options);
+  Shc(const ResidualConfig& config, const ShcOptions& options);
 
  private:
   Tensor mixing(const std::vector<Tensor>& projected) override;
