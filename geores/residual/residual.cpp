@@ -7,8 +7,12 @@
 namespace geores {
 
 Tensor Sublayer::between(const Tensor& pre, const Tensor& h, const Tensor& post) const {
-  if (between_ && (runs_cpu_kernel(h) || runs_cuda_kernel(pre))) return between_(pre, h, post);
-  return linear_map(map_(linear_map(h, pre)), post);
+  const auto& either = pre.defined() ? pre : post;
+  if (between_ && (runs_cpu_kernel(h) || runs_cuda_kernel(either))) return between_(pre, h, post);
+  const auto mapped = [](const Tensor& map, const Tensor& x) {
+    return map.defined() ? linear_map(x, map) : x;
+  };
+  return mapped(post, map_(mapped(pre, h)));
 }
 
 Tensor Trace::loss() const {

@@ -9,7 +9,21 @@ Fields SublayerOptions::fields() {
       .choice("attention", attention, {"causal", "full"}, "full: every position sees every other")
       .choice("positions", positions, {"learned", "rotary"},
               "learned: added to the embedding; rotary: queries and keys are turned by them")
-      .choice("mlp", mlp, {"gelu", "swiglu"}, "the position-wise sublayer");
+      .choice("mlp", mlp, {"gelu", "swiglu"}, "the position-wise sublayer")
+      .choice("maps", maps, {"none", "normal", "identity", "fixed"},
+              "linear maps before and after each sublayer, in any connection, and how they start; "
+              "fixed: not trained")
+      .choice("maps_side", maps_side, {"both", "before", "after"},
+              "which of the two maps there are")
+      .add("maps_std", maps_std, "standard deviation of the entries with maps = normal", {.min = 0})
+      .add("maps_factor", maps_factor, "factor on the identity with maps = identity or fixed",
+           {.min = 0})
+      .add("first_start", first_start,
+           "factor on the initial weights that each sublayer begins with", {.min = 0})
+      .add("last_start", last_start, "factor on the initial weights that each sublayer ends with",
+           {.min = 0})
+      .add("branch_width", branch_width,
+           "width of the sublayers between maps = normal; 0: as the connection asks", {.min = 0});
 }
 
 std::shared_ptr<Attention> make_attention(const SublayerOptions& options, int64_t width,

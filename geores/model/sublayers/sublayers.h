@@ -14,6 +14,13 @@ struct SublayerOptions {
   std::string attention = "causal";   // or "full": every position sees every other
   std::string positions = "learned";  // added to the embedding; or "rotary": in attention
   std::string mlp = "gelu";           // or "swiglu"
+  std::string maps = "none";          // linear maps around each sublayer, see maps.h
+  std::string maps_side = "both";     // or "before" or "after" alone
+  double maps_std = 0.02;             // maps = normal
+  double maps_factor = 1;             // maps = identity or fixed
+  double first_start = 1;             // factor on the initial weights that a sublayer begins with
+  double last_start = 1;              // and on those that it ends with
+  int64_t branch_width = 0;           // at which sublayers work; 0: as the connection asks
 
   Fields fields();
   bool causal() const { return attention == "causal"; }

@@ -6,6 +6,17 @@
 #include "geores/modules/layers.h"
 
 namespace geores {
+namespace {
+
+// The branch as a connection sees it, with the maps inside.
+Sublayer with_maps(Sublayer sublayer, const std::shared_ptr<BranchMaps>& maps) {
+  if (!maps) return sublayer;
+  return [sublayer = std::move(sublayer), maps](const Tensor& h) {
+    return sublayer.between(maps->pre(), h, maps->post());
+  };
+}
+
+}  // namespace
 
 Block::Block(const std::string& connection, const ResidualConfig& config,
              const SublayerOptions& sublayers, int64_t heads, int64_t layers) {
@@ -19,22 +30,45 @@ Block::Block(const std::string& connection, const ResidualConfig& config,
   const auto out_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(layers));
   require(heads >= 1 && config.width % heads == 0, "transformer",
           "width {} is not divisible by {} heads", config.width, heads);
+  const auto inner = sublayers.branch_width > 0 ? sublayers.branch_width : width;
   attention_ = register_module(
-      "attention", make_attention(sublayers, width, heads_that_fit(width, heads), out_std));
-  mlp_ = register_module("mlp", make_mlp(sublayers, width, out_std));
+      "attention", make_attention(sublayers, inner, heads_that_fit(inner, heads), out_std));
+  mlp_ = register_module("mlp", make_mlp(sublayers, inner, out_std));
+  scale_start(attention_->folding({}, {}), sublayers);
+  scale_start(mlp_->folding({}, {}), sublayers);
+  attention_maps_ = make_maps(sublayers, width, inner);
+  mlp_maps_ = make_maps(sublayers, width, inner);
+  if (!attention_maps_) return;
+  require(!attention_residual_->pre().defined() && !attention_residual_->post().defined(),
+          "transformer", "{} has linear maps of its own around its sublayers; choose maps = none",
+          connection);
+  register_module("attention_maps", attention_maps_);
+  register_module("mlp_maps", mlp_maps_);
+}
+
+Sublayer Block::attention_branch(AttentionCache* cache, const FoldedWeights* folded) const {
+  const auto attention = attention_;
+  return with_maps({[=](const Tensor& h) { return attention->forward(h, cache); },
+                    [=](const Tensor& pre, const Tensor& h, const Tensor& post) {
+                      return folded ? attention->between(*folded, h, cache)
+                                    : attention->between(pre, h, post, cache);
+                    }},
+                   attention_maps_);
+}
+
+Sublayer Block::mlp_branch(const FoldedWeights* folded) const {
+  const auto mlp = mlp_;
+  return with_maps({[=](const Tensor& h) { return mlp->forward(h); },
+                    [=](const Tensor& pre, const Tensor& h, const Tensor& post) {
+                      return folded ? mlp->between(*folded, h) : mlp->between(pre, h, post);
+                    }},
+                   mlp_maps_);
 }
 
 State Block::advance(const State& state, Trace& trace, AttentionCache* cache,
                      const Folded* folded) {
-  const Sublayer attention([&](const Tensor& h) { return attention_->forward(h, cache); },
-                           [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
-                             return folded ? attention_->between(folded->attention, h, cache)
-                                           : attention_->between(pre, h, post, cache);
-                           });
-  const Sublayer mlp([&](const Tensor& h) { return mlp_->forward(h); },
-                     [&](const Tensor& pre, const Tensor& h, const Tensor& post) {
-                       return folded ? mlp_->between(folded->mlp, h) : mlp_->between(pre, h, post);
-                     });
+  const auto attention = attention_branch(cache, folded ? &folded->attention : nullptr);
+  const auto mlp = mlp_branch(folded ? &folded->mlp : nullptr);
   return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "geores/model/sublayers/maps.h"
 #include "geores/model/sublayers/sublayers.h"
 #include "geores/residual/registry.h"
 
@@ -34,11 +35,20 @@ class Block : public torch::nn::Module {
     return attention_->make_cache(batch, capacity);
   }
 
-  // How its connections' maps are folded into its sublayers.
+  // How linear maps, its connections' or its own, are folded into its sublayers.
   Folding attention_folding() const {
-    return attention_->folding(attention_residual_->pre(), attention_residual_->post());
+    return attention_->folding(pre(attention_maps_, *attention_residual_),
+                               post(attention_maps_, *attention_residual_));
   }
-  Folding mlp_folding() const { return mlp_->folding(mlp_residual_->pre(), mlp_residual_->post()); }
+  Folding mlp_folding() const {
+    return mlp_->folding(pre(mlp_maps_, *mlp_residual_), post(mlp_maps_, *mlp_residual_));
+  }
+
+  // What its connections wrap: the sublayers with the block's own maps around them. `folded`, if
+  // given, must outlive the result.
+  Sublayer attention_branch(AttentionCache* cache = nullptr,
+                            const FoldedWeights* folded = nullptr) const;
+  Sublayer mlp_branch(const FoldedWeights* folded = nullptr) const;
 
   int64_t heads() const { return attention_->heads(); }
   Attention& attention() { return *attention_; }
@@ -47,9 +57,18 @@ class Block : public torch::nn::Module {
   Residual& mlp_residual() { return *mlp_residual_; }
 
  private:
+  using Maps = std::shared_ptr<BranchMaps>;
+  static Tensor pre(const Maps& maps, const Residual& residual) {
+    return maps ? maps->pre() : residual.pre();
+  }
+  static Tensor post(const Maps& maps, const Residual& residual) {
+    return maps ? maps->post() : residual.post();
+  }
+
   std::shared_ptr<Residual> attention_residual_, mlp_residual_;
   std::shared_ptr<Attention> attention_;
   std::shared_ptr<Mlp> mlp_;
+  Maps attention_maps_, mlp_maps_;  // null: none
 };
 
 }  // namespace geores

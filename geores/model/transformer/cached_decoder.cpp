@@ -36,7 +36,7 @@ CachedDecoder::CachedDecoder(Transformer& model, int64_t batch) : model_(model) 
 std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) const {
   std::vector<Layer> layers;
   const auto& sublayers = model_.config().sublayers;
-  if (sublayers.rotary() || sublayers.mlp != "gelu") return layers;
+  if (sublayers.rotary() || sublayers.mlp != "gelu" || sublayers.branch_width > 0) return layers;
   if (!runs_cpu_kernel(model_.positions())) return layers;
   for (const auto& block : model_.blocks()) {
     Layer layer{.attention = block->attention_residual().token_step(batch),

@@ -18,6 +18,8 @@ Fields TransformerConfig::fields() {
       .add("width", width, "values per token", {.min = 1})
       .add("heads", heads, "attention heads", {.min = 1})
       .add("streams", streams, "residual streams", {.min = 1})
+      .add("input_start", input_start,
+           "factor on the initial embedding and positions: how large states start", {.min = 0})
       .add_all(sublayers.fields());
 }
 
@@ -37,12 +39,13 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
   const auto width = config.width;
   final_norm_ = register_module("final_norm", std::make_shared<LayerNorm>(width));
   if (!config.sublayers.rotary())
-    positions_ =
-        register_parameter("positions", torch::randn({config.context, width}) * kInitialStd);
+    positions_ = register_parameter(
+        "positions", torch::randn({config.context, width}) * (kInitialStd * config.input_start));
   if (config.input == "continuous") {
     require(config.input_width >= 1, "transformer", "input_width must be >= 1, got {}",
             config.input_width);
-    input_ = register_module("input", make_linear(config.input_width, width, true));
+    input_ = register_module(
+        "input", make_linear(config.input_width, width, true, kInitialStd * config.input_start));
     output_ = register_module("output", make_linear(width, config.input_width, true));
     return;
   }
@@ -54,8 +57,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
           "{} with these options lets a token see later ones; choose a causal variant (pool = "
           "causal, attention = causal) or set allow_noncausal",
           config.connection);
-  embedding_ =
-      register_parameter("embedding", torch::randn({config.vocabulary, width}) * kInitialStd);
+  embedding_ = register_parameter(
+      "embedding", torch::randn({config.vocabulary, width}) * (kInitialStd * config.input_start));
 }
 
 const Traits& Transformer::traits() const { return blocks_.front()->attention_residual().traits(); }
@@ -185,12 +188,11 @@ std::optional<ResidualStack> Transformer::residual_stack() {
                       .initial_state = [this](const Tensor& x) { return initial_state(x); }};
   for (int64_t i = 0; i < config_.layers; ++i) {
     auto& block = *blocks_[static_cast<size_t>(i)];
-    auto* attention = &block.attention();
-    auto* mlp = &block.mlp();
-    stack.stages.push_back({fmt::format("block {} attention", i), i, &block.attention_residual(),
-                            [attention](const Tensor& h) { return attention->forward(h); }});
+    stack.stages.push_back(
+        {fmt::format("block {} attention", i), i, &block.attention_residual(),
+         [branch = block.attention_branch()](const Tensor& h) { return branch(h); }});
     stack.stages.push_back({fmt::format("block {} mlp", i), i, &block.mlp_residual(),
-                            [mlp](const Tensor& h) { return mlp->forward(h); }});
+                            [branch = block.mlp_branch()](const Tensor& h) { return branch(h); }});
   }
   return stack;
 }

@@ -27,6 +27,7 @@ struct TransformerConfig {
   int64_t context = 256;     // longest sequence; also the number of learned positions
   int64_t input_width = 16;  // continuous input
   int64_t vocabulary = 256;  // token input
+  double input_start = 1;    // factor on the initial weights that make the first state
   SublayerOptions sublayers = {};
   // A token model that sees the future predicts tokens it has been shown. Refused unless this is
   // set.
