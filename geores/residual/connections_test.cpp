@@ -206,5 +206,47 @@ TEST(Trace, ProbesCostNothingUnlessAsked) {
   EXPECT_FALSE(trace.loss().defined());
 }
 
+// With a silent sublayer the output is linear in γ, so a straight-through gradient of the gate is
+// exactly that of the soft gate, while the operator is the rotation or the reflection alone.
+TEST(Edelta, AHardGateIsOrthogonalAndPassesTheGradientOfTheSoftOne) {
+  torch::manual_seed(8);
+  const nlohmann::json options = {{"pool", "causal"}, {"gate_bias", 0.1}};
+  auto hard_options = options;
+  hard_options["gate_value"] = "hard";
+  const auto soft = make_residual("edelta", {.width = 24, .options = options});
+  const auto hard = make_residual("edelta", {.width = 24, .options = hard_options});
+  EXPECT_FALSE(soft->traits().orthogonal);
+  EXPECT_TRUE(hard->traits().orthogonal);
+  const auto x = torch::randn({3, 7, 24}, torch::kFloat64), cotangent = torch::randn_like(x);
+  {
+    const torch::NoGradGuard no_grad;  // a gate that sees the input, so that it opens and closes
+    soft->named_parameters()["gate.weight"].normal_();
+  }
+  std::vector<Tensor> gradients, operators;
+  for (const auto& residual : {soft, hard}) {
+    residual->to(torch::kFloat64);
+    {
+      const torch::NoGradGuard no_grad;
+      auto from = soft->named_parameters();
+      for (const auto& item : residual->named_parameters()) item.value().copy_(from[item.key()]);
+    }
+    Trace trace;
+    const auto out = residual->forward(
+        x, [](const Tensor& h) { return torch::zeros_like(h); }, trace);
+    gradients.push_back(torch::autograd::grad({(out * cotangent).sum()},
+                                              {residual->named_parameters()["gate.weight"]})[0]);
+    operators.push_back(operator_of(*residual, x));
+  }
+  EXPECT_LT((gradients[0] - gradients[1]).abs().max().item<double>(), 1e-12);
+  EXPECT_GT(gradients[0].abs().max().item<double>(), 1e-6);
+  const auto& g = operators[1];
+  EXPECT_LT((g.transpose(-1, -2).matmul(g) - torch::eye(4, g.options())).abs().max().item<double>(),
+            1e-12);
+  // Both kinds occur.
+  const auto determinants = torch::linalg_det(g);
+  EXPECT_LT(determinants.min().item<double>(), -0.99);
+  EXPECT_GT(determinants.max().item<double>(), 0.99);
+}
+
 }  // namespace
 }  // namespace geores

@@ -20,6 +20,8 @@ Fields EdeltaOptions::fields() {
            {.min = 0})
       .choice("gate", gate, {"plain", "entropy"},
               "the paper's gate, or the entropy-scaled one behind its published numbers")
+      .choice("gate_value", gate_value, {"soft", "hard"},
+              "blend with γ, or with γ rounded to 0 or 1 and gradients straight through")
       .add("gate_bias", gate_bias, "initial gate logit; 0 starts at a singular operator")
       .add("gate_weight", gate_weight, "weight of the gate loss 4γ(1 − γ)", {.min = 0})
       .add("hidden_ratio", hidden_ratio, "width over hidden width of the generator perceptrons",
@@ -34,7 +36,7 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
               .state_width = config.width,
               .sublayer_width = config.width,
               .causal = pool_ != Pool::sequence || is("identity"),
-              .orthogonal = !gated()} {
+              .orthogonal = !gated() || hard()} {
   require_streams(config, traits_.layout, "edelta");
   const auto width = config.width, n = config.streams, hidden = width / options.hidden_ratio;
   require(hidden >= 1, "edelta", "hidden_ratio {} leaves no hidden unit at width {}",
@@ -123,7 +125,7 @@ State Edelta::advance(const State& state, const Sublayer& f, Trace& trace) {
 }
 
 std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& trace) {
-  if (gated() && !trace.probing() && trace.memory() == nullptr) {
+  if (gated() && !hard() && !trace.probing() && trace.memory() == nullptr) {
     const HybridGate gate{.weight = gate_->weight,
                           .bias = gate_->bias,
                           .entropy = options_.gate == "entropy",
@@ -140,6 +142,8 @@ std::pair<Tensor, Tensor> Edelta::operator_and_skip(const State& state, Trace& t
   if (gated()) {
     p.gamma = gate(summary, split_streams(x, traits_.streams), trace);
     if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(p.gamma));
+    // The value is exactly 0 or 1, the gradient that of γ.
+    if (hard()) p.gamma = p.gamma.detach().round() + (p.gamma - p.gamma.detach());
   }
   probe(p, trace);
   return {operator_from(p), x};

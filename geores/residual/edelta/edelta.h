@@ -20,6 +20,8 @@
 //   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), where φ is the stream entropy of each token,
 //                    1 − ‖XXᵀ‖²_F/tr(XXᵀ)², pooled as x is; X (n, d) holds the streams of a
 //                    token. The paper describes only the plain gate.
+// gate_value = hard blends with γ rounded to 0 or 1, so that G is orthogonal; gradients pass as if it
+// were not rounded (straight-through, Bengio et al., arXiv:1308.3432), and so does the gate loss.
 // The option operator = identity is the control without geometry: G = I, the same H_pre and H_post,
 // no gate.
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
@@ -38,6 +40,7 @@ struct EdeltaOptions {
   std::string init = "identity";
   double init_std = 0.02;
   std::string gate = "plain";
+  std::string gate_value = "soft";
   double gate_bias = 1.5;
   double gate_weight = 0.1;
   int64_t hidden_ratio = 4;
@@ -62,6 +65,7 @@ class Edelta final : public Residual {
   bool reflects() const { return is("hybrid") || is("householder"); }
   bool is(const char* name) const { return options_.operator_name == name; }
   bool gated() const { return rotates() && reflects(); }
+  bool hard() const { return gated() && options_.gate_value == "hard"; }
 
   // The operator (B, T', n, n), and the state x, which the operator is then applied to.
   std::pair<Tensor, Tensor> operator_and_skip(const State& state, Trace& trace);

@@ -69,7 +69,7 @@ class EdeltaStep final : public TokenStep {
 }  // namespace
 
 std::unique_ptr<TokenStep> Edelta::token_step(int64_t batch) const {
-  if (!gated() || pool_ == Pool::sequence || !into::has_hybrid_operator(traits_.streams))
+  if (!gated() || hard() || pool_ == Pool::sequence || !into::has_hybrid_operator(traits_.streams))
     return nullptr;
   torch::NoGradGuard no_grad;
   const auto together = Perceptron::together({u_.get(), v_.get(), beta_.get(), k_.get()});
