@@ -51,6 +51,7 @@ std::vector<Case> all_cases() {
           } catch (const Error&) {
             // Only the documented connections may refuse a number of streams.
             if (connection.name == "mhc_lite" && streams > 6) continue;
+            if (connection.name == "isometry" && streams % 2 == 1) continue;
             throw;
           }
           cases.push_back(c);

@@ -7,6 +7,7 @@
 #include "geores/residual/edelta/edelta.h"
 #include "geores/residual/edelta_stream/edelta_stream.h"
 #include "geores/residual/hc/hc.h"
+#include "geores/residual/isometry/isometry.h"
 #include "geores/residual/jpmhc/jpmhc.h"
 #include "geores/residual/mgt/mgt.h"
 #include "geores/residual/mhc/mhc.h"
@@ -22,6 +23,7 @@ const std::vector<Connection>& connections() {
       ddl_connection(),       ddl_pooled_connection(), hc_connection(),
       mhc_connection(),       mhc_lite_connection(),   shc_connection(),
       mhc_split_connection(), jpmhc_connection(),      mgt_connection(),
+      isometry_connection(),
   };
   return all;
 }
