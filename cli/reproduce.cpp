@@ -69,11 +69,14 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "report-paper\n"
           "  geores reproduce --only theta reflection --out report-theta\n"
           "  geores reproduce --only start --out report-start     (not among all: past the paper)\n"
+          "  geores reproduce --only start_maps --columns gyroscope near_pi --out report-maps\n"
           "  geores reproduce --only gate_weight --seeds 1 2 3 4 5 6 --out report-seeds",
           fmt::join(experiment_names(), ", ")));
   command->add_option("--scale", flags->scale, "quick or paper")->capture_default_str();
   command->add_option("--out", options.out, "folder of the report")->capture_default_str();
   command->add_option("--only", options.only, "some experiments instead of all");
+  command->add_option("--columns", options.columns, "some data sets of the experiments in --only");
+  command->add_option("--arms", options.arms, "some models of the experiments in --only");
   command->add_option("--seeds", flags->seeds,
                       "train with these instead of the paper's 42, 123 and 456");
   command->add_option("--jobs", options.jobs, "runs side by side")

@@ -51,6 +51,10 @@ uint64_t fnv1a(const std::string& text) {
 
 }  // namespace
 
+bool Experiment::is_own() const {
+  return std::ranges::find(own_experiments(), name, &Experiment::name) != own_experiments().end();
+}
+
 const Arm& Experiment::arm(const std::string& wanted) const { return find(arms, wanted, "arm"); }
 const Column& Experiment::column(const std::string& wanted) const {
   return find(columns, wanted, "column");

@@ -24,6 +24,8 @@ struct Arm {
   std::string name, label;
   nlohmann::json config;
   std::map<std::string, Sample> published = {};  // by column; mean of `count` seeds
+  // Where two things vary: its place in a table of their combinations. Empty: in none.
+  std::string row = {}, way = {};
 };
 
 struct Experiment {
@@ -32,6 +34,11 @@ struct Experiment {
   std::vector<Column> columns;
   std::vector<Arm> arms;
   int quick_seeds = 1;  // at small scales; at the paper's there are three
+
+  bool is_own() const;  // among own_experiments()
+
+  // Whether its arms are combinations of rows and ways.
+  bool two_way() const { return !arms.empty() && !arms.front().row.empty(); }
 
   const Arm& arm(const std::string& name) const;
   const Column& column(const std::string& name) const;
@@ -42,6 +49,9 @@ const std::vector<Experiment>& paper_experiments();
 
 // Questions that go past the paper. They run only when `reproduce --only` names them.
 const std::vector<Experiment>& own_experiments();
+
+// The one of these whose models' norms are measured.
+inline constexpr auto kOwnNorms = "orthogonal";
 
 // The models of the main table, for `geores train --preset`.
 const std::vector<Arm>& presets();

@@ -43,7 +43,6 @@ TEST(Paper, EveryRunIsAValidConfigurationAtBothScales) {
 
 TEST(Paper, TheTablesHaveTheirSizeAndShareEqualRuns) {
   const auto runs = planned_runs(paper_experiments(), scale_from("paper"), {});
-  EXPECT_EQ(planned_runs(own_experiments(), scale_from("paper"), {}).size(), 5u * 4 * 3);
   std::set<std::string> names;
   for (const auto& run : runs) names.insert(run.name);
   EXPECT_EQ(names.size(), runs.size());
@@ -144,7 +143,8 @@ TEST(Reflection, ProbesLearnAndRecordTheirHistory) {
       EXPECT_LT(result.at("loss").get<double>(), first.at("loss").get<double>()) << probe.name;
     }
     EXPECT_EQ(result.at("gamma").is_null(), probe.kind != "edelta") << probe.name;
-    EXPECT_EQ(result.at("beta").is_null(), probe.kind == "jpmhc") << probe.name;
+    EXPECT_EQ(result.at("beta").is_null(), probe.kind != "edelta" && probe.kind != "ddl")
+        << probe.name;
     if (probe.kind == "edelta" && probe.gate_bias < 0) {
       EXPECT_LT(result.at("gamma").get<double>(), first.at("gamma").get<double>()) << probe.name;
     }

@@ -136,15 +136,14 @@ std::string gate_figure(const ExperimentFindings& findings) {
   return svg::render(figure);
 }
 
-std::string norm_figure(const Findings& findings) {
+std::string norm_figure(const Experiment& experiment, const NormResults& results, int64_t length) {
   svg::Figure figure{
       .title = "Norm preservation", .columns = 2, .panel_width = 510, .panel_height = 280};
-  const auto& main = findings.find("main")->experiment;
-  const auto& columns = main.columns;
-  const auto& arms = main.arms;
+  const auto& columns = experiment.columns;
+  const auto& arms = experiment.arms;
 
   // By the task that a model was trained on, its models side by side.
-  constexpr double apart = 0.12;
+  const double apart = 0.72 / static_cast<double>(arms.size());
   const auto by_task = [&](const std::string& key, const std::string& title) {
     svg::Panel panel{.title = title};
     panel.x.label = "task of the model";
@@ -153,7 +152,7 @@ std::string norm_figure(const Findings& findings) {
     for (std::size_t i = 0; i < arms.size(); ++i) {
       Curve dots;
       for (std::size_t j = 0; j < columns.size(); ++j)
-        for (const auto& seed : findings.norms.at(columns[j].name).at(arms[i].name))
+        for (const auto& seed : results.at(columns[j].name).at(arms[i].name))
           dots[static_cast<double>(j) +
                apart * (static_cast<double>(i) + 0.5 - static_cast<double>(arms.size()) / 2)]
               .push_back(seed.at(key).get<double>());
@@ -169,7 +168,7 @@ std::string norm_figure(const Findings& findings) {
     if (columns[j].name == kRolloutColumn)
       random.series.push_back(level("running mean, the right answer on " + columns[j].label,
                                     static_cast<double>(j) - 0.5, static_cast<double>(j) + 0.5,
-                                    running_mean_deviation(findings.norm_length)));
+                                    running_mean_deviation(length)));
 
   svg::Panel norm{.title = "Roll-out: norm of the prediction", .note = "1: preserved"};
   norm.x = {.label = "steps of prediction fed back", .scale = svg::Scale::Log};
@@ -179,7 +178,7 @@ std::string norm_figure(const Findings& findings) {
   error.y = {.label = "MSE", .scale = svg::Scale::Log};
   for (const auto& arm : arms) {
     Curve norms, errors;
-    for (const auto& seed : findings.norms.at(kRolloutColumn).at(arm.name))
+    for (const auto& seed : results.at(kRolloutColumn).at(arm.name))
       for (const auto& line : seed.at("rollout")) {
         norms[line.at("step").get<double>()].push_back(line.at("norm").get<double>());
         errors[line.at("step").get<double>()].push_back(line.at("error").get<double>());

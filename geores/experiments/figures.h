@@ -17,7 +17,7 @@ std::string theta_figure(const ExperimentFindings& findings);
 std::string gate_figure(const ExperimentFindings& findings);
 
 // Deviation in the published form and on data; norm and error along the roll-out.
-std::string norm_figure(const Findings& findings);
+std::string norm_figure(const Experiment& experiment, const NormResults& norms, int64_t length);
 
 // Alignment, γ and β by number of samples and by step.
 std::string reflection_figure(const Findings& findings);

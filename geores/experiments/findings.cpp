@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "geores/base/error.h"
+#include "geores/experiments/own/contrasts.h"
 
 namespace geores {
 namespace {
@@ -59,7 +60,10 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
                        {"arms", arms},
                        {"trivial_baselines", baselines}});
   }
-  return {{"name", experiment.name}, {"title", experiment.title}, {"columns", columns}};
+  nlohmann::json object = {
+      {"name", experiment.name}, {"title", experiment.title}, {"columns", columns}};
+  if (experiment.is_own()) object["contrasts"] = contrasts_to_json(contrasts_of(findings));
+  return object;
 }
 
 double ratio_of(const Sample& better, const Sample& worse) {
@@ -114,6 +118,7 @@ nlohmann::json Findings::to_json() const {
                            {"claims", nlohmann::json::array()},
                            {"reflection", nlohmann::json::object()},
                            {"norms", norms}};
+  if (!own_norms.empty()) object["own_norms"] = own_norms;
   for (const auto& one : experiments) object["experiments"].push_back(geores::to_json(one));
   for (const auto& one : judgements())
     object["claims"].push_back({{"claim", one.claim.text},

@@ -40,6 +40,9 @@ struct Judgement {
   std::string verdict;  // "holds", "reversed" or "open"
 };
 
+// Column → arm → one result of measure_norms per seed; roll-outs in one column.
+using NormResults = std::map<std::string, std::map<std::string, std::vector<nlohmann::json>>>;
+
 struct Findings {
   Scale scale;
   Hardware hardware;
@@ -47,10 +50,10 @@ struct Findings {
   std::vector<ExperimentFindings> experiments = {};
   // probe name → number of samples → one result of run_reflection per seed
   std::map<std::string, std::map<int64_t, std::vector<nlohmann::json>>> reflection = {};
-  // column of the main table → arm → one result of measure_norms per seed; roll-outs in one column
-  std::map<std::string, std::map<std::string, std::vector<nlohmann::json>>> norms = {};
-  int64_t norm_length = 0;   // of the random sequences
-  double train_seconds = 0;  // of all runs, one after the other
+  NormResults norms = {};      // of the main table
+  NormResults own_norms = {};  // of the experiment kOwnNorms
+  int64_t norm_length = 0;     // of the random sequences
+  double train_seconds = 0;    // of all runs, one after the other
 
   const ExperimentFindings* find(const std::string& experiment) const;
   std::vector<Judgement> judgements() const;

@@ -1,34 +1,14 @@
 // What the EΔ paper (arXiv:2605.06729) published: validation MSE, mean ± standard deviation over
 // the seeds 42, 123 and 456 where a deviation is given, one seed where none is.
-#include "geores/experiments/experiment.h"
+#include "geores/experiments/arms.h"
 
 namespace geores {
 namespace {
 
-using nlohmann::json;
+using namespace arms;
 
 Sample three_seeds(double mean, double deviation) { return {mean, deviation, 3}; }
 Sample one_value(double mean) { return {mean, std::numeric_limits<double>::quiet_NaN(), 1}; }
-
-const Column gyroscope{"gyroscope", "gyroscope", {{"task", "gyroscope"}}};
-const Column stability{"stability", "stability", {{"task", "stability"}}};
-const Column near_pi{"near_pi", "near π", {{"task", "near_pi"}}};
-const Column near_pi_multi{"near_pi_multi", "near π, 32 planes", {{"task", "near_pi_multi"}}};
-
-json gpt() { return {{"connection", "additive"}, {"layers", 9}}; }
-json ddl() { return {{"connection", "ddl_pooled"}, {"layers", 8}}; }
-json mhc() { return {{"connection", "mhc_split"}, {"layers", 9}}; }
-json jpmhc() { return {{"connection", "jpmhc"}, {"layers", 7}, {"width", 512}}; }
-
-// EΔ as its published numbers were made: the gate with the entropy factor, H_pre and H_post from
-// N(0, 0.02), a neutral gate, the mean over the whole sequence.
-json edelta(const json& changes = json::object()) {
-  json config = {{"connection", "edelta"}, {"layers", 6},      {"gate", "entropy"},
-                 {"init", "reference"},    {"gate_bias", 0.0}, {"gate_weight", 0.1},
-                 {"pool", "sequence"}};
-  config.update(changes);
-  return config;
-}
 
 Experiment main_tables() {
   return {.name = "main",
@@ -190,34 +170,6 @@ const std::vector<Experiment>& paper_experiments() {
   static const std::vector<Experiment> all = {main_tables(), controls(), gate_start(),
                                               gate_weight(), width(),    hidden_ratio(),
                                               theta_sweep()};
-  return all;
-}
-
-// One thing changes at a time: the operator (none, or the gated one) and how H_pre and H_post start.
-// All arms are causal and have no gate loss.
-const std::vector<Experiment>& own_experiments() {
-  static const auto causal = [](const json& changes) {
-    json config = edelta({{"pool", "causal"}, {"gate_weight", 0.0}});
-    config.update(changes);
-    return config;
-  };
-  static const std::vector<Experiment> all = {
-      {.name = "start",
-       .title = "What earns EΔ's results: the operator, or how its two linear maps start",
-       .text =
-           "H_pre and H_post stand around every sublayer. Small: both from N(0, 0.02), as the "
-           "public "
-           "code ran. Identity: as the paper states. Without an operator the state passes "
-           "unrotated (operator = identity), and nothing geometric is left. Six blocks of width "
-           "128 each; GPT has nine, to have as many parameters as EΔ.",
-       .columns = {gyroscope, stability, near_pi, near_pi_multi},
-       .arms = {
-           {"gpt", "GPT (additive)", gpt()},
-           {"none_small", "no operator, small start", causal({{"operator", "identity"}})},
-           {"none_identity", "no operator, identity start",
-            causal({{"operator", "identity"}, {"init", "identity"}})},
-           {"hybrid_small", "EΔ's operator, small start", causal(json::object())},
-           {"hybrid_identity", "EΔ's operator, identity start", causal({{"init", "identity"}})}}}};
   return all;
 }
 

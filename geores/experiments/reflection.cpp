@@ -9,6 +9,7 @@
 #include "geores/data/registry.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/mixers/isometry.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -94,6 +95,18 @@ struct Jpmhc : torch::nn::Module {
   torch::nn::Sequential w{nullptr};
 };
 
+// y = Gx, G one factor that is orthogonal always (manifold/isometry.h), with 64 streams of one value.
+struct AlwaysOrthogonal : torch::nn::Module {
+  explicit AlwaysOrthogonal(IsometryFactor kind) : factor(kind) {
+    raw = register_module("raw", perceptron(manifold::generators_of(kind, kWidth)));
+  }
+  Output forward(const Tensor& x) {
+    return {isometry(raw->forward(x), factor, kWidth).matmul(x.unsqueeze(-1)).squeeze(-1)};
+  }
+  IsometryFactor factor;
+  torch::nn::Sequential raw{nullptr};
+};
+
 struct Operator {
   std::shared_ptr<torch::nn::Module> module;
   std::function<Output(const Tensor&)> forward;
@@ -109,8 +122,8 @@ Operator make_operator(const ReflectionProbe& probe, int64_t seed) {
   return with_seed(seed, [&]() -> Operator {
     if (probe.kind == "ddl") return make<Ddl>();
     if (probe.kind == "edelta") return make<Edelta>(probe.gate_bias);
-    require(probe.kind == "jpmhc", "reflection", "unknown operator '{}'", probe.kind);
-    return make<Jpmhc>(probe.own_start);
+    if (probe.kind == "jpmhc") return make<Jpmhc>(probe.own_start);
+    return make<AlwaysOrthogonal>(isometry_from(probe.kind));
   });
 }
 
@@ -149,7 +162,10 @@ const std::vector<ReflectionProbe>& reflection_probes() {
       {.name = "jpmhc_own",
        .label = "JPmHC, its own Y₀ = I + αW",
        .kind = "jpmhc",
-       .own_start = true}};
+       .own_start = true},
+      {.name = "reflections", .label = "two reflections (ours)", .kind = "reflections"},
+      {.name = "unitary", .label = "complex reflection (ours)", .kind = "unitary"},
+      {.name = "cayley", .label = "Cayley rotation of all planes", .kind = "cayley"}};
   return all;
 }
 

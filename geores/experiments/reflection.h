@@ -15,7 +15,7 @@ namespace geores {
 
 struct ReflectionProbe {
   std::string name, label;
-  std::string kind;          // "ddl", "edelta" or "jpmhc"
+  std::string kind;          // "ddl", "edelta", "jpmhc" or a factor of isometry_names()
   double gate_bias = -1.5;   // edelta
   double gate_weight = 0.5;  // edelta
   bool task_loss = true;     // false: the gate loss alone moves the operator
@@ -25,7 +25,7 @@ struct ReflectionProbe {
 };
 
 // DDL, EΔ and JPmHC as published, and the controls: EΔ with a neutral gate, EΔ without a task,
-// JPmHC with its own Y₀.
+// JPmHC with its own Y₀; and operators that are orthogonal always.
 const std::vector<ReflectionProbe>& reflection_probes();
 
 struct ReflectionConfig {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "geores/experiments/figures.h"
+#include "geores/experiments/own/contrasts.h"
 
 namespace geores {
 namespace {
@@ -192,15 +193,15 @@ std::string published_deviation(const std::string& arm) {
   return found == known.end() ? "" : fmt::format("{:.3f}", found->second);
 }
 
-Table norm_table(const Findings& findings) {
+Table norm_table(const Experiment& experiment, const NormResults& norms, int64_t length) {
   Table table{
       "Models of the stability task. Deviation |‖ŷ‖/‖x‖ − 1|. Roll-out: predictions fed back; norm "
       "of the last one and its squared distance to the start.",
       {"", "random vectors, published", "random vectors", "validation", "roll-out norm",
        "roll-out error"},
       {}};
-  for (const auto& arm : findings.find("main")->experiment.arms) {
-    const auto& seeds = findings.norms.at(kRolloutColumn).at(arm.name);
+  for (const auto& arm : experiment.arms) {
+    const auto& seeds = norms.at(kRolloutColumn).at(arm.name);
     std::vector<nlohmann::json> ends;
     for (const auto& seed : seeds) ends.push_back(seed.at("rollout").back());
     table.rows.push_back(
@@ -210,23 +211,21 @@ Table norm_table(const Findings& findings) {
   }
   table.rows.push_back({"no model: copy", "", "0.000", "0", "1.000", ""});
   table.rows.push_back({"no model: running_mean", "",
-                        fmt::format("{:.3f}", running_mean_deviation(findings.norm_length)), "", "",
-                        ""});
+                        fmt::format("{:.3f}", running_mean_deviation(length)), "", "", ""});
   return table;
 }
 
 // The paper does not say which models its numbers are of.
-Table norms_by_task(const Findings& findings) {
-  const auto& main = findings.find("main")->experiment;
+Table norms_by_task(const Experiment& experiment, const NormResults& norms) {
   Table table{"Deviation on random unit vectors, by the task that a model was trained on.",
               {"", "published"},
               {}};
-  for (const auto& column : main.columns) table.heads.push_back(column.label);
-  for (const auto& arm : main.arms) {
+  for (const auto& column : experiment.columns) table.heads.push_back(column.label);
+  for (const auto& arm : experiment.arms) {
     table.rows.push_back({arm.label, published_deviation(arm.name)});
-    for (const auto& column : main.columns)
+    for (const auto& column : experiment.columns)
       table.rows.back().push_back(
-          format_plain(over_seeds(findings.norms.at(column.name).at(arm.name), "random")));
+          format_plain(over_seeds(norms.at(column.name).at(arm.name), "random")));
   }
   return table;
 }
@@ -303,7 +302,15 @@ Document make_report(const Findings& findings) {
                       "Mean over seeds. Evaluations on random batches.");
       continue;
     }
-    document.table(compact_table(one));
+    if (one.experiment.two_way())
+      for (const auto& column : one.experiment.columns)
+        document.subheading(column.label).table(two_way_table(one, column));
+    else
+      document.table(compact_table(one));
+    if (one.experiment.is_own()) {
+      document.table(contrast_table(contrasts_of(one)));
+      document.figure(one.experiment.name, seeds_figure(one), "One dot for each seed.");
+    }
     if (one.experiment.name == "gate_start")
       document.figure("gate", gate_figure(one),
                       "γ of each operator, mean over validation data; one line for each seed.");
@@ -327,15 +334,26 @@ Document make_report(const Findings& findings) {
                 "The published Figure 2 draws its arrows uphill; descent moves γ away from ½, and "
                 "from exactly ½ not at all.");
   }
-  if (!findings.norms.empty())
+  if (!findings.norms.empty()) {
+    const auto& main = findings.find("main")->experiment;
     document.heading("Table 18: norm preservation")
         .text(
             "The published form measures how close a model is to copying its input: on random unit "
             "vectors a copier scores 0, and the running mean, which is the right answer on the "
             "stability task, scores far from it.")
-        .table(norm_table(findings))
-        .table(norms_by_task(findings))
-        .figure("norms", norm_figure(findings), "Mean over seeds.");
+        .table(norm_table(main, findings.norms, findings.norm_length))
+        .table(norms_by_task(main, findings.norms))
+        .figure("norms", norm_figure(main, findings.norms, findings.norm_length),
+                "Mean over seeds.");
+  }
+  if (!findings.own_norms.empty()) {
+    const auto& own = findings.find(kOwnNorms)->experiment;
+    document.heading("Norm preservation of operators that are orthogonal always")
+        .table(norm_table(own, findings.own_norms, findings.norm_length))
+        .table(norms_by_task(own, findings.own_norms))
+        .figure("own_norms", norm_figure(own, findings.own_norms, findings.norm_length),
+                "Mean over seeds.");
+  }
   return document;
 }
 

@@ -64,6 +64,44 @@ bool wanted(const ReproduceOptions& options, const std::string& name) {
          std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }
 
+// Leaves those that the list names; all if it names none.
+template <class Named>
+void keep_named(std::vector<Named>& all, const std::vector<std::string>& names) {
+  if (!names.empty())
+    std::erase_if(all, [&](const Named& one) {
+      return std::find(names.begin(), names.end(), one.name) == names.end();
+    });
+}
+
+// Norms are those of the models of two experiments. Own experiments run only where they are named.
+bool norms_wanted(const ReproduceOptions& options, const std::string& experiment) {
+  if (experiment == "main") return wanted(options, "norms");
+  return experiment == kOwnNorms && !options.only.empty() && wanted(options, "own_norms");
+}
+
+std::vector<Experiment> wanted_experiments(const ReproduceOptions& options) {
+  std::vector<Experiment> experiments;
+  for (const auto& experiment : paper_experiments())
+    if (wanted(options, experiment.name) || norms_wanted(options, experiment.name))
+      experiments.push_back(experiment);
+  for (const auto& experiment : own_experiments())
+    if ((!options.only.empty() && wanted(options, experiment.name)) ||
+        norms_wanted(options, experiment.name))
+      experiments.push_back(experiment);
+  for (auto& experiment : experiments) {
+    keep_named(experiment.columns, options.columns);
+    keep_named(experiment.arms, options.arms);
+    require(!experiment.columns.empty() && !experiment.arms.empty(), "reproduce",
+            "experiment {} has none of the data sets or models that were asked for",
+            experiment.name);
+    require(!norms_wanted(options, experiment.name) ||
+                std::ranges::find(experiment.columns, kRolloutColumn, &Column::name) !=
+                    experiment.columns.end(),
+            "reproduce", "norms need the models of task {}", kRolloutColumn);
+  }
+  return experiments;
+}
+
 // A measurement that is one JSON file.
 struct Measurement {
   fs::path path;
@@ -114,18 +152,13 @@ std::vector<Measurement> reflection_measurements(const ReproduceOptions& options
 
 // ---- Table 18
 
-Experiment main_experiment() {
-  for (const auto& experiment : paper_experiments())
-    if (experiment.name == "main") return experiment;
-  fail("reproduce", "there is no main experiment");
-}
-
-std::vector<Measurement> norm_measurements(const ReproduceOptions& options, const Experiment& main,
-                                           const std::string& runs, DatasetShelf& shelf) {
+std::vector<Measurement> norm_measurements(const ReproduceOptions& options,
+                                           const Experiment& experiment, const std::string& runs,
+                                           DatasetShelf& shelf) {
   std::vector<Measurement> all;
-  for (const auto& column : main.columns)
-    for (const auto& arm : main.arms)
-      for (const auto seed : options.scale.seeds(main)) {
+  for (const auto& column : experiment.columns)
+    for (const auto& arm : experiment.arms)
+      for (const auto seed : options.scale.seeds(experiment)) {
         const auto name = run_name(run_config(column, arm, seed, options.scale, options.hardware));
         const auto run = (fs::path(runs) / name).string();
         const auto path = fs::path(options.out) / "norms" / (name + ".json");
@@ -145,14 +178,14 @@ std::vector<Measurement> norm_measurements(const ReproduceOptions& options, cons
   return all;
 }
 
-void collect_norms(Findings& findings, const ReproduceOptions& options,
-                   const ExperimentFindings& main) {
-  findings.norm_length = options.scale.norms.random_length;
-  for (const auto& column : main.experiment.columns)
-    for (const auto& arm : main.experiment.arms)
-      for (const auto& run : main.cell(column.name, arm.name).runs)
-        findings.norms[column.name][arm.name].push_back(
+NormResults collect_norms(const ReproduceOptions& options, const ExperimentFindings& findings) {
+  NormResults norms;
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms)
+      for (const auto& run : findings.cell(column.name, arm.name).runs)
+        norms[column.name][arm.name].push_back(
             read_json(fs::path(options.out) / "norms" / (fs::path(run).filename() += ".json")));
+  return norms;
 }
 
 void write_report(const Findings& findings) {
@@ -171,7 +204,7 @@ std::vector<std::string> experiment_names() {
   std::vector<std::string> names;
   for (const auto& experiment : paper_experiments()) names.push_back(experiment.name);
   for (const auto& experiment : own_experiments()) names.push_back(experiment.name);
-  names.insert(names.end(), {"reflection", "norms"});
+  names.insert(names.end(), {"reflection", "norms", "own_norms"});
   return names;
 }
 
@@ -184,15 +217,7 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   }
   make_folder(options.out);
   claim_folder(options);
-  // Norms are those of the models of the main table.
-  std::vector<Experiment> experiments;
-  for (const auto& experiment : paper_experiments())
-    if (wanted(options, experiment.name) || (experiment.name == "main" && wanted(options, "norms")))
-      experiments.push_back(experiment);
-  for (const auto& experiment : own_experiments())
-    if (!options.only.empty() && wanted(options, experiment.name))
-      experiments.push_back(experiment);
-
+  const auto experiments = wanted_experiments(options);
   const auto runs = (fs::path(options.out) / "runs").string();
   DatasetShelf shelf(options.cache);
   const auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs,
@@ -200,8 +225,9 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
   // Mixed with the runs: probes need no GPU, and after them it would have only roll-outs to do.
   std::vector<Job> probes, norms;
   if (wanted(options, "reflection")) add_missing(probes, reflection_measurements(options));
-  if (wanted(options, "norms"))
-    add_missing(norms, norm_measurements(options, main_experiment(), runs, shelf));
+  for (const auto& experiment : experiments)
+    if (norms_wanted(options, experiment.name))
+      add_missing(norms, norm_measurements(options, experiment, runs, shelf));
   run_jobs(mixed(jobs, mixed(probes, norms)), options.jobs, listener.progress);
 
   Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
@@ -220,7 +246,11 @@ Findings reproduce(const ReproduceOptions& options, const ReproduceListener& lis
                                 const fs::path& path) {
       findings.reflection[probe.name][config.samples].push_back(read_json(path));
     });
-  if (wanted(options, "norms")) collect_norms(findings, options, *findings.find("main"));
+  findings.norm_length = options.scale.norms.random_length;
+  if (norms_wanted(options, "main"))
+    findings.norms = collect_norms(options, *findings.find("main"));
+  if (norms_wanted(options, kOwnNorms))
+    findings.own_norms = collect_norms(options, *findings.find(kOwnNorms));
   write_report(findings);
   return findings;
 }

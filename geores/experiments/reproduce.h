@@ -19,8 +19,10 @@ struct ReproduceOptions {
   Scale scale = quick_scale();
   Hardware hardware = {};
   std::vector<std::string> only = {};  // names of experiments; empty: all
-  int jobs = 2;                        // runs side by side
-  std::string cache = {};              // folder for generated data
+  // Of these experiments, data sets and models by name; empty: all.
+  std::vector<std::string> columns = {}, arms = {};
+  int jobs = 2;            // runs side by side
+  std::string cache = {};  // folder for generated data
 };
 
 // The names that `only` may hold.

@@ -59,4 +59,11 @@ double student_two_sided(double t, double freedom) {
   return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t));
 }
 
+double share_of_pairs(const std::vector<double>& a, const std::vector<double>& b) {
+  double won = 0;
+  for (const auto x : a)
+    for (const auto y : b) won += x < y ? 1 : (x == y ? 0.5 : 0);
+  return won / static_cast<double>(a.size() * b.size());
+}
+
 }  // namespace geores

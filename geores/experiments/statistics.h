@@ -26,6 +26,10 @@ struct Welch {
 };
 Welch welch_test(const Sample& a, const Sample& b);
 
+// Of all pairs of a value of a and a value of b: the share in which a is the smaller, ties counted
+// half. 1 and 0: the samples do not overlap. NaN when either is empty.
+double share_of_pairs(const std::vector<double>& a, const std::vector<double>& b);
+
 // P(|T| > |t|) for Student's T: the regularised incomplete beta function I_x(ν/2, ½) at
 // x = ν/(ν + t²), by its continued fraction (Abramowitz & Stegun 26.5.8).
 double student_two_sided(double t, double freedom);

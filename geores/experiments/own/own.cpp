@@ -1,0 +1,290 @@
+// Questions that go past the EΔ paper: which part of it earns its results?
+//
+// Six blocks with linear maps around their sublayers have as many weights as eight without
+// (6 · (12 + 4) · 128² = 8 · 12 · 128²), so plain blocks number eight where only maps are in question.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "geores/experiments/arms.h"
+
+namespace geores {
+namespace {
+
+using namespace arms;
+
+// What a map with entries of standard deviation 0.02 does to the length of a vector of 128 values.
+const double kShrink = 0.02 * std::sqrt(128.0);
+
+const json kSmallMaps = {{"maps", "normal"}, {"layers", 6}};
+const json kIdentityMaps = {{"maps", "identity"}, {"layers", 6}};
+
+std::vector<Column> all_tasks() { return {gyroscope, stability, near_pi, near_pi_multi}; }
+
+json small_gpt() { return with(gpt(), kSmallMaps); }
+json causal_ddl() { return with(ddl(), {{"pool", "causal"}}); }
+json hc() { return {{"connection", "hc"}, {"layers", 8}}; }
+json rotation() { return causal_edelta({{"operator", "cayley"}}); }
+json reflection() { return causal_edelta({{"operator", "householder"}}); }
+
+// One thing changes at a time: the operator (none, or the gated one) and how H_pre and H_post start.
+// All arms are causal and have no gate loss.
+Experiment start() {
+  return {.name = "start",
+          .title = "What earns EΔ's results: the operator, or how its two linear maps start",
+          .text =
+              "H_pre and H_post stand around every sublayer. Small: both from N(0, 0.02), as the "
+              "public "
+              "code ran. Identity: as the paper states. Without an operator the state passes "
+              "unrotated (operator = identity), and nothing geometric is left. Six blocks of width "
+              "128 each; GPT has nine, to have as many parameters as EΔ.",
+          .columns = all_tasks(),
+          .arms = {
+              {"gpt", "GPT (additive)", gpt()},
+              {"none_small", "no operator, small start", causal_edelta({{"operator", "identity"}})},
+              {"none_identity", "no operator, identity start",
+               causal_edelta({{"operator", "identity"}, {"init", "identity"}})},
+              {"hybrid_small", "EΔ's operator, small start", causal_edelta()},
+              {"hybrid_identity", "EΔ's operator, identity start",
+               causal_edelta({{"init", "identity"}})}}};
+}
+
+Experiment start_maps() {
+  std::vector<Arm> arms;
+  const auto row = [&](const std::string& name, const std::string& label, const json& plain,
+                       const json& identity, const json& small) {
+    if (!plain.is_null()) arms.push_back({name, label + ", no maps", plain, {}, label, "no maps"});
+    arms.push_back(
+        {name + "_identity", label + ", identity maps", identity, {}, label, "identity maps"});
+    arms.push_back({name + "_small", label + ", small maps", small, {}, label, "small maps"});
+  };
+  const auto wrapped = [&](const std::string& name, const std::string& label, const json& plain) {
+    row(name, label, plain, with(plain, kIdentityMaps), with(plain, kSmallMaps));
+  };
+  wrapped("gpt", "GPT (additive)", gpt());
+  wrapped("ddl", "DDL (ddl_pooled)", causal_ddl());
+  wrapped("mhc", "mHC (mhc_split)", mhc());
+  wrapped("hc", "HC", hc());
+  const json five = {{"layers", 5}};  // its routes are made from 512 values: six would be 1.90M
+  row("jpmhc", "JPmHC (Cayley)", jpmhc(), with(jpmhc(), with(kIdentityMaps, five)),
+      with(jpmhc(), with(kSmallMaps, five)));
+  row("edelta", "EΔ", nullptr, causal_edelta({{"init", "identity"}}), causal_edelta());
+  return {
+      .name = "start_maps",
+      .title = "The same two linear maps around every connection",
+      .text =
+          "Rows: the connection. Columns: no maps; H_pre and H_post that start as the identity; "
+          "both from N(0, 0.02). With maps all have six blocks (JPmHC five), without as many as "
+          "give the "
+          "parameters of the paper's table. Causal, no gate loss.",
+      .columns = all_tasks(),
+      .arms = arms};
+}
+
+Experiment start_scale() {
+  std::vector<Arm> arms;
+  for (const auto* text : {"0.005", "0.01", "0.02", "0.04", "0.0884", "0.3", "1"}) {
+    const auto scale = std::stod(text);
+    const auto add = [&](const std::string& name, const std::string& label, const json& config) {
+      arms.push_back({fmt::format("{}_{}", name, text),
+                      fmt::format("{}, {}", label, text),
+                      config,
+                      {},
+                      label,
+                      text});
+    };
+    add("gpt", "no operator", with(small_gpt(), {{"maps_std", scale}}));
+    add("edelta", "EΔ", causal_edelta({{"init_std", scale}}));
+  }
+  return {.name = "start_scale",
+          .title = "How small the two maps start",
+          .text =
+              "Standard deviation of the entries of H_pre and H_post at the start. At 0.0884 = "
+              "1/√128 a map keeps the length of a vector. Six blocks of width 128.",
+          .columns = all_tasks(),
+          .arms = arms};
+}
+
+Experiment branches() {
+  return {.name = "branches",
+          .title = "Which branch of EΔ's operator helps, once the start is equal",
+          .text =
+              "Six blocks, maps from N(0, 0.02), causal, no gate loss. Hard gate: γ is 0 or 1, "
+              "gradients pass straight through.",
+          .columns = all_tasks(),
+          .arms = {{"none", "no operator", small_gpt()},
+                   {"rotation", "rotation only", rotation()},
+                   {"reflection", "reflection only", reflection()},
+                   {"hybrid", "both, soft gate", causal_edelta()},
+                   {"hard", "both, hard gate", causal_edelta({{"gate_value", "hard"}})}}};
+}
+
+Experiment schedule() {
+  std::vector<Arm> arms;
+  const auto add = [&](const std::string& name, const std::string& label, const json& config) {
+    arms.push_back({name, label + ", end 1e-4", config, {}, label, "1e-4"});
+    arms.push_back(
+        {name + "_low", label + ", end 1e-6", with(config, {{"min_lr", 1e-6}}), {}, label, "1e-6"});
+  };
+  add("gpt", "GPT (additive)", gpt());
+  add("jpmhc", "JPmHC (Cayley)", jpmhc());
+  add("none", "no operator, small start", small_gpt());
+  add("hybrid", "EΔ, small start", causal_edelta());
+  add("rotation", "rotation only, small start", rotation());
+  add("reflection", "reflection only, small start", reflection());
+  return {.name = "schedule",
+          .title = "Where the learning rate ends",
+          .text = "Columns: the learning rate after the cosine, from 1e-3.",
+          .columns = all_tasks(),
+          .arms = arms};
+}
+
+// Each arm differs from the first, or from the arm with small maps, in one thing.
+Experiment explain() {
+  const auto plain = [](const json& changes) {
+    return with(gpt(), with({{"layers", 8}}, changes));
+  };
+  // Effective weights start at `start` of their usual size, and AdamW's steps on them are `gain`
+  // times as long.
+  const auto fixed = [&](double gain, double start) {
+    return plain({{"maps", "fixed"},
+                  {"maps_factor", gain},
+                  {"first_start", start / gain},
+                  {"last_start", start / gain}});
+  };
+  const auto small = [](const json& changes) { return with(small_gpt(), changes); };
+  return {
+      .name = "explain",
+      .title = "Why a small start helps: one thing at a time",
+      .text = fmt::format(
+          "No operator anywhere. Maps from N(0, 0.02) shrink a vector to {:.3f} of its length. "
+          "Plain blocks number eight, blocks with two maps six: as many weights. Steps: how far "
+          "AdamW moves the weights of a sublayer, by a fixed factor around it. States that start "
+          "{:.1f} "
+          "times as large make what a sublayer adds as small beside them as two maps do; all "
+          "readers "
+          "normalise the state, so at the start it is the same function.",
+          kShrink, 1 / (kShrink * kShrink)),
+      .columns = {gyroscope, near_pi},
+      .arms = {
+          {"plain", "plain", plain(json::object())},
+          {"small", "plain, weights start small",
+           plain({{"first_start", kShrink}, {"last_start", kShrink}})},
+          {"small_first", "plain, first weights start small", plain({{"first_start", kShrink}})},
+          {"small_last", "plain, last weights start small", plain({{"last_start", kShrink}})},
+          {"smaller_last", "plain, last weights start as small as both maps make them",
+           plain({{"last_start", kShrink * kShrink}})},
+          {"large_input", "plain, states start large",
+           plain({{"input_start", 1 / (kShrink * kShrink)}})},
+          {"slow", "plain, short steps", fixed(kShrink, 1)},
+          {"fast", "plain, long steps", fixed(1 / kShrink, 1)},
+          {"small_slow", "plain, small start, short steps", fixed(kShrink, kShrink)},
+          {"small_fast", "plain, small start, long steps", fixed(1 / kShrink, kShrink)},
+          {"low_rate", "plain, learning rate 3e-4", plain({{"lr", 3e-4}})},
+          {"high_rate", "plain, learning rate 3e-3", plain({{"lr", 3e-3}})},
+          {"maps_identity", "maps, identity", small({{"maps", "identity"}})},
+          {"maps_kept", "maps, random, lengths kept", small({{"maps_std", 1 / std::sqrt(128.0)}})},
+          {"maps_small", "maps, random, small", small(json::object())},
+          {"maps_diagonal", "maps, small multiple of the identity",
+           small({{"maps", "identity"}, {"maps_factor", kShrink}})},
+          {"maps_before", "small map before alone", small({{"maps_side", "before"}})},
+          {"maps_after", "small map after alone", small({{"maps_side", "after"}})},
+          {"maps_narrow", "small maps, branch of width 64", small({{"branch_width", 64}})},
+          {"maps_wide", "small maps, branch of width 256", small({{"branch_width", 256}})}}};
+}
+
+// Ours: orthogonal at all parameter values, with small maps around the sublayers.
+json always_orthogonal(const char* factor, const json& changes = json::object()) {
+  return with({{"connection", "isometry"}, {"operator", factor}}, with(kSmallMaps, changes));
+}
+
+const json kLowEnd = {{"min_lr", 1e-6}};
+
+Experiment orthogonal() {
+  return {.name = "orthogonal",
+          .title = "Operators that are orthogonal at all parameter values",
+          .text =
+              "Six blocks, maps from N(0, 0.02), causal pool, learning rate 1e-3 to 1e-6. GPT and "
+              "JPmHC as in the paper's table, with the same schedule.",
+          .columns = all_tasks(),
+          .arms = {{"none", "no operator", with(small_gpt(), kLowEnd)},
+                   {"reflections", "two reflections", always_orthogonal("reflections", kLowEnd)},
+                   {"unitary", "complex reflection", always_orthogonal("unitary", kLowEnd)},
+                   {"cayley", "Cayley, all planes", always_orthogonal("cayley", kLowEnd)},
+                   {"reflections_free", "two reflections, no anchor",
+                    always_orthogonal("reflections", with(kLowEnd, {{"anchor", 0.0}}))},
+                   {"unitary_two", "two complex reflections",
+                    always_orthogonal("unitary", with(kLowEnd, {{"factors", 2}}))},
+                   {"unitary_token", "complex reflection, pool = token",
+                    always_orthogonal("unitary", with(kLowEnd, {{"pool", "token"}}))},
+                   {"rotation", "EΔ, rotation only", with(rotation(), kLowEnd)},
+                   {"reflection", "EΔ, reflection only", with(reflection(), kLowEnd)},
+                   {"hybrid", "EΔ, both", with(causal_edelta(), kLowEnd)},
+                   {"gpt", "GPT (additive)", with(gpt(), kLowEnd)},
+                   {"jpmhc", "JPmHC (Cayley)", with(jpmhc(), kLowEnd)}}};
+}
+
+// Choices are made here, on the paper's data; `held_out` then judges them.
+Experiment search() {
+  std::vector<Arm> arms;
+  const auto row = [&](const std::string& name, const std::string& label, const json& model) {
+    const auto add = [&](const char* suffix, const char* way, const json& changes) {
+      arms.push_back({name + suffix, label + ", " + way, with(model, changes), {}, label, way});
+    };
+    add("", "1e-3 to 1e-6", kLowEnd);
+    add("_high", "3e-3 to 1e-6", with(kLowEnd, {{"lr", 3e-3}}));
+    add("_free", "3e-3 to 1e-6, no decay", with(kLowEnd, {{"lr", 3e-3}, {"weight_decay", 0.0}}));
+  };
+  row("gpt", "GPT (additive)", gpt());
+  row("none", "no operator, small maps", small_gpt());
+  row("reflection", "EΔ, reflection only", reflection());
+  row("reflections", "two reflections", always_orthogonal("reflections"));
+  row("unitary", "complex reflection", always_orthogonal("unitary"));
+  row("streams", "complex reflection, 2 streams", always_orthogonal("unitary", {{"streams", 2}}));
+  row("wide", "complex reflection, wide generators",
+      always_orthogonal("unitary", {{"hidden_ratio", 1}}));
+  return {
+      .name = "search",
+      .title = "Search for one configuration for all tasks",
+      .text =
+          "At most 1.79M parameters but for GPT (1.81M), causal, 2000 steps of batch 64. Columns: "
+          "learning rate and weight decay.",
+      .columns = all_tasks(),
+      .arms = arms};
+}
+
+// Data that no choice was made on.
+Experiment held_out() {
+  auto columns = all_tasks();
+  for (auto& column : columns) {
+    column.name += "_held_out";
+    column.label += ", held out";
+    column.config["data_seed"] = 2027;
+  }
+  return {.name = "held_out",
+          .title = "Data of another seed, which no choice was made on",
+          .text = "data_seed = 2027. Learning rate to 1e-6 where the label says so.",
+          .columns = columns,
+          .arms = {{"gpt", "GPT (additive)", gpt()},
+                   {"gpt_low", "GPT, end 1e-6", with(gpt(), kLowEnd)},
+                   {"jpmhc", "JPmHC (Cayley)", jpmhc()},
+                   {"edelta", "EΔ's operator, small start", causal_edelta()},
+                   {"none", "no operator, small start", small_gpt()},
+                   {"none_low", "no operator, small start, end 1e-6", with(small_gpt(), kLowEnd)},
+                   {"reflection_low", "EΔ, reflection only, end 1e-6", with(reflection(), kLowEnd)},
+                   {"reflections_low", "two reflections, end 1e-6",
+                    always_orthogonal("reflections", kLowEnd)},
+                   {"unitary_low", "complex reflection, end 1e-6",
+                    always_orthogonal("unitary", kLowEnd)}}};
+}
+
+}  // namespace
+
+const std::vector<Experiment>& own_experiments() {
+  static const std::vector<Experiment> all = {start(),      start_maps(), start_scale(),
+                                              branches(),   schedule(),   explain(),
+                                              orthogonal(), search(),     held_out()};
+  return all;
+}
+
+}  // namespace geores
