@@ -29,6 +29,9 @@ extern "C" {
 void (*__cxa_terminate_handler)() = give_up;
 void (*__cxa_unexpected_handler)() = give_up;
 void (*__cxa_new_handler)() = give_up;
+// A call through a half-made object: the library's own handler would bring printf, 15 kilobytes.
+[[noreturn]] void __cxa_pure_virtual() { geores::web::stop("[explorer] a call without a target"); }
+[[noreturn]] void __cxa_deleted_virtual() { __cxa_pure_virtual(); }
 }
 
 namespace geores::web {

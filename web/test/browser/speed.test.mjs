@@ -66,7 +66,7 @@ test("spectrum: the depth dragged through twenty values in a second; the last on
     };
     tick();
     for (let i = 0; i < 20; ++i) {
-      input.value = String(11 + i);
+      input.value = String(2 + i);
       input.dispatchEvent(new Event("input", { bubbles: true }));
       await new Promise((done) => setTimeout(done, 50));
     }
@@ -76,9 +76,9 @@ test("spectrum: the depth dragged through twenty values in a second; the last on
     timeout: 60_000,
   });
   await settle(page, 700);
-  assert.match(await page.textContent("[data-widget=spectrum] figcaption"), /After 30 layers/);
+  assert.match(await page.textContent("[data-widget=spectrum] figcaption"), /After 21 layers/);
   const drawn = await page.getAttribute("[data-widget=spectrum] path.c-rotation", "d");
-  const fresh = await open(browser, { hash: "#spectrum?L=30" });
+  const fresh = await open(browser, { hash: "#spectrum?L=21" });
   await fresh.page
     .waitForSelector("[data-widget=spectrum] .working", { timeout: 10_000 })
     .catch(() => {});

@@ -9,15 +9,7 @@ import { close, load, root, wasmFile, wasmFolder, web } from "./sources.mjs";
 const { Model, Refusal } = await load("engine/predictor.ts", "engine/modules.ts");
 const code = new WebAssembly.Module(readFileSync(wasmFile("predictor")));
 
-for (const name of [
-  "gpt",
-  "ddl",
-  "mhc",
-  "jpmhc",
-  "edelta",
-  "edelta_entropy_gate",
-  "edelta_stream",
-])
+for (const name of ["gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate", "edelta_stream"])
   test(`${name}: the golden dump comes out to 1e-12`, () => {
     const file = join(root, "tests/golden", `${name}.safetensors`);
     const dump = execFileSync(join(wasmFolder, "fixtures"), ["--golden", file], {

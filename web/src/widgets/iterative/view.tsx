@@ -15,6 +15,7 @@ const y = log(1e-10, 30, ...upward(r));
 const size = 300;
 const p = plane(size, 1.75);
 const formulas = ["m²", "m⁴/4", "m⁴|4 − m²|/16", "m⁶|4 − m²|/64"];
+const labelled = [25, 77, 47, 25]; // the point of its curve at which each formula stands
 const floor = (value: number) => Math.max(value, 1e-10);
 
 export function Iterative() {
@@ -46,9 +47,9 @@ export function Iterative() {
           <>At m = 2 two steps give −I exactly: the defect is zero again.</>
         ) : (
           <>
-            At m = <Scrub widget={widget} name="m" />{" "}
-            {s.s === "1" ? "one step leaves" : `${steps} steps leave`} Y away from orthogonal by{" "}
-            {number(it.defect)}, exactly as the polynomial {formula} says.
+            At m = <Scrub widget={widget} name="m" />,{" "}
+            {["one step leaves", "two steps leave", "three steps leave"][steps - 1]} Y away from
+            orthogonal by {number(it.defect)}, exactly as the polynomial {formula} says.
           </>
         )
       }
@@ -120,11 +121,9 @@ export function Iterative() {
                 />
                 <text
                   class="label c-jpmhc"
-                  x={place(x([0.5, 0.42, 0.75, 0.5][k]!))}
-                  y={place(
-                    y(floor(it.formulas[k * 111 + [25, 21, 38, 25][k]!]!)) + [-8, -8, 18, 18][k]!,
-                  )}
-                  text-anchor={k < 2 ? "end" : "start"}
+                  x={place(x(it.grid[labelled[k]!]!))}
+                  y={place(y(floor(it.formulas[k * 111 + labelled[k]!]!)) + (k < 3 ? -10 : 18))}
+                  text-anchor={k < 3 ? "end" : "start"}
                 >
                   {formulas[k]}
                 </text>

@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { across, Axes, Cross, plane, room, upward } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { linear, log, path, place } from "../../charts/scales.ts";
+import { linear, log, path, place, spread } from "../../charts/scales.ts";
 import { Button, Choose, Scrub, Slider } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { count, degrees, number } from "../../controls/format.ts";
@@ -13,7 +13,7 @@ import { useOwnModel } from "./own.ts";
 
 const size = 340;
 const p = plane(size, 1.35);
-const r = room(400, 300, { left: 50, right: 84, top: 32 });
+const r = room(400, 300, { left: 50, right: 100, top: 32 });
 const x = linear(1, pathLength, ...across(r), 5);
 const y = log(1e-7, 10, ...upward(r));
 const positions = Array.from({ length: pathLength }, (_, i) => i + 1);
@@ -85,6 +85,12 @@ export function Predict() {
     ruleLine(q, 1, "c-nomodel dotted"),
   ];
   const errorLines = [...lines, ruleLine(q, 3, "c-nomodel long")];
+  const labels = spread(
+    errorLines.map((l) => y(Math.max(1e-7, l.errors[l.errors.length - 1]!))),
+    16,
+    r.top,
+    r.height - r.bottom,
+  );
   const at = (states: Float64Array, t: number): [number, number] => [
     states[t * width + state.i]!,
     states[t * width + state.j]!,
@@ -288,7 +294,7 @@ export function Predict() {
               <text
                 class={`label ${l.class.split(" ")[0]}`}
                 x={r.width - r.right + 5}
-                y={place(endLabel(errorLines, i) + 4)}
+                y={place(labels[i]! + 4)}
               >
                 {l.name}
               </text>
@@ -316,18 +322,4 @@ export function Predict() {
       </p>
     </Figure>
   );
-}
-
-// Labels at the ends of the lines, pushed apart.
-function endLabel(lines: readonly Line[], index: number): number {
-  const wished = lines.map((l) => y(Math.max(1e-7, l.errors[l.errors.length - 1]!)));
-  const order = wished.map((_, i) => i).sort((a, b) => wished[a]! - wished[b]!);
-  const places: number[] = [];
-  let last = r.top - 16;
-  for (const i of order) {
-    places[i] = Math.max(wished[i]!, last + 16);
-    last = places[i]!;
-  }
-  const over = Math.max(0, last - (r.height - r.bottom));
-  return places[index]! - over;
 }

@@ -13,7 +13,7 @@ const order = Object.keys(connections);
 const eigen = 150;
 const p = plane(eigen, 1.6);
 const course = room(220, 176, { left: 42, right: 8, top: 32 });
-const line = room(300, 74, { left: 14, right: 14, top: 26, bottom: 22 });
+const line = room(380, 74, { left: 14, right: 14, top: 26, bottom: 22 });
 const lineX = linear(0, 1.5, ...across(line), 4);
 const inset = room(360, 230, { left: 50, top: 38 });
 
@@ -102,7 +102,7 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
   const all = Array.from({ length: n }, (_, i) => sigma(i))
     .flat()
     .filter((value) => value > 1e-16);
-  const x = linear(1, Math.max(2, layers), ...across(course), 4);
+  const x = linear(1, Math.max(5, layers), ...across(course), 4);
   const y = log(
     Math.max(1e-12, Math.min(0.5, ...all) / 1.5),
     Math.max(1.5, ...all) * 1.3,
@@ -213,7 +213,7 @@ export function Streams() {
   const keepsSums = range(b.row_sums) === "1" && range(b.column_sums) === "1";
   const keepsAll = b.sigma[n - 1]! > 0.99 && b.sigma[0]! < 1.01;
   const sx = linear(0, 64, ...across(inset), 5);
-  const sy = log(1e-17, 50, ...upward(inset));
+  const sy = log(1e-17, Math.max(50, 3 * sweeps.errors[0]!), ...upward(inset));
   return (
     <Figure
       widget={widget}
