@@ -23,6 +23,14 @@ constexpr std::pair<Dtype, std::string_view> descriptions[] = {
     {Dtype::i32, "<i4"}, {Dtype::f16, "<f2"}, {Dtype::i16, "<i2"},
     {Dtype::i8, "|i1"},  {Dtype::u8, "|u1"},  {Dtype::boolean, "|b1"}};
 
+// "" for a type that the format does not have.
+constexpr std::string_view descr_of(Dtype wanted) {
+  for (const auto& [dtype, text] : descriptions) {
+    if (dtype == wanted) return text;
+  }
+  return "";
+}
+
 // (), (3,) and (2, 3), as Python writes tuples.
 std::string tuple_text(std::span<const int64_t> shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
@@ -177,13 +185,13 @@ std::vector<std::byte> fortran_to_c_order(std::span<const std::byte> source,
   return result;
 }
 
-}  // namespace
+// The array and whether its data is in Fortran order.
+struct Layout {
+  NpyView view;
+  bool fortran_order;
+};
 
-NpyArray load_npy(const std::filesystem::path& path) {
-  return parse_npy(read_file(path), path.native());
-}
-
-NpyArray parse_npy(std::span<const std::byte> file, std::string_view where) {
+Layout read_layout(std::span<const std::byte> file, std::string_view where) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   require(text.starts_with(magic) && text.size() >= magic.size() + 2, where,
           "not an .npy file: it must begin with \\x93NUMPY and a version");
@@ -214,31 +222,40 @@ NpyArray parse_npy(std::span<const std::byte> file, std::string_view where) {
           "shape {} of {} needs {} bytes of data, the file holds {}", shown_shape, *header.descr,
           *needed, data.size());
   require(are_bytes_valid(dtype, data), where, "|b1 data holds a byte other than 0 and 1");
-  auto bytes = *header.fortran_order ? fortran_to_c_order(data, shape, dtype_size(dtype))
-                                     : std::vector<std::byte>(data.begin(), data.end());
+  return {{dtype, shape, data}, *header.fortran_order};
+}
+
+}  // namespace
+
+NpyArray load_npy(const std::filesystem::path& path) {
+  return parse_npy(read_file(path), path.native());
+}
+
+NpyArray parse_npy(std::span<const std::byte> file, std::string_view where) {
+  const auto found = read_layout(file, where);
+  const auto& [dtype, shape, data] = found.view;
+  auto bytes = found.fortran_order ? fortran_to_c_order(data, shape, dtype_size(dtype))
+                                   : std::vector<std::byte>(data.begin(), data.end());
   return {dtype, shape, std::move(bytes)};
 }
 
-std::vector<std::byte> serialize_npy(const NpyArray& array) {
-  constexpr auto where = "npy";
-  std::string_view descr;
-  for (const auto& [dtype, text] : descriptions) {
-    if (dtype == array.dtype) descr = text;
-  }
-  require(!descr.empty(), where, "{} cannot be stored in an .npy file", dtype_name(array.dtype));
-  require(array.shape.size() <= most_dimensions, where, "shape has {} dimensions, more than {}",
-          array.shape.size(), most_dimensions);
-  const auto needed = byte_count(array.dtype, array.shape);
-  const auto shape = tuple_text(array.shape);
-  require(needed.has_value(), where, "shape {} is negative or too large", printable(shape, 80));
-  require(std::cmp_equal(array.bytes.size(), *needed), where,
-          "shape {} of {} needs {} bytes of data, got {}", printable(shape, 80), descr, *needed,
-          array.bytes.size());
-  require(are_bytes_valid(array.dtype, array.bytes), where,
-          "BOOL data holds a byte other than 0 and 1");
+NpyView view_npy(std::span<const std::byte> file, std::string_view where) {
+  auto found = read_layout(file, where);
+  require(!found.fortran_order, where, "is in Fortran order; save it with np.ascontiguousarray");
+  return std::move(found.view);
+}
 
-  auto header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
+std::string npy_header(Dtype wanted, std::span<const int64_t> shape) {
+  constexpr auto where = "npy";
+  const auto descr = descr_of(wanted);
+  require(!descr.empty(), where, "{} cannot be stored in an .npy file", dtype_name(wanted));
+  require(shape.size() <= most_dimensions, where, "shape has {} dimensions, more than {}",
+          shape.size(), most_dimensions);
+  require(byte_count(wanted, shape).has_value(), where, "shape {} is negative or too large",
+          printable(tuple_text(shape), 80));
+
+  auto header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr,
+                            tuple_text(shape));
   constexpr std::size_t alignment = 64;
   const std::size_t before = magic.size() + 4;  // version and length
   const auto padded = (before + header.size() + 1 + alignment - 1) / alignment * alignment;
@@ -247,9 +264,20 @@ std::vector<std::byte> serialize_npy(const NpyArray& array) {
   std::string start(magic);
   start += {'\x01', '\x00', static_cast<char>(header.size() & 0xFF),
             static_cast<char>(header.size() >> 8)};
-  start += header;
-  const auto start_bytes = std::as_bytes(std::span(start));
-  std::vector<std::byte> file(start_bytes.begin(), start_bytes.end());
+  return start + header;
+}
+
+std::vector<std::byte> serialize_npy(const NpyArray& array) {
+  constexpr auto where = "npy";
+  const auto header = npy_header(array.dtype, array.shape);
+  const auto needed = *byte_count(array.dtype, array.shape);
+  require(std::cmp_equal(array.bytes.size(), needed), where,
+          "shape {} of {} needs {} bytes of data, got {}", printable(tuple_text(array.shape), 80),
+          descr_of(array.dtype), needed, array.bytes.size());
+  require(are_bytes_valid(array.dtype, array.bytes), where,
+          "BOOL data holds a byte other than 0 and 1");
+  const auto start = std::as_bytes(std::span(header));
+  std::vector<std::byte> file(start.begin(), start.end());
   file.insert(file.end(), array.bytes.begin(), array.bytes.end());
   return file;
 }

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +37,20 @@ NpyArray load_npy(const std::filesystem::path& path);
 // `where` stands for the file in errors.
 NpyArray parse_npy(std::span<const std::byte> file, std::string_view where);
 
+// An array that stays where the file's bytes are, for example in a MappedFile.
+struct NpyView {
+  Dtype dtype;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;  // C order
+};
+
+// Refuses an array in Fortran order, which would have to be copied.
+NpyView view_npy(std::span<const std::byte> file, std::string_view where);
+
 std::vector<std::byte> serialize_npy(const NpyArray& array);
+
+// What a file begins with; the array's bytes follow.
+std::string npy_header(Dtype dtype, std::span<const int64_t> shape);
 
 // Uses write_file_atomically().
 void save_npy(const std::filesystem::path& path, const NpyArray& array);
