@@ -17,7 +17,7 @@ if(TARGET geores)
   install(TARGETS geores RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY geores DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-        PATTERN "testing.h" EXCLUDE PATTERN "gradient_check.h" EXCLUDE
+        PATTERN "testing.h" EXCLUDE PATTERN "*_test.h" EXCLUDE PATTERN "gradient_check.h" EXCLUDE
         PATTERN "finite_difference.h" EXCLUDE PATTERN "for_sizes.h" EXCLUDE)
 install(EXPORT geores_targets NAMESPACE geores:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/geores_config.cmake.in
