@@ -30,6 +30,7 @@ constexpr const char* kDescription =
   geores params --target 1787688     how deep each connection may be for so many parameters
   geores spectrum --help             what a mixer does to gradients at depth, before any training
   geores spectral-gap --help         generating sets of permutations with the largest gap
+  geores data --help                 puzzle data sets: ARC-AGI, sudokus, mazes, reflections
   geores bench                       what a training step costs, fused against stock LibTorch
   geores verify dump.safetensors     our model against another implementation's dump: forward,
                                      gradients and training steps in float64
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
   geores::cli::add_spectrum(app, exit_code);
   geores::cli::add_spectral_gap(app, exit_code);
   geores::cli::add_bench(app, exit_code);
+  geores::cli::add_data(app, exit_code);
   try {
     if (argc > 1 && argv[1][0] != '-') require_known_command(app, argv[1]);
     app.parse(argc, argv);
