@@ -20,7 +20,7 @@ void add_verify(CLI::App& app, int& exit_code);
 void add_spectrum(CLI::App& app, int& exit_code);
 void add_spectral_gap(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
-void add_data(CLI::App& app, int& exit_code);
-void add_data_show(CLI::App& data, int& exit_code);  // a command of `geores data`
+void add_puzzle_data(CLI::App& app, int& exit_code);
+void add_show_puzzles(CLI::App& data, int& exit_code);  // a command of `geores data`
 
 }  // namespace geores::cli

@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   geores::cli::add_spectrum(app, exit_code);
   geores::cli::add_spectral_gap(app, exit_code);
   geores::cli::add_bench(app, exit_code);
-  geores::cli::add_data(app, exit_code);
+  geores::cli::add_puzzle_data(app, exit_code);
   try {
     if (argc > 1 && argv[1][0] != '-') require_known_command(app, argv[1]);
     app.parse(argc, argv);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,9 @@ namespace geores {
 class Sha256 {
  public:
   void add(std::string_view bytes);
+  void add(std::span<const std::byte> bytes) {
+    add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
   std::string hex();  // ends the message: nothing may be added afterwards
 
  private:

@@ -7,8 +7,8 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/base/formats/sha256.h"
 #include "geores/base/json.h"
+#include "geores/base/sha256.h"
 #include "geores/puzzles/files/row_sources.h"
 #include "geores/puzzles/files/stored_tasks.h"
 #include "geores/puzzles/sudoku/board.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
-#include "geores/base/formats/sha256.h"
+#include "geores/base/sha256.h"
 
 namespace geores::puzzles {
 
@@ -41,7 +41,10 @@ Grid dihedral(const Grid& grid, int t) {
 std::string grid_hash(const Grid& grid) {
   const std::byte size[] = {static_cast<std::byte>(grid.height),
                             static_cast<std::byte>(grid.width)};
-  return Sha256().add(size).add(std::as_bytes(std::span(grid.cells))).hex();
+  Sha256 sum;
+  sum.add(size);
+  sum.add(std::as_bytes(std::span(grid.cells)));
+  return sum.hex();
 }
 
 std::string puzzle_hash(const std::vector<Pair>& pairs) {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "geores/base/dtype.h"
-#include "geores/base/formats/sha256.h"
+#include "geores/base/sha256.h"
 
 namespace geores {
 

@@ -6,7 +6,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/formats/numpy_random.h"
-#include "geores/base/formats/sha256.h"
+#include "geores/base/sha256.h"
 #include "geores/puzzles/arc/duplicate_finder.h"
 #include "geores/puzzles/tokens.h"
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "geores/base/formats/sha256.h"
+#include "geores/base/sha256.h"
 #include "geores/puzzles/arc/duplicate_finder.h"
 #include "geores/puzzles/sample_test.h"
 #include "geores/puzzles/tokens.h"

@@ -1,4 +1,4 @@
-// `geores data` as a stranger meets it: what it makes, and one line for what it refuses.
+// `geores data` for puzzles as a stranger meets it: what it makes, and one line for what it refuses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ constexpr const char* kTasks =
     R"({"aa": {"train": [{"input": [[1, 2]], "output": [[2, 1]]}, {"input": [[3]], "output": [[4]]}],
                "test": [{"input": [[5, 6], [7, 8]]}]}})";
 
-class DataCommand : public testing::Test {
+class PuzzleData : public testing::Test {
  protected:
   struct Run {
     int exit_code;
@@ -53,7 +53,7 @@ class DataCommand : public testing::Test {
   const std::string arc_ = "arc --tasks arc --subsets x --test x --variants 3 --out set";
 };
 
-TEST_F(DataCommand, MakesAndShowsArcTasks) {
+TEST_F(PuzzleData, MakesAndShowsArcTasks) {
   write_tasks(kTasks, R"({"aa": [[[8, 7], [6, 5]]]})");
   const auto made = run(arc_);
   EXPECT_EQ(made.exit_code, 0) << made.output;
@@ -61,25 +61,26 @@ TEST_F(DataCommand, MakesAndShowsArcTasks) {
             std::string::npos)
       << made.output;
   EXPECT_NE(made.output.find("sha256 of the identifiers' names: "), std::string::npos);
-  const auto shown = run("show set --task aa");
+  const auto shown = run("puzzles set --task aa");
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_NE(shown.output.find("5 6 ··"), std::string::npos) << shown.output;
-  EXPECT_NE(run("show set --color always").output.find("\x1b[48;2;"), std::string::npos);
-  EXPECT_EQ(run("show set --split train --count 3 --page page.html").exit_code, 0);
+  EXPECT_NE(run("puzzles set --color always").output.find("\x1b[48;2;"), std::string::npos);
+  EXPECT_EQ(run("puzzles set --split train --count 3 --page page.html").exit_code, 0);
   EXPECT_NE(read_text_file(folder_.path() / "page.html").find("<svg"), std::string::npos);
-  expect_refusal("show set --task ab", "[set] has no task 'ab' in this split, did you mean 'aa'?");
-  expect_refusal("show set --row 99", "[set] row 99 is not one of 4 rows");
+  expect_refusal("puzzles set --task ab",
+                 "[set] has no task 'ab' in this split, did you mean 'aa'?");
+  expect_refusal("puzzles set --row 99", "[set] row 99 is not one of 4 rows");
   expect_refusal(arc_, "[set] exists already; choose another folder or remove it");
   auto description = read_text_file(folder_.path() / "set/geores.json");
   const std::string version = "\"version\": 1";
   description.replace(description.find(version), version.size(), "\"version\": 7");
   write_file_atomically(folder_.path() / "set/geores.json", description);
-  expect_refusal("show set",
+  expect_refusal("puzzles set",
                  "[set] is version 7 of the data set format, this geores reads version 1; build it "
                  "again with geores data");
 }
 
-TEST_F(DataCommand, RefusesBadTasksInOneLineAndWritesNothing) {
+TEST_F(PuzzleData, RefusesBadTasksInOneLineAndWritesNothing) {
   const auto with_output = [](const std::string& output) {
     return R"({"aa": {"train": [{"input": [[1]], "output": )" + output +
            R"(}], "test": [{"input": [[1]]}]}})";
@@ -107,21 +108,21 @@ TEST_F(DataCommand, RefusesBadTasksInOneLineAndWritesNothing) {
                  "[nowhere/x_challenges.json] cannot be read: No such file or directory");
 }
 
-TEST_F(DataCommand, MakesSudokusMazesAndReflections) {
+TEST_F(PuzzleData, MakesSudokusMazesAndReflections) {
   const auto sudoku =
       run("sudoku --size 4 --rounds 0 --train 8 --test 4 --shuffles 3 --threads 1 --out s");
   EXPECT_EQ(sudoku.exit_code, 0) << sudoku.output;
   EXPECT_NE(sudoku.output.find("100 %"), std::string::npos) << sudoku.output;
-  EXPECT_NE(run("show s").output.find("rating 0"), std::string::npos);
+  EXPECT_NE(run("puzzles s").output.find("rating 0"), std::string::npos);
   const auto maze = run("maze --size 10 --train 4 --test 2 --threads 1 --out m");
   EXPECT_EQ(maze.exit_code, 0) << maze.output;
-  EXPECT_NE(run("show m").output.find("S "), std::string::npos);
+  EXPECT_NE(run("puzzles m").output.find("S "), std::string::npos);
   const auto reflect = run("reflect --selection synthetic --count 3 --variants 2 --out r");
   EXPECT_EQ(reflect.exit_code, 0) << reflect.output;
   EXPECT_NE(reflect.output.find("6 tasks, 19 identifiers, 54 training rows, 18 test rows"),
             std::string::npos)
       << reflect.output;
-  expect_refusal("show s --task aa", "[s] a sudoku data set has no tasks with names; use --row");
+  expect_refusal("puzzles s --task aa", "[s] a sudoku data set has no tasks with names; use --row");
   expect_refusal("sudoku --size 5 --out t", "[sudoku] size must be 4, 6 or 9, got 5");
   expect_refusal("maze --size 3 --out t", "[maze] size must be 5 to 60, got 3");
   expect_refusal("sudoku --rows both --out t", "[data] --rows must be made or stored, got 'both'");

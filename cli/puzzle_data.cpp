@@ -1,6 +1,7 @@
 // geores data arc|sudoku|maze|reflect: makes the puzzle data sets that recursive models learn from.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -331,16 +332,18 @@ void add_reflect(CLI::App& data, int& exit_code) {
 
 }  // namespace
 
-void add_data(CLI::App& app, int& exit_code) {
-  auto* data = app.add_subcommand(
-      "data",
-      "Puzzle data sets: makes one (arc, sudoku, maze, reflect) or shows its puzzles (show).");
+void add_puzzle_data(CLI::App& app, int& exit_code) {
+  // `geores data` has commands for other data as well; whoever comes first makes it.
+  const auto found =
+      app.get_subcommands([](const CLI::App* command) { return command->get_name() == "data"; });
+  auto* data = found.empty() ? app.add_subcommand("data", "Makes data sets and looks at them.")
+                             : found.front();
   data->require_subcommand(1);
   add_arc(*data, exit_code);
   add_sudoku(*data, exit_code);
   add_maze(*data, exit_code);
   add_reflect(*data, exit_code);
-  add_data_show(*data, exit_code);
+  add_show_puzzles(*data, exit_code);
 }
 
 }  // namespace geores::cli

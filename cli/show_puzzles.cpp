@@ -1,4 +1,4 @@
-// geores data show: puzzles of a data set on the terminal or on a page.
+// geores data puzzles: puzzles of a data set on the terminal or on a page.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -100,11 +100,11 @@ void show(const ShowFlags& flags) {
 
 }  // namespace
 
-void add_data_show(CLI::App& data, int& exit_code) {
+void add_show_puzzles(CLI::App& data, int& exit_code) {
   auto flags = std::make_shared<ShowFlags>();
-  auto* command = data.add_subcommand("show",
+  auto* command = data.add_subcommand("puzzles",
                                       "Shows puzzles of a data set, in colour on a terminal.\n"
-                                      "Example: geores data show arc1 --task 00576224");
+                                      "Example: geores data puzzles arc1 --task 00576224");
   command->add_option("folder", flags->folder, "a data set")->required();
   command->add_option("--split", flags->split, "train or test")->capture_default_str();
   command->add_option("--row", flags->row, "the first row to show")->capture_default_str();
