@@ -33,15 +33,14 @@ TEST_P(RecursiveGolden, EveryGroupAgrees) {
 // A dump that was changed in one byte of one tensor is refused by the group it belongs to.
 TEST_P(RecursiveGolden, SeesAChangedNumber) {
   const auto original = Safetensors::load(path());
-  for (const auto* tensor : {"out/z_L", "grad/puzzle_emb.rows", "after/lm_head.weight",
-                             "out/steps"}) {
+  for (const auto* tensor :
+       {"out/z_L", "grad/puzzle_emb.rows", "after/lm_head.weight", "out/steps"}) {
     auto bytes = read_file(path());
     const auto& view = original.at(tensor);
     const auto* begin = original.at(original.names().front()).bytes.data();
     size_t total = 0;
     for (const auto& each : original.names()) total += original.at(each).bytes.size();
-    const auto start =
-        bytes.size() - total + static_cast<size_t>(view.bytes.data() - begin);
+    const auto start = bytes.size() - total + static_cast<size_t>(view.bytes.data() - begin);
     const bool counts = view.dtype == Dtype::i64;
     bytes[start + (counts ? 0 : 6)] ^= std::byte{0x04};
     const auto result = verify_dump(Safetensors::parse(bytes, name()), name());

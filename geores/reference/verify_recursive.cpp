@@ -113,7 +113,8 @@ class RecursiveCheck {
   explicit RecursiveCheck(Dump& dump)
       : dump_(dump),
         config_(read_config(dump)),
-        model_(config_.model, {.length = config_.cells, .width = 1, .vocabulary = config_.vocabulary}) {
+        model_(config_.model,
+               {.length = config_.cells, .width = 1, .vocabulary = config_.vocabulary}) {
     model_.to(torch::kFloat64);
     const torch::NoGradGuard no_grad;
     for (const auto& item : model_.named_parameters()) {
@@ -149,12 +150,19 @@ class RecursiveCheck {
     const auto at = [&](const char* name, const std::vector<int64_t>& shape) {
       return dump_.read(group + "/" + name, shape, Dtype::i64)[step];
     };
-    const auto x = torch::cat({at("puzzle_identifiers", {steps, rows()}).unsqueeze(1),
-                               at("inputs", grid)},
-                              1);
+    const auto x =
+        torch::cat({at("puzzle_identifiers", {steps, rows()}).unsqueeze(1), at("inputs", grid)}, 1);
     const auto y = at("labels", grid);
-    require(x.select(1, 0).ge(0).logical_and(x.select(1, 0).lt(config_.model.identifiers)).all().item<bool>() &&
-                x.slice(1, 1).ge(0).logical_and(x.slice(1, 1).lt(config_.vocabulary)).all().item<bool>() &&
+    require(x.select(1, 0)
+                    .ge(0)
+                    .logical_and(x.select(1, 0).lt(config_.model.identifiers))
+                    .all()
+                    .item<bool>() &&
+                x.slice(1, 1)
+                    .ge(0)
+                    .logical_and(x.slice(1, 1).lt(config_.vocabulary))
+                    .all()
+                    .item<bool>() &&
                 y.lt(config_.vocabulary).all().item<bool>(),
             dump_.name(), "'{}' has tokens or identifiers that are not there", group);
     return {x, y};
@@ -162,7 +170,8 @@ class RecursiveCheck {
 
   int64_t train_steps() {
     const auto inputs = dump_.read("train/inputs", Dtype::i64);
-    require(inputs.dim() == 3 && inputs.size(0) >= 1, dump_.name(), "'train/inputs' holds no steps");
+    require(inputs.dim() == 3 && inputs.size(0) >= 1, dump_.name(),
+            "'train/inputs' holds no steps");
     return inputs.size(0);
   }
 
@@ -173,9 +182,9 @@ class RecursiveCheck {
     for (const auto& [name, list] : ours) {
       const auto all = torch::stack(list).detach();
       const auto counts = !all.is_floating_point();
-      judged.compare(name, all.to(torch::kFloat64),
-                     dump_.read(name, all.sizes(), counts ? Dtype::i64 : Dtype::f64)
-                         .to(torch::kFloat64));
+      judged.compare(
+          name, all.to(torch::kFloat64),
+          dump_.read(name, all.sizes(), counts ? Dtype::i64 : Dtype::f64).to(torch::kFloat64));
     }
     result_.groups.push_back(judged.result());
   }
@@ -253,10 +262,10 @@ class RecursiveCheck {
   void evaluation() {
     const auto [x, y] = batch("batch", 0);
     std::map<std::string, std::vector<Tensor>> q;
-    const auto last = model_.solve(x.slice(1, 1), x.select(1, 0),
-                                   [&](int64_t, const Recursive::Answer& answer) {
-                                     q["eval/q_halt"].push_back(answer.q.select(1, 0));
-                                   });
+    const auto last =
+        model_.solve(x.slice(1, 1), x.select(1, 0), [&](int64_t, const Recursive::Answer& answer) {
+          q["eval/q_halt"].push_back(answer.q.select(1, 0));
+        });
     compare("eval/q_halt", kLimit, q);
     Group judged("eval/logits", kLimit);
     judged.compare("eval/logits", last.logits, dump_.read("eval/logits", last.logits.sizes()));

@@ -40,7 +40,7 @@ class HyperConnection : public Residual {
 
  private:
   Traits traits_;
-  std::shared_ptr<LayerNorm> norm_;  // null: F reads the streams as they are
+  std::shared_ptr<LayerNorm> norm_;             // null: F reads the streams as they are
   std::vector<ScaledProjection*> projections_;  // pre, post, then those of the mixer
 };
 

@@ -11,9 +11,8 @@ namespace {
 
 TEST(Halting, FollowsTheTable) {
   //               steps wants least  halted after it, at most 3 passes
-  const int64_t rows[][4] = {{1, 0, 0, 0}, {1, 1, 0, 1}, {1, 1, 2, 0}, {2, 1, 2, 1},
-                             {2, 1, 3, 0}, {2, 0, 2, 0}, {3, 0, 0, 1}, {3, 0, 3, 1},
-                             {3, 1, 3, 1}};
+  const int64_t rows[][4] = {{1, 0, 0, 0}, {1, 1, 0, 1}, {1, 1, 2, 0}, {2, 1, 2, 1}, {2, 1, 3, 0},
+                             {2, 0, 2, 0}, {3, 0, 0, 1}, {3, 0, 3, 1}, {3, 1, 3, 1}};
   for (const auto& row : rows) {
     const auto one = [&](int i) { return torch::tensor({row[i]}, torch::kInt64); };
     EXPECT_EQ(halted_after(one(0), one(1) == 1, one(2), 3).item<bool>(), row[3] == 1)
@@ -54,7 +53,6 @@ TEST(Halting, DrawsAreAFunctionOfRowAndPosition) {
   EXPECT_LT(correlation(uniform_from(start + 1, 1)), 0.1) << "the next draw";
   EXPECT_LT(correlation(uniform_from(start, 2)), 0.1) << "another salt";
   EXPECT_LT(correlation(uniform_from(first_draws(1000, 8), 1)), 0.1) << "another seed";
-
 }
 
 TEST(Stablemax, IsItsDefinitionFarOut) {
@@ -91,8 +89,8 @@ TEST(RowScores, CountsWhatIsScored) {
   expect(scores.scored, {1, 1, 0});
   const auto right = -std::log(2.0 / 5), wrong = -std::log(1.0 / 5);
   expect(scores.lm_loss, {right, (right + 2 * wrong) / 3, 0});
-  expect(scores.q_loss, {std::log1p(std::exp(-2.0)), std::log1p(std::exp(1.0)),
-                         std::log1p(std::exp(1.0))});
+  expect(scores.q_loss,
+         {std::log1p(std::exp(-2.0)), std::log1p(std::exp(1.0)), std::log1p(std::exp(1.0))});
 }
 
 }  // namespace

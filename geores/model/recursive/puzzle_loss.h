@@ -14,12 +14,12 @@ Tensor stablemax_losses(const Tensor& logits, const Tensor& labels);
 
 // Of each row, all (B) float64.
 struct RowScores {
-  Tensor lm_loss;        // mean of stablemax losses over the scored positions; 0 if there are none
-  Tensor q_loss;         // binary cross entropy of σ(q_halt) against `exact`
-  Tensor right_cells;    // share of scored positions whose largest logit is the label
-  Tensor exact;          // 1 if all of them are right (or there are none)
-  Tensor q_right;        // 1 if (q_halt ≥ 0) = exact
-  Tensor scored;         // 1 if there is a scored position
+  Tensor lm_loss;      // mean of stablemax losses over the scored positions; 0 if there are none
+  Tensor q_loss;       // binary cross entropy of σ(q_halt) against `exact`
+  Tensor right_cells;  // share of scored positions whose largest logit is the label
+  Tensor exact;        // 1 if all of them are right (or there are none)
+  Tensor q_right;      // 1 if (q_halt ≥ 0) = exact
+  Tensor scored;       // 1 if there is a scored position
 };
 
 // logits (B, T, V), q_halt (B), labels (B, T) int64, negative: not scored. Only the losses have

@@ -63,9 +63,7 @@ Tensor embedding_of(const Tensor& weight, const Tensor& ids) {
 }
 
 Recursive::Recursive(const RecursiveOptions& options, const InputShape& input)
-    : options_(options),
-      shape_(input),
-      positions_(options.prefix_positions() + input.length) {
+    : options_(options), shape_(input), positions_(options.prefix_positions() + input.length) {
   options.check();
   const auto width = options.width, vocabulary = input.vocabulary;
   const auto by_width = 1 / std::sqrt(static_cast<double>(width));
@@ -81,8 +79,7 @@ Recursive::Recursive(const RecursiveOptions& options, const InputShape& input)
   q_bias_ = register_parameter("q_bias", torch::full({2}, kInitialQBias));
   answer_start_ = register_buffer("answer_start", truncated_normal({options.state_width()}, 1));
   scratch_start_ = register_buffer("scratch_start", truncated_normal({options.state_width()}, 1));
-  table_ =
-      register_buffer("table", torch::zeros({options.identifiers, options.table_values()}));
+  table_ = register_buffer("table", torch::zeros({options.identifiers, options.table_values()}));
 }
 
 Recursive::States Recursive::initial_states(int64_t rows) const {
@@ -92,11 +89,9 @@ Recursive::States Recursive::initial_states(int64_t rows) const {
 
 Tensor Recursive::embedded(const Tensor& tokens, const Tensor& table_rows) const {
   const auto prefix = options_.prefix_positions(), width = options_.width;
-  const auto padded =
-      torch::constant_pad_nd(table_rows, {0, prefix * width - table_rows.size(1)});
+  const auto padded = torch::constant_pad_nd(table_rows, {0, prefix * width - table_rows.size(1)});
   const auto scale = std::sqrt(static_cast<double>(width));
-  const auto all =
-      torch::cat({padded.view({-1, prefix, width}), embedding_of(tokens_, tokens)}, 1);
+  const auto all = torch::cat({padded.view({-1, prefix, width}), embedding_of(tokens_, tokens)}, 1);
   const auto e = learned_positions_.defined()
                      ? scale * kLearnedPositionScale * (all + learned_positions_)
                      : scale * all;
@@ -142,8 +137,7 @@ Recursive::Answer Recursive::pass(States& states, const Tensor& e, Trace& trace,
   const auto answer = mean_of_streams(states.answer);
   const auto type = states.answer.scalar_type();
   const Answer result{
-      .logits =
-          linear_map_to(answer.slice(1, options_.prefix_positions()), lm_head_, {}, type),
+      .logits = linear_map_to(answer.slice(1, options_.prefix_positions()), lm_head_, {}, type),
       .q = torch::linear(answer.select(1, 0), q_weight_, q_bias_)};
   states = {.answer = states.answer.detach(), .scratch = states.scratch.detach()};
   return result;
@@ -242,25 +236,22 @@ Recursive::Step Recursive::act_step(const Batch& batch, Carry& carry) {
     auto later_states = states;
     Trace unused;
     const auto later = pass(later_states, e, unused).q.to(torch::kFloat64);
-    const auto value = torch::sigmoid(torch::where(steps >= options_.act_steps, later.select(1, 0),
-                                                   later.amax(1)));
+    const auto value = torch::sigmoid(
+        torch::where(steps >= options_.act_steps, later.select(1, 0), later.amax(1)));
     const torch::AutoGradMode gradients(true);
-    losses = losses + 0.5 * torch::binary_cross_entropy_with_logits(q_continue.to(torch::kFloat64),
-                                                                    value, {}, {},
-                                                                    at::Reduction::None);
+    losses = losses + 0.5 * torch::binary_cross_entropy_with_logits(
+                                q_continue.to(torch::kFloat64), value, {}, {}, at::Reduction::None);
     wants = q_halt.detach() > q_continue.detach();
   }
 
   const torch::NoGradGuard no_grad;
-  const auto least =
-      exploration_minimum(carry.at("draws"), options_.explore, options_.act_steps);
+  const auto least = exploration_minimum(carry.at("draws"), options_.explore, options_.act_steps);
   const auto halted = halted_after(steps, wants, least, options_.act_steps);
   const auto counted = halted.to(torch::kFloat64) * scores.scored;
-  const auto measured =
-      torch::stack({scores.lm_loss.detach(), scores.q_loss.detach(), counted,
-                    counted * scores.right_cells, counted * scores.exact, counted * scores.q_right,
-                    counted * steps.to(torch::kFloat64)},
-                   1);
+  const auto measured = torch::stack(
+      {scores.lm_loss.detach(), scores.q_loss.detach(), counted, counted * scores.right_cells,
+       counted * scores.exact, counted * scores.q_right, counted * steps.to(torch::kFloat64)},
+      1);
   carry.set("answer", states.answer);
   carry.set("scratch", states.scratch);
   carry.set("steps", steps);

@@ -115,6 +115,4 @@ class Recursive final : public Model {
 // two additions to one place race, whatever the order of threads.
 Tensor embedding_of(const Tensor& weight, const Tensor& ids);
 
-
-
 }  // namespace geores

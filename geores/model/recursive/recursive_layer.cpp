@@ -85,8 +85,8 @@ RecursiveLayer::RecursiveLayer(const RecursiveOptions& options, int64_t position
     : eps_(options.norm_eps), streams_(options.streams) {
   const auto width = options.sublayer_width();
   if (options.mlp_t)
-    positions_mlp_ = register_module("positions_mlp",
-                                     make_swiglu(positions, options.swiglu_hidden(positions)));
+    positions_mlp_ =
+        register_module("positions_mlp", make_swiglu(positions, options.swiglu_hidden(positions)));
   else
     attention_ = register_module(
         "attention",

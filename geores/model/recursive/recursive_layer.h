@@ -49,8 +49,8 @@ class RecursiveLayer : public torch::nn::Module {
 
   double eps_;
   int64_t streams_;
-  std::shared_ptr<FullAttention> attention_;    // or
-  std::shared_ptr<SwiGluMlp> positions_mlp_;    // mlp_t
+  std::shared_ptr<FullAttention> attention_;  // or
+  std::shared_ptr<SwiGluMlp> positions_mlp_;  // mlp_t
   std::shared_ptr<SwiGluMlp> mlp_;
   std::shared_ptr<Residual> attention_mixer_, mlp_mixer_;  // null: a plus sign
 };

@@ -117,10 +117,8 @@ std::shared_ptr<Residual> make_mixer(const RecursiveOptions& options, int64_t in
   const auto [connection, own] = mixer_choice(options);
   // sHC counts the width of one stream, the others that of the whole state.
   const auto width = connection == "shc" ? options.width : options.state_width();
-  return make_residual(connection, {.width = width,
-                                    .streams = options.streams,
-                                    .index = index,
-                                    .options = own});
+  return make_residual(
+      connection, {.width = width, .streams = options.streams, .index = index, .options = own});
 }
 
 int64_t matched_mlp_hidden(const RecursiveOptions& options, int64_t plain_hidden) {
@@ -128,8 +126,8 @@ int64_t matched_mlp_hidden(const RecursiveOptions& options, int64_t plain_hidden
   if (!mixer) return plain_hidden;
   int64_t extra = 0;
   for (const auto& parameter : mixer->parameters()) extra += parameter.numel();
-  const auto each = 2.0 * static_cast<double>(extra) /
-                    (3.0 * static_cast<double>(options.sublayer_width()));
+  const auto each =
+      2.0 * static_cast<double>(extra) / (3.0 * static_cast<double>(options.sublayer_width()));
   const auto hidden = std::llround((static_cast<double>(plain_hidden) - each) / 8) * 8;
   require(hidden >= 8, "recursive", "mixer {} alone is larger than {} hidden values of the MLP",
           options.mixer, plain_hidden);

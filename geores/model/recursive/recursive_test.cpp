@@ -96,7 +96,8 @@ TEST(Recursive, GradientsOfAPassAreThoseOfCentralDifferences) {
     const auto [x, y] = random_batch();
     const auto rows = model->table().index_select(0, x.select(1, 0)).requires_grad_(true);
     std::vector<std::pair<std::string, Tensor>> leaves = {{"table", rows}};
-    for (const auto& item : model->named_parameters()) leaves.emplace_back(item.key(), item.value());
+    for (const auto& item : model->named_parameters())
+      leaves.emplace_back(item.key(), item.value());
     const auto check = check_gradients(
         [&, tokens = x.slice(1, 1)] {
           auto states = model->initial_states(kRows);
@@ -131,8 +132,7 @@ TEST(Recursive, OnlyTheLastCycleHasGradients) {
   const auto gradient = [&](Recursive& model, Recursive::States states) {
     model.zero_grad();
     Trace trace;
-    const auto out =
-        everything(model.pass(states, model.embedded(x.slice(1, 1), rows), trace));
+    const auto out = everything(model.pass(states, model.embedded(x.slice(1, 1), rows), trace));
     (out * torch::arange(out.numel(), out.options())).sum().backward();
     std::vector<Tensor> all = {out.detach()};
     for (const auto& parameter : model.parameters()) all.push_back(parameter.grad().flatten());
@@ -148,7 +148,8 @@ TEST(Recursive, OnlyTheLastCycleHasGradients) {
 
   std::vector<std::pair<std::string, Tensor>> leaves;
   for (const auto& item : three->named_parameters())
-    if (item.key().find("attention") != std::string::npos) leaves.emplace_back(item.key(), item.value());
+    if (item.key().find("attention") != std::string::npos)
+      leaves.emplace_back(item.key(), item.value());
   const auto whole = check_gradients(
       [&] {
         auto begin = three->initial_states(kRows);
@@ -224,16 +225,12 @@ TEST(Recursive, HasTheSizesOfThePapers) {
 
 TEST(Recursive, MlpWidthsMatchTheNumberOfParameters) {
   const auto matched = [](const std::string& mixer, const std::string& reflection = "streams") {
-    RecursiveOptions options{.mixer = mixer,
-                             .layout = "expand",
-                             .width = 128,
-                             .hidden = 16,
-                             .reflection = reflection};
+    RecursiveOptions options{
+        .mixer = mixer, .layout = "expand", .width = 128, .hidden = 16, .reflection = reflection};
     const auto hidden = matched_mlp_hidden(options, 344);
     options.mlp_hidden = hidden;
     int64_t layers = 0;
-    for (int64_t i = 0; i < 2; ++i)
-      layers += parameter_count(RecursiveLayer(options, 17, i));
+    for (int64_t i = 0; i < 2; ++i) layers += parameter_count(RecursiveLayer(options, 17, i));
     return std::pair{hidden, layers};
   };
   EXPECT_EQ(matched("none"), std::pair(int64_t{344}, int64_t{395'264}));
@@ -359,8 +356,9 @@ TEST(Recursive, TrainsContinueAgainstTheNextPass) {
   const auto rows = model->table().index_select(0, batch.x.select(1, 0));
   const auto later = model->pass(states, model->embedded(batch.x.slice(1, 1), rows), trace).q;
   const auto target = torch::sigmoid(later.amax(1)), q = step.answer.q.select(1, 1);
-  const auto wanted = step.scores.lm_loss + 0.5 * step.scores.q_loss -
-                      0.5 * (target * torch::log_sigmoid(q) + (1 - target) * torch::log_sigmoid(-q));
+  const auto wanted =
+      step.scores.lm_loss + 0.5 * step.scores.q_loss -
+      0.5 * (target * torch::log_sigmoid(q) + (1 - target) * torch::log_sigmoid(-q));
   EXPECT_LT((step.losses - wanted).abs().max().item<double>(), 1e-12);
   EXPECT_TRUE(torch::equal(carry.at("halted"), step.answer.q.select(1, 0) > q));
 }
@@ -378,15 +376,13 @@ TEST(Recursive, IsAModelOfTheRegistry) {
   Trace trace;
   EXPECT_EQ(model->predict(torch::zeros({2, 4}, torch::kInt64), trace).sizes(),
             at::IntArrayRef({2, 4, 5}));
-  EXPECT_GT(model->evaluate({torch::zeros({2, 4}, torch::kInt64),
-                             torch::zeros({2, 4}, torch::kInt64)})
-                .mean()
-                .item<double>(),
-            0);
+  EXPECT_GT(
+      model->evaluate({torch::zeros({2, 4}, torch::kInt64), torch::zeros({2, 4}, torch::kInt64)})
+          .mean()
+          .item<double>(),
+      0);
   const auto refused = [&](const nlohmann::json& options) {
-    return refusal([&] {
-      make_model({.kind = "recursive", .options = options}, shape);
-    });
+    return refusal([&] { make_model({.kind = "recursive", .options = options}, shape); });
   };
   EXPECT_EQ(refused({{"width", 10}, {"heads", 4}}),
             "[recursive] width 10 is not divisible by 4 heads");

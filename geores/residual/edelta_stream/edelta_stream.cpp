@@ -8,7 +8,7 @@
 namespace geores {
 namespace {
 
-constexpr double kStreamNormEps = 1e-5;     // of the norm without weights
+constexpr double kStreamNormEps = 1e-5;    // of the norm without weights
 constexpr double kReflectionGuard = 1e-8;  // keeps a whole reflection of k̃ = 0 a reflection
 
 // γ (Q ⊗ I) + (1 − γ)(I − 2kkᵀ) as one matrix: for the probe only.
@@ -114,8 +114,7 @@ EdeltaStream::Mixed EdeltaStream::mixed(const Tensor& x, Trace& trace) {
     g = join_streams(mix_streams(g_operator, split_streams(x, n)));
   }
   return {.g = g,
-          .for_routes =
-              router_norm_ ? router_norm_->forward(g) : rms_normalize(g, kStreamNormEps)};
+          .for_routes = router_norm_ ? router_norm_->forward(g) : rms_normalize(g, kStreamNormEps)};
 }
 
 Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
@@ -131,8 +130,8 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   // The result depends only on the column means of H_pre and the row sums of H_post.
   const auto streams = split_streams(g_flat, n);
   if (!norm_)
-    return join_streams(streams + spread_to_streams(post.sum(-1),
-                                                    f(collect_streams(pre.mean(-2), streams))));
+    return join_streams(streams +
+                        spread_to_streams(post.sum(-1), f(collect_streams(pre.mean(-2), streams))));
   const auto [read, g] = collect_and_norm(pre.mean(-2), streams, norm_->weight());
   return join_streams(g + spread_to_streams(post.sum(-1), f(read)));
 }

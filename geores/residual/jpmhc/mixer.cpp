@@ -19,12 +19,11 @@ constexpr double kGeneratorEps = 1e-5;  // of the norm without weights
 // mixer, under the names norm and fused.
 class Generator {
  public:
-  Generator(torch::nn::Module& mixer, int64_t width, int64_t outputs,
-            const JpmhcOptions& options) {
+  Generator(torch::nn::Module& mixer, int64_t width, int64_t outputs, const JpmhcOptions& options) {
     if (options.generator_norm == "affine")
       norm_ = mixer.register_module("norm", std::make_shared<LayerNorm>(width, true));
-    fused_ = mixer.register_module(
-        "fused", make_linear(width, outputs, options.bias, options.init_std));
+    fused_ =
+        mixer.register_module("fused", make_linear(width, outputs, options.bias, options.init_std));
   }
 
   ProjectionAndSkip forward(const Tensor& x) const {
@@ -60,11 +59,10 @@ class CayleyMixer final : public JpmhcMixer {
 
   std::optional<RoutedSpec> spec() const override {
     if (!generator_.affine()) return std::nullopt;
-    return RoutedSpec{
-        .streams = n_,
-        .norm = generator_.norm(),
-        .projections = {generator_.weights()},
-        .routing = routing()};
+    return RoutedSpec{.streams = n_,
+                      .norm = generator_.norm(),
+                      .projections = {generator_.weights()},
+                      .routing = routing()};
   }
 
  private:
@@ -125,9 +123,9 @@ class SinkhornSoftmaxMixer final : public SoftmaxRouting {
       : SoftmaxRouting(width, n, options),
         iterations_(options.sinkhorn_iterations),
         gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)),
-        res_(register_module("res", std::make_shared<ScaledProjection>(
-                                        width, doubly_stochastic_start(n),
-                                        torch::full({n, 1}, 0.01)))) {}
+        res_(register_module("res",
+                             std::make_shared<ScaledProjection>(width, doubly_stochastic_start(n),
+                                                                torch::full({n, 1}, 0.01)))) {}
   InitialMap initial_map() const override { return InitialMap::near_identity; }
 
  private:
@@ -190,7 +188,8 @@ class PermutationMixer final : public SigmoidRouting {
 
 Fields JpmhcOptions::fields() {
   return Fields()
-      .choice("mixer", mixer, {"cayley", "cayley_exact", "sinkhorn", "grassmann", "permutation", "identity",
+      .choice("mixer", mixer,
+              {"cayley", "cayley_exact", "sinkhorn", "grassmann", "permutation", "identity",
                "sinkhorn_softmax"},
               "what constrains H_res")
       .add("cayley_alpha", cayley_alpha, "α of the Cayley mixers")

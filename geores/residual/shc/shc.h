@@ -22,8 +22,7 @@ struct ShcOptions {
   std::string read_norm = "layer";
 
   Fields fields() {
-    return Fields().choice("read_norm", read_norm, {"layer", "none"},
-                           "of what the sublayer reads");
+    return Fields().choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads");
   }
 };
 

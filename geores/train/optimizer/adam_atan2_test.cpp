@@ -30,9 +30,9 @@ TEST(AdamAtan2, EqualsTheReferenceStepByStep) {
       read_text_file(std::string(GEORES_GOLDEN_DIR) + "/adam_atan2.json"), "adam_atan2.json");
   Values module(numbers(golden["initial"]));
   FlatParameters parameters(module);
-  AdamAtan2 optimizer(parameters, {.beta1 = golden["beta1"],
-                                   .beta2 = golden["beta2"],
-                                   .weight_decay = golden["weight_decay"]});
+  AdamAtan2 optimizer(
+      parameters,
+      {.beta1 = golden["beta1"], .beta2 = golden["beta2"], .weight_decay = golden["weight_decay"]});
   const double base = golden["lr_base"], ratio = golden["lr_min_ratio"];
   const Schedule schedule{.peak = base,
                           .floor = ratio * base,

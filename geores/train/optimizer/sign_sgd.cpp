@@ -12,9 +12,8 @@ void sign_sgd_step(Tensor& table, const Tensor& identifiers, const Tensor& gradi
   const auto first = same.to(torch::kInt32).argmax(1);
   const auto direction = sums.index_select(0, first).sign().to(table.scalar_type());
   const auto before = table.index_select(0, identifiers);
-  table.index_copy_(
-      0, identifiers,
-      before * (1 - learning_rate * weight_decay) - learning_rate * direction);
+  table.index_copy_(0, identifiers,
+                    before * (1 - learning_rate * weight_decay) - learning_rate * direction);
 }
 
 }  // namespace geores
