@@ -1,17 +1,16 @@
 #include "geores/base/file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <system_error>
 
 #include "geores/base/error.h"
+#include "geores/base/temporary_file.h"
 
 namespace geores {
 namespace {
@@ -37,18 +36,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-// Creates a new empty file in the folder and sets `path` to it. The name does not contain the name
-// of the final file, which may already have the longest allowed length. Returns -1 with errno set
-// on failure.
-int create_temporary(const fs::path& folder, fs::path& path) {
-  static std::atomic<unsigned> counter = 0;
-  while (true) {
-    path = folder / fmt::format(".geores-{}-{}.tmp", ::getpid(), counter++);
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST) return fd;  // EEXIST: a killed process with our id left one
-  }
-}
 
 // Removes a file at the end of the scope, unless it was renamed.
 struct Removal {
@@ -118,7 +105,7 @@ void write_file_atomically(const fs::path& path, std::span<const std::byte> byte
   check(open_folder.is_open(), path, complaint);
 
   fs::path temporary;
-  const Descriptor file(create_temporary(folder, temporary));
+  const Descriptor file(create_temporary_file(folder, temporary));
   check(file.is_open(), path, complaint);
   Removal removal{temporary};
   if (replaces) check(::fchmod(file.get(), old.st_mode & 07777) == 0, path, complaint);
