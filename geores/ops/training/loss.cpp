@@ -8,6 +8,7 @@
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
+#include "geores/ops/training/scalar.h"
 
 namespace geores {
 namespace {
@@ -30,8 +31,8 @@ class FusedSquaredError : public torch::autograd::Function<FusedSquaredError> {
     save(context, PredictionAndTarget{x, y});
     Tensor loss;
     for_type_of(x, [&]<class T>(T) {
-      loss = torch::full({}, kernels::squared_error_forward(values<T>(x), values<T>(y), x.numel()),
-                         x.options());
+      loss = scalar_of<T>(kernels::squared_error_forward(values<T>(x), values<T>(y), x.numel()),
+                          x.options());
     });
     return loss;
   }
@@ -162,7 +163,7 @@ class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
       const auto result =
           kernels::cross_entropy_forward(values<T>(logits), ids.data_ptr<int64_t>(),
                                          values<T>(log_sum), ids.numel(), logits.size(-1));
-      loss = torch::full({}, result.mean, logits.options());
+      loss = scalar_of<T>(result.mean, logits.options());
       count = static_cast<double>(result.count);
     });
     save(context, Kept{.logits = logits, .ids = ids, .log_sum = log_sum, .count = count});

@@ -5,6 +5,7 @@
 
 #include "geores/kernels/training/optimizer.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/training/scalar.h"
 
 namespace geores {
 
@@ -14,7 +15,7 @@ Tensor fused_adamw(const FlatAdamW& step) {
   fused::for_type_of(step.values, [&]<class T>(T) {
     const auto size = step.values.numel();
     const auto length = std::sqrt(kernels::sum_of_squares(values<T>(step.gradients), size));
-    norm = torch::full({}, length, step.values.options());
+    norm = scalar_of<T>(length, step.values.options());
     const auto scale = step.clip > 0 ? std::min(1.0, step.clip / (length + 1e-6)) : 1.0;
     kernels::adamw_update(values<T>(step.values), values<T>(step.gradients),
                           values<T>(step.first_moment), values<T>(step.second_moment), size,
