@@ -6,6 +6,7 @@
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/run/precision.h"
+#include "geores/residual/iterations.h"
 #include "geores/residual/jpmhc/grassmann.h"
 #include "geores/residual/jpmhc/sigmoid_routing.h"
 
@@ -193,7 +194,8 @@ Fields JpmhcOptions::fields() {
                "sinkhorn_softmax"},
               "what constrains H_res")
       .add("cayley_alpha", cayley_alpha, "α of the Cayley mixers")
-      .add("cayley_iterations", cayley_iterations, "s of the iterative Cayley mixer", {.min = 0})
+      .add("cayley_iterations", cayley_iterations, "s of the iterative Cayley mixer",
+           {.min = 0, .max = kMostIterations})
       .add("temperature", temperature, "τ of the routing softmaxes", {.min = 1e-6})
       .add("bias", bias, "bias of the fused projection (mixers with softmax routes)")
       .choice("generator_norm", generator_norm, {"affine", "rms"},
@@ -201,7 +203,8 @@ Fields JpmhcOptions::fields() {
       .add("init_std", init_std, "standard deviation of the fused projection at the start",
            {.min = 0})
       .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
-      .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations", {.min = 1})
+      .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations",
+           {.min = 1, .max = kMostIterations})
       .choice("sinkhorn_gradient", sinkhorn_gradient, {"implicit", "unrolled"},
               "of the fixed point, or of the iterations that were run")
       .add("grassmann_step", grassmann_step, "step size of the Riemannian update", {.min = 0})

@@ -1,10 +1,13 @@
 #include "geores/residual/mhc/mhc.h"
 
+#include "geores/residual/iterations.h"
+
 namespace geores {
 
 Fields MhcOptions::fields() {
   return Fields()
-      .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations", {.min = 1})
+      .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations",
+           {.min = 1, .max = kMostIterations})
       .choice("sinkhorn_gradient", sinkhorn_gradient, {"implicit", "unrolled"},
               "of the fixed point, or of the iterations that were run");
 }

@@ -3,12 +3,13 @@
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/routes.h"
 #include "geores/ops/streams/streams.h"
+#include "geores/residual/iterations.h"
 #include "geores/residual/probe_routes.h"
 
 namespace geores {
 Fields MhcSplitOptions::fields() {
   return Fields().add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations",
-                      {.min = 1});
+                      {.min = 1, .max = kMostIterations});
 }
 
 MhcSplit::MhcSplit(const ResidualConfig& config, const MhcSplitOptions& options)
