@@ -9,6 +9,7 @@
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/device_loop.h"
+#include "geores/train/divergence.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/optimizer/schedule.h"
 #include "geores/train/training_step.h"
@@ -41,7 +42,7 @@ torch::Device device_of(const TrainConfig& config) {
 class Run {
  public:
   Run(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
-      const Listener& listener, const Catalogue& catalogue)
+      const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop)
       : config_(config),
         listener_(listener),
         catalogue_(catalogue),
@@ -65,29 +66,30 @@ class Run {
         position_(files_.position()),
         watch_(files_.metrics().last_kept("seconds", 0)),
         validation_(files_.metrics().last_kept("validation", 0)),
+        saved_step_(position_.step),
+        checked_step_(position_.step),
         logged_step_(position_.step),
         logged_seconds_(watch_.seconds()) {
     model_->set_recompute(config.checkpoint_blocks);
-    if (device_.is_cuda()) {
-      set_float32_products(precision_from(config.precision));
-      make_device_loop();
-    }
+    if (device_.is_cuda()) set_float32_products(precision_from(config.precision));
+    if (device_.is_cuda() || device_loop == DeviceLoopOn::every_device) make_device_loop();
   }
 
   TrainResult execute() {
     TrainResult result{.parameters = parameter_count(*model_)};
     for (; position_.step < config_.steps; ++position_.step) {
       const auto step = position_.step;
-      if (step > 0 && step % config_.checkpoint_interval == 0)
-        files_.save_checkpoint(*model_, training_, position_);
-      if (step % config_.eval_interval == 0) evaluate_and_keep_best(step);
-      if (!train_one(step)) {
-        result.diverged = true;
-        break;
-      }
+      result.interrupted = listener_.stop && listener_.stop();
+      if (result.interrupted) break;
+      if (checkpoint_is_due() && !save_checkpoint()) result.diverged = true;
+      if (!result.diverged && step % config_.eval_interval == 0) evaluate_and_keep_best(step);
+      if (!result.diverged && !train_one(step)) result.diverged = true;
+      if (result.diverged) break;
     }
+    if (!result.diverged) result.diverged = !save_checkpoint();
+    result.interrupted = result.interrupted && !result.diverged;
     result.steps = position_.step;
-    if (!result.diverged) files_.save_checkpoint(*model_, training_, position_);
+    if (result.interrupted) return result;
     finish(result);
     result.seconds = watch_.seconds();
     files_.write_result(result.to_json());
@@ -141,11 +143,32 @@ class Run {
     files_.keep_best(*model_, step);
   }
 
+  // A new run has its first checkpoint after one step: it is then known to work, and takes the place
+  // of an older one.
+  bool checkpoint_is_due() const {
+    return position_.step > 0 &&
+           (position_.step % config_.checkpoint_interval == 0 || files_.is_starting());
+  }
+
+  // False if the run has diverged: nothing that is not finite goes into a checkpoint.
+  bool save_checkpoint() {
+    const auto step = position_.step;
+    if (step == saved_step_) return true;
+    if (!steps_are_finite(step)) return false;
+    if (!is_finite(training_)) {
+      report_divergence(fmt::format("the weights are not finite after step {}", step - 1));
+      return false;
+    }
+    files_.save_checkpoint(*model_, training_, position_);
+    saved_step_ = step;
+    return true;
+  }
+
   bool is_logged(int64_t step) const {
     return step % config_.log_interval == 0 || step + 1 == config_.steps;
   }
 
-  // False when the loss is not a number any more; the weights are then those before the step.
+  // False when loss or gradient is not finite; the weights are then those before the step.
   bool train_one(int64_t step) {
     if (loop_) return train_one_on_device(step);
     const auto [x, y] = rows_of(data_.train_x, data_.train_y,
@@ -159,7 +182,7 @@ class Run {
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
       training_.parameters().values().copy_(before);
-      report_divergence(step, loss);
+      report_divergence(cause_of_divergence(step, loss, norm));
       return false;
     }
     position_.train_loss = loss;
@@ -167,25 +190,32 @@ class Run {
     return true;
   }
 
-  // Reading a number back makes the host wait: only when it is logged. After a divergence the
-  // checkpoint has to do.
+  // Reading a number back makes the host wait: only when it is logged or saved. After a divergence
+  // the checkpoint has to do.
   bool train_one_on_device(int64_t step) {
     loop_->step();
     if (!is_logged(step)) return true;
+    if (!steps_are_finite(step + 1)) return false;
     const auto numbers = loop_->numbers(step);
-    if (!std::isfinite(numbers.loss) || !std::isfinite(numbers.gradient_norm)) {
-      report_divergence(step, numbers.loss);
-      return false;
-    }
     position_.train_loss = numbers.loss;
     log_step(step, numbers.loss, numbers.gradient_norm);
     return true;
   }
 
-  void report_divergence(int64_t step, double loss) {
-    if (listener_.notice)
-      listener_.notice(fmt::format(
-          "the loss is {} at step {}: stopped, the last checkpoint is kept", loss, step));
+  // Of the steps before `end` on a device, those that nobody has looked at.
+  bool steps_are_finite(int64_t end) {
+    if (!loop_) return true;
+    const auto bad = loop_->first_not_finite(checked_step_, end);
+    checked_step_ = end;
+    if (!bad) return true;
+    position_.step = *bad;
+    const auto numbers = loop_->numbers(*bad);
+    report_divergence(cause_of_divergence(*bad, numbers.loss, numbers.gradient_norm));
+    return false;
+  }
+
+  void report_divergence(const std::string& cause) {
+    if (listener_.notice) listener_.notice(divergence_notice(cause, saved_step_));
   }
 
   void log_step(int64_t step, double loss, double norm) {
@@ -196,13 +226,13 @@ class Run {
                     .loss = loss,
                     .gradient_norm = norm,
                     .learning_rate = schedule_.at(step),
-                    .tokens = (step - logged_step_) * config_.batch * data_.train_x.size(1),
+                    .tokens = (step + 1 - logged_step_) * config_.batch * data_.train_x.size(1),
                     .elapsed = seconds - logged_seconds_,
                     .seconds = seconds,
                     .model = *model_,
                     .parameters = training_.parameters().values(),
                     .carry = training_.carry()}));
-    logged_step_ = step;
+    logged_step_ = step + 1;
     logged_seconds_ = seconds;
     if (listener_.progress)
       listener_.progress({.step = step + 1,
@@ -213,6 +243,7 @@ class Run {
   }
 
   void finish(TrainResult& result) {
+    if (!result.diverged) evaluate_and_keep_best(config_.steps);
     result.train_loss = position_.train_loss;
     result.best_step = position_.best_step;
     result.best_validation = position_.best_validation;
@@ -225,7 +256,8 @@ class Run {
       return exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
     };
     result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
-    result.exact_validation = exact();
+    result.exact_validation = result.exact_best = exact();
+    if (result.best_step < 0 || result.best_step == config_.steps) return;
     files_.load_best(*model_);
     result.exact_best = exact();
   }
@@ -245,7 +277,9 @@ class Run {
   RunPosition position_;
   Stopwatch watch_;
   double validation_;
-  int64_t logged_step_;
+  int64_t saved_step_;    // of the newest checkpoint; 0: there is none
+  int64_t checked_step_;  // on a device: steps before it are known to be finite
+  int64_t logged_step_;   // steps taken when the last line was written
   double logged_seconds_;
 };
 
@@ -269,12 +303,12 @@ nlohmann::json TrainResult::to_json() const {
 }
 
 TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
-                  const Listener& listener, const Catalogue& catalogue) {
+                  const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop) {
   require(config.batch % config.accumulate == 0, "train",
           "batch {} is not divisible by accumulate {}", config.batch, config.accumulate);
   require(config.precision != "tf32" || config.device == "cuda", "train",
           "precision tf32 needs device cuda; a CPU trains in fp32 and bf16");
-  return Run(config, dataset, folder, listener, catalogue).execute();
+  return Run(config, dataset, folder, listener, catalogue, device_loop).execute();
 }
 
 }  // namespace geores

@@ -12,14 +12,16 @@ namespace geores {
 
 struct TrainResult {
   int64_t steps = 0;
-  double best_validation = 0;  // best of the evaluations on random batches, as the papers report
+  double best_validation = 0;  // best of the evaluations on random batches, that after the last
+                               // step included
   int64_t best_step = 0;
   double final_validation = 0;  // random batches after the last step
   double exact_validation = 0;  // over the whole validation set, after the last step
   double exact_best = 0;        // the same with the weights of the best evaluation
   double train_loss = 0;        // of the last step
   double seconds = 0;           // earlier legs of a resumed run included
-  bool diverged = false;        // stopped at a non-finite loss
+  bool diverged = false;        // stopped: a loss, a gradient or a weight was not finite
+  bool interrupted = false;     // stopped because the listener asked for it; no result was written
   int64_t parameters = 0;
 
   nlohmann::json to_json() const;
@@ -31,13 +33,20 @@ struct Progress {
   double loss = 0, validation = 0, seconds = 0;
 };
 
-// Who watches a run; either may be empty.
+// Who watches a run; each may be empty.
 struct Listener {
   std::function<void(const Progress&)> progress;
   std::function<void(const std::string&)> notice;  // something a person should know, one line
+  // Asked before every step. True: a checkpoint is written, and the run can be resumed.
+  std::function<bool()> stop = {};
 };
 
+// A GPU's steps are recorded and read their numbers from tables (device/device_loop.h). On a CPU that
+// is of use to tests alone.
+enum class DeviceLoopOn { gpu, every_device };
+
 TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
-                  const Listener& listener = {}, const Catalogue& catalogue = built_in());
+                  const Listener& listener = {}, const Catalogue& catalogue = built_in(),
+                  DeviceLoopOn device_loop = DeviceLoopOn::gpu);
 
 }  // namespace geores

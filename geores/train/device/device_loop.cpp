@@ -99,6 +99,15 @@ DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
   return {tables_.losses[step].item<double>(), tables_.norms[step].item<double>()};
 }
 
+std::optional<int64_t> DeviceLoop::first_not_finite(int64_t first, int64_t end) const {
+  const auto bad = (torch::isfinite(tables_.losses.slice(0, first, end)) &
+                    torch::isfinite(tables_.norms.slice(0, first, end)))
+                       .logical_not()
+                       .nonzero();
+  if (bad.numel() == 0) return std::nullopt;
+  return first + bad[0][0].item<int64_t>();
+}
+
 void DeviceLoop::evaluate_work() {
   torch::NoGradGuard no_grad;
   const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),

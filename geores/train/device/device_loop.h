@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "geores/data/batch_sampler.h"
 #include "geores/ops/training/step_tables.h"
@@ -35,6 +36,9 @@ class DeviceLoop {
     double loss, gradient_norm;
   };
   Numbers numbers(int64_t step) const;  // of a step that was taken; waits for it
+
+  // Of the steps first..end - 1, the first one whose loss or gradient is not finite.
+  std::optional<int64_t> first_not_finite(int64_t first, int64_t end) const;
 
   // Mean loss over these batches of validation sequences, all of the run's batch size.
   double evaluate(const std::vector<std::vector<int64_t>>& drawn);

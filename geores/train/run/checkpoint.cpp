@@ -1,7 +1,9 @@
 #include "geores/train/run/checkpoint.h"
 
 #include <bit>
+#include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "geores/base/error.h"
 #include "geores/storage/state_file.h"
@@ -29,6 +31,15 @@ void load_from(const fs::path& path, Model& model, TrainingStep& training, RunPo
   const auto first = read("optimizer/first_moment", optimizer.first_moment());
   const auto second = read("optimizer/second_moment", optimizer.second_moment());
   const auto counts = read("position", torch::zeros({5}, torch::kInt64));
+  const auto count = [&](int64_t i) { return counts[i].item<int64_t>(); };
+  const RunPosition found{.step = count(0),
+                          .best_step = count(2),
+                          .best_validation = std::bit_cast<double>(count(3)),
+                          .train_loss = std::bit_cast<double>(count(4))};
+  require(found.step >= 0 && count(1) >= 0 && found.best_step >= -1 &&
+              found.best_step <= found.step && !std::isnan(found.best_validation) &&
+              std::isfinite(found.best_validation) == (found.best_step >= 0),
+          where, "its position is not that of a run");
   std::vector<Tensor> carried;
   for (const auto& [name, tensor] : training.carry().all())
     carried.push_back(read("carry/" + name, tensor));
@@ -37,17 +48,23 @@ void load_from(const fs::path& path, Model& model, TrainingStep& training, RunPo
   optimizer.second_moment().copy_(second);
   for (size_t i = 0; i < carried.size(); ++i)
     training.carry().set(training.carry().all()[i].first, carried[i]);
-  optimizer.steps() = counts[1].item<int64_t>();
-  position = {.step = counts[0].item<int64_t>(),
-              .best_step = counts[2].item<int64_t>(),
-              .best_validation = std::bit_cast<double>(counts[3].item<int64_t>()),
-              .train_loss = std::bit_cast<double>(counts[4].item<int64_t>())};
+  optimizer.steps() = count(1);
+  require(is_finite(training), where, "holds NaN or infinite weights");
+  position = found;
 }
 
 }  // namespace
 
+bool is_finite(TrainingStep& training) {
+  auto& optimizer = training.optimizer();
+  for (const auto& tensor :
+       {training.parameters().values(), optimizer.first_moment(), optimizer.second_moment()})
+    if (!torch::isfinite(tensor).all().item<bool>()) return false;
+  return true;
+}
+
 void save_checkpoint(const std::string& folder, const Model& model, TrainingStep& training,
-                     const RunPosition& position) {
+                     const RunPosition& position, bool keep_newest) {
   SafetensorsWriter writer;
   add_state(writer, model, "model/");
   add_tensor(writer, "optimizer/first_moment", training.optimizer().first_moment());
@@ -61,7 +78,7 @@ void save_checkpoint(const std::string& folder, const Model& model, TrainingStep
                             std::bit_cast<int64_t>(position.best_validation),
                             std::bit_cast<int64_t>(position.train_loss)},
                            torch::kInt64));
-  const auto had_one = fs::exists(newest(folder));
+  const auto had_one = keep_newest && fs::exists(newest(folder));
   if (had_one) fs::rename(newest(folder), previous(folder));
   try {
     writer.save(newest(folder));
@@ -72,23 +89,25 @@ void save_checkpoint(const std::string& folder, const Model& model, TrainingStep
   }
 }
 
-bool load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
-                     RunPosition& position, const std::function<void(const std::string&)>& notice) {
+FoundCheckpoint load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
+                                RunPosition& position,
+                                const std::function<void(const std::string&)>& notice) {
   std::string problem;
-  for (const auto& path : {newest(folder), previous(folder)}) {
+  for (const auto& [path, which] : {std::pair(newest(folder), FoundCheckpoint::newest),
+                                    std::pair(previous(folder), FoundCheckpoint::previous)}) {
     if (!fs::exists(path)) continue;
     try {
       load_from(path, model, training, position);
       if (!problem.empty() && notice)
         notice(problem + "; continuing from the checkpoint before it, at step " +
                std::to_string(position.step));
-      return true;
+      return which;
     } catch (const Error& error) {
       problem = error.what();
     }
   }
   if (!problem.empty()) throw Error(problem);
-  return false;
+  return FoundCheckpoint::none;
 }
 
 }  // namespace geores

@@ -18,11 +18,19 @@ struct RunPosition {
   double train_loss = 0;  // of the last step that was looked at
 };
 
+// The checkpoint that is there becomes the one before it if `keep_newest` says so. Say so only of one
+// that this process wrote or read successfully: a damaged one would take the place of a good one.
 void save_checkpoint(const std::string& folder, const Model& model, TrainingStep& training,
-                     const RunPosition& position);
+                     const RunPosition& position, bool keep_newest);
 
-// False if there is none. `notice` is told when the newest one could not be used.
-bool load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
-                     RunPosition& position, const std::function<void(const std::string&)>& notice);
+enum class FoundCheckpoint { none, newest, previous };
+
+// `notice` is told when the newest one could not be used.
+FoundCheckpoint load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
+                                RunPosition& position,
+                                const std::function<void(const std::string&)>& notice);
+
+// The weights and moments are all finite. Others do not belong into a checkpoint.
+bool is_finite(TrainingStep& training);
 
 }  // namespace geores

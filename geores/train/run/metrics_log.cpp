@@ -4,11 +4,21 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 
 namespace geores {
+namespace {
+
+// A number of steps below `end`. JSON's integers reach beyond int64_t.
+bool is_step(const nlohmann::json& value, int64_t end) {
+  return value.is_number_unsigned() && std::in_range<int64_t>(value.get<uint64_t>()) &&
+         value.get<int64_t>() < end;
+}
+
+}  // namespace
 
 MetricsLog::MetricsLog(const std::string& path, int64_t first_step) : path_(path) {
   std::string kept;
@@ -16,8 +26,7 @@ MetricsLog::MetricsLog(const std::string& path, int64_t first_step) : path_(path
     std::istringstream lines(read_text_file(path));
     for (std::string line; std::getline(lines, line);) {
       const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer() ||
-          object["step"].get<int64_t>() >= first_step)
+      if (!object.is_object() || !object.contains("step") || !is_step(object["step"], first_step))
         continue;
       kept += line + "\n";
       for (const auto& [key, value] : object.items())

@@ -1,11 +1,15 @@
 #include "geores/train/run/run_folder.h"
 
+#include <charconv>
 #include <filesystem>
+#include <limits>
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
+#include "geores/base/temporary_file.h"
 #include "geores/storage/state_file.h"
+#include "geores/train/run/starting_folder.h"
 
 namespace geores {
 namespace {
@@ -29,59 +33,127 @@ SafetensorsWriter weights_of(const Model& model, int64_t step) {
   return writer;
 }
 
+int64_t step_in(const std::string& text, const std::string& where) {
+  int64_t step = -1;
+  const auto end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, step);
+  require(problem == std::errc() && stopped == end && step >= 0, where,
+          "metadata 'step' is not a number of steps: {}", quote(text));
+  return step;
+}
+
+bool has_checkpoint(const fs::path& folder) {
+  return fs::exists(folder / "checkpoint.safetensors") ||
+         fs::exists(folder / "checkpoint.previous.safetensors");
+}
+
 }  // namespace
 
 RunFiles::RunFiles(const RunFolder& folder, const TrainConfig& config, const Catalogue& catalogue,
                    const InputShape& data, Model& model, TrainingStep& training,
                    const Notice& notice)
-    : folder_(folder) {
+    : folder_(folder), notice_(notice ? notice : [](const std::string&) {}) {
   if (in_memory()) return;
-  prepare(config, catalogue);
+  open_folder();
+  if (folder.resume) {
+    require_same(config, catalogue);
+  } else {
+    require(folder_.overwrite || !fs::exists(path("config.json")) || !has_checkpoint(folder.path),
+            "train",
+            "{} already holds a run; continue it with --resume or replace it with --overwrite",
+            folder_.path);
+    make_starting_folder(folder.path);
+    starting_ = true;
+    write_file_atomically(path("config.json"), config.write(catalogue.models).dump(2) + "\n");
+  }
   auto built = model.description();
   built.update({{"kind", config.model.kind},
                 {"parameters", parameter_count(model)},
                 {"data", data.to_json()}});
   write_file_atomically(path("model.json"), built.dump(2) + "\n");
-  if (folder.resume) load_checkpoint(folder.path, model, training, position_, notice);
+  if (folder.resume) continue_run(config, model, training);
   metrics_ = MetricsLog(path("metrics.jsonl"), position_.step);
 }
 
-std::string RunFiles::path(const char* name) const {
-  return (fs::path(folder_.path) / name).string();
+RunFiles::~RunFiles() {
+  if (starting_) remove_starting_folder(folder_.path);
 }
 
-void RunFiles::prepare(const TrainConfig& config, const Catalogue& catalogue) {
-  const auto exists = fs::exists(path("config.json"));
-  if (folder_.resume) {
-    require(exists, "train", "{} holds no run to resume", folder_.path);
-    const auto before = read_run_config(folder_.path, catalogue).write(catalogue.models),
-               now = config.write(catalogue.models);
-    for (const auto& [key, value] : now.items())
-      require(before.contains(key) && before[key] == value, "train",
-              "cannot resume {} with another '{}': the run has {}, asked for {}", folder_.path, key,
-              before.value(key, nlohmann::json()).dump(), value.dump());
-    return;
-  }
-  require(!exists || folder_.overwrite, "train",
-          "{} already holds a run; continue it with --resume or replace it with --overwrite",
-          folder_.path);
+std::string RunFiles::path(const char* name) const {
+  const auto folder = starting_ ? starting_folder(folder_.path) : fs::path(folder_.path);
+  return (folder / name).string();
+}
+
+void RunFiles::open_folder() {
   std::error_code error;
-  if (exists)
-    for (const auto* name : {"result.json", "metrics.jsonl", "checkpoint.safetensors",
-                             "checkpoint.previous.safetensors", "best.safetensors", "model.json"})
-      fs::remove(path(name), error);
+  require(!folder_.resume || fs::is_directory(folder_.path, error), "train",
+          "{} holds no run to resume", folder_.path);
   fs::create_directories(folder_.path, error);
   require(!error, "train", "cannot create {}: {}", folder_.path, error.message());
-  write_file_atomically(path("config.json"), config.write(catalogue.models).dump(2) + "\n");
+  lock_ = std::make_unique<FolderLock>(folder_.path);
+  if (!lock_->works())
+    notice_(
+        fmt::format("{} cannot be locked: make sure that nobody else trains there", folder_.path));
+  remove_abandoned_files(folder_.path);
+  finish_replacing(folder_.path);
+}
+
+void RunFiles::require_same(const TrainConfig& config, const Catalogue& catalogue) const {
+  require(fs::exists(path("config.json")), "train", "{} holds no run to resume", folder_.path);
+  const auto before = read_run_config(folder_.path, catalogue).write(catalogue.models),
+             now = config.write(catalogue.models);
+  for (const auto& [key, value] : now.items())
+    require(before.contains(key) && before[key] == value, "train",
+            "cannot resume {} with another '{}': the run has {}, asked for {}", folder_.path, key,
+            before.value(key, nlohmann::json()).dump(), value.dump());
+}
+
+void RunFiles::continue_run(const TrainConfig& config, Model& model, TrainingStep& training) {
+  if (!has_checkpoint(folder_.path)) return;
+  // The best weights are tried on the model; then the checkpoint sets all of it.
+  std::string problem;
+  try {
+    load_best(model);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  newest_is_good_ =
+      load_checkpoint(folder_.path, model, training, position_, notice_) == FoundCheckpoint::newest;
+  require(position_.step <= config.steps, folder_.path,
+          "its checkpoint is of step {}, but the run has only {}", position_.step, config.steps);
+  if (problem.empty() || position_.best_step < 0) return;
+  notice_(
+      fmt::format("{}; the weights of the best evaluation, at step {}, are lost: those of the "
+                  "evaluations to come count",
+                  problem, position_.best_step));
+  position_.best_step = -1;
+  position_.best_validation = std::numeric_limits<double>::infinity();
+  std::error_code ignored;
+  fs::remove(path("best.safetensors"), ignored);
 }
 
 void RunFiles::save_checkpoint(const Model& model, TrainingStep& training,
                                const RunPosition& position) {
-  if (!in_memory()) geores::save_checkpoint(folder_.path, model, training, position);
+  if (in_memory()) return;
+  const auto folder = starting_ ? starting_folder(folder_.path).string() : folder_.path;
+  geores::save_checkpoint(folder, model, training, position, newest_is_good_);
+  newest_is_good_ = true;
+  if (!starting_) return;
+  replace_run(folder_.path);
+  starting_ = false;
 }
 
 void RunFiles::write_result(const nlohmann::json& result) {
-  if (!in_memory()) write_file_atomically(path("result.json"), result.dump(2) + "\n");
+  if (in_memory()) return;
+  if (starting_) {  // it diverged before its first checkpoint
+    if (has_checkpoint(folder_.path)) {
+      notice_(fmt::format("the run that was in {} is still there", folder_.path));
+      return;
+    }
+    replace_run(folder_.path);
+    starting_ = false;
+  }
+  write_file_atomically(path("result.json"), result.dump(2) + "\n");
 }
 
 void RunFiles::keep_best(const Model& model, int64_t step) {
@@ -96,6 +168,14 @@ void RunFiles::load_best(Model& model) const {
   const auto where = in_memory() ? std::string("best weights") : path("best.safetensors");
   load_state(model, in_memory() ? Safetensors::parse(best_, where) : Safetensors::load(where),
              where);
+}
+
+bool holds_run(const std::string& path) {
+  if (is_being_replaced(path)) {
+    const FolderLock lock(path);
+    finish_replacing(path);
+  }
+  return fs::exists(fs::path(path) / "config.json");
 }
 
 TrainConfig read_run_config(const std::string& path, const Catalogue& catalogue) {
@@ -115,13 +195,13 @@ LoadedRun load_run(const std::string& path, const std::string& cache, const Cata
     const auto file = Safetensors::load(best);
     load_state(*run.model, file, best.string());
     if (const auto step = file.metadata().find("step"); step != file.metadata().end())
-      run.step = std::stoll(step->second);
+      run.step = step_in(step->second, best.string());
     return run;
   }
   TrainingStep training(*run.model, {}, run.model->initial_carry(run.config.batch));
   RunPosition position;
-  require(load_checkpoint(path, *run.model, training, position, {}), "run", "{} has no weights yet",
-          path);
+  require(load_checkpoint(path, *run.model, training, position, {}) != FoundCheckpoint::none, "run",
+          "{} has no weights yet", path);
   run.step = position.step;
   return run;
 }

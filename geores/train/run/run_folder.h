@@ -7,6 +7,9 @@
 //                            are a function of seed and step: there is no generator to save.
 //   best.safetensors         weights of the best evaluation
 //   result.json              written once, at the end
+//   in_use.lock              while a process trains: who it is (base/folder_lock.h)
+//   .starting/               a new run until its first checkpoint. Then its files replace those of
+//                            the run that was there; until then that run is untouched.
 #pragma once
 
 #include <functional>
@@ -14,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "geores/base/folder_lock.h"
 #include "geores/train/run/checkpoint.h"
 #include "geores/train/run/metrics_log.h"
 #include "geores/train/run/train_config.h"
@@ -31,10 +35,18 @@ using Notice = std::function<void(const std::string&)>;
 
 class RunFiles {
  public:
-  // Refuses to mix runs: an existing one is continued with the same configuration, or replaced.
-  // Continued, model and training are as its last checkpoint left them, and position() too.
+  // Refuses to mix runs: an existing one is continued with the same configuration, or replaced. One
+  // without a checkpoint is replaced without asking: there is nothing to lose. Continued, model and
+  // training are as its last checkpoint left them, and position() too. A folder that another process
+  // trains in is refused.
   RunFiles(const RunFolder& folder, const TrainConfig& config, const Catalogue& catalogue,
            const InputShape& data, Model& model, TrainingStep& training, const Notice& notice);
+  ~RunFiles();  // a new run without a checkpoint or a result leaves nothing
+  RunFiles(const RunFiles&) = delete;
+  RunFiles& operator=(const RunFiles&) = delete;
+
+  // Nothing of this run is in its folder yet: the first checkpoint puts it there.
+  bool is_starting() const { return starting_; }
 
   const RunPosition& position() const { return position_; }
   const MetricsLog& metrics() const { return metrics_; }
@@ -50,13 +62,22 @@ class RunFiles {
  private:
   bool in_memory() const { return folder_.path.empty(); }
   std::string path(const char* name) const;
-  void prepare(const TrainConfig& config, const Catalogue& catalogue);
+  void open_folder();
+  void require_same(const TrainConfig& config, const Catalogue& catalogue) const;
+  void continue_run(const TrainConfig& config, Model& model, TrainingStep& training);
 
   RunFolder folder_;
+  Notice notice_;
+  std::unique_ptr<FolderLock> lock_;
+  bool starting_ = false;
+  bool newest_is_good_ = false;  // this process wrote the newest checkpoint or has read it
   RunPosition position_;
   MetricsLog metrics_;
   std::vector<std::byte> best_;  // without a folder: what its file would hold
 };
+
+// There is a run to continue. Finishes what a killed process left half done (starting_folder.h).
+bool holds_run(const std::string& path);
 
 // The configuration of the run in a folder.
 TrainConfig read_run_config(const std::string& path, const Catalogue& catalogue = built_in());

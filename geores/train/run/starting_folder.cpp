@@ -1,0 +1,82 @@
+#include "geores/train/run/starting_folder.h"
+
+#include <system_error>
+#include <vector>
+
+#include "geores/base/error.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All that a run, or a command that looks at one, writes into its folder.
+constexpr const char* kFilesOfARun[] = {"config.json",      "model.json",
+                                        "metrics.jsonl",    "checkpoint.safetensors",
+                                        "best.safetensors", "checkpoint.previous.safetensors",
+                                        "result.json",      "mixers.safetensors"};
+
+// The starting folder gets this name when the old run's files are gone.
+fs::path replacing_folder(const fs::path& run) { return run / ".replacing"; }
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::error_code ignored;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) files.push_back(entry.path());
+  return files;
+}
+
+void check(const std::error_code& error, const fs::path& path) {
+  require(!error, path.native(), "cannot be replaced: {}", error.message());
+}
+
+void move_new_files(const fs::path& run) {
+  std::error_code error;
+  for (const auto& file : files_in(replacing_folder(run))) {
+    fs::rename(file, run / file.filename(), error);
+    check(error, run / file.filename());
+  }
+  fs::remove(replacing_folder(run), error);
+}
+
+}  // namespace
+
+fs::path starting_folder(const fs::path& run) { return run / ".starting"; }
+
+void make_starting_folder(const fs::path& run) {
+  remove_starting_folder(run);
+  std::error_code error;
+  fs::create_directory(starting_folder(run), error);
+  require(!error, "train", "cannot create {}: {}", starting_folder(run).string(), error.message());
+}
+
+void remove_starting_folder(const fs::path& run) {
+  std::error_code ignored;
+  for (const auto& file : files_in(starting_folder(run))) fs::remove(file, ignored);
+  fs::remove(starting_folder(run), ignored);
+}
+
+void replace_run(const fs::path& run) {
+  std::error_code error;
+  for (const auto* name : kFilesOfARun) {
+    fs::remove(run / name, error);
+    check(error, run / name);
+  }
+  fs::rename(starting_folder(run), replacing_folder(run), error);
+  check(error, run);
+  move_new_files(run);
+}
+
+bool is_being_replaced(const fs::path& run) {
+  return fs::exists(replacing_folder(run)) || fs::exists(starting_folder(run));
+}
+
+void finish_replacing(const fs::path& run) {
+  if (fs::exists(replacing_folder(run))) move_new_files(run);
+  if (fs::exists(starting_folder(run) / "checkpoint.safetensors"))
+    replace_run(run);
+  else
+    remove_starting_folder(run);
+}
+
+}  // namespace geores
