@@ -392,7 +392,9 @@ TEST(Reproduce, RefusesUnknownNamesAndMixedFolders) {
             std::string::npos);
   EXPECT_FALSE(fs::exists(options.out));
 
-  fs::create_directories(options.out);
+  const auto probe = fs::path(options.out) / "probes" / "ddl-3-seed1.json";
+  fs::create_directories(probe.parent_path());
+  write_file_atomically(probe, "{}");
   write_file_atomically(fs::path(options.out) / "reproduction.json",
                         R"({"scale":"paper","device":"cpu","precision":"fp32","seeds":[]})");
   options.only = {"reflection"};
@@ -406,6 +408,61 @@ TEST(Reproduce, RefusesUnknownNamesAndMixedFolders) {
   options.scale.reflection_steps = 1;  // all that it would do if it did not refuse
   EXPECT_NE(refusal([&] { reproduce(options); }).find("seeds [], asked for [7]"), std::string::npos)
       << refusal([&] { reproduce(options); });
+
+  // Where nothing was measured yet there is nothing to mix.
+  fs::remove(probe);
+  EXPECT_EQ(refusal([&] { reproduce(options); }), "");
+}
+
+// A first attempt that fails does not stand in the way of the corrected command.
+TEST(Reproduce, ChecksItsDeviceBeforeItMakesAFolder) {
+  const TemporaryFolder folder;
+  ReproduceOptions options{.out = (folder.path() / "r").string(), .only = {"reflection"}};
+  if (!torch::cuda::is_available()) {
+    options.hardware.device = "cuda";
+    EXPECT_EQ(refusal([&] { reproduce(options); }),
+              "[reproduce] device cuda was asked for, but there is none");
+  }
+  options.hardware = {.device = "cpu", .precision = "tf32"};
+  EXPECT_EQ(refusal([&] { reproduce(options); }), "[reproduce] precision tf32 needs device cuda");
+  EXPECT_FALSE(fs::exists(options.out));
+}
+
+TEST(Reproduce, StopsWhenItIsAskedToAndSaysSo) {
+  const TemporaryFolder folder;
+  auto scale = tiny_scale();
+  const ReproduceOptions options{
+      .out = folder.path().string(), .scale = scale, .only = {"theta"}, .jobs = 2};
+  std::atomic<int> steps = 0;
+  ReproduceListener listener;
+  listener.stop = [&] { return ++steps > 5; };
+  EXPECT_FALSE(reproduce(options, listener).has_value());
+  EXPECT_FALSE(fs::exists(folder.path() / "results.json"));
+  EXPECT_FALSE(fs::exists(folder.path() / "in_use.lock"));
+}
+
+TEST(Results, DamagedFilesAreNamedInOneLine) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "result.json").string();
+  const auto refused = [&](const std::string& text) {
+    write_file_atomically(path, text);
+    return refusal([&] { read_result(folder.path().string()); });
+  };
+  const std::string good =
+      R"({"parameters":3,"steps":4,"seconds":1.5,"diverged":false,"best_validation":null,"exact_best":1})";
+  EXPECT_EQ(refused(good), "");
+  for (const auto* key :
+       {"parameters", "steps", "seconds", "diverged", "best_validation", "exact_best"}) {
+    auto damaged = nlohmann::json::parse(good);
+    damaged.erase(key);
+    EXPECT_EQ(refused(damaged.dump()),
+              fmt::format("[{}] '{}' is missing or not what it should be", path, key));
+  }
+  EXPECT_NE(refused("[1]"), "");
+  const auto metrics = (folder.path() / "metrics.jsonl").string();
+  write_file_atomically(metrics, "{\"step\":1}\n{\"loss\":1}\n");
+  EXPECT_EQ(refusal([&] { read_metrics(folder.path().string()); }),
+            fmt::format("[{}] line 2 has no step", metrics));
 }
 
 }  // namespace

@@ -160,7 +160,9 @@ ExperimentFindings read_findings(const Experiment& experiment, const Scale& scal
         cell.runs.push_back(run);
         cell.parameters = result.at("parameters").get<int64_t>();
         cell.seconds += result.at("seconds").get<double>();
-        if (result.at("diverged").get<bool>()) {
+        // No evaluation was finite: it has diverged, even if its training losses were finite.
+        if (result.at("diverged").get<bool>() || result.at("best_validation").is_null() ||
+            result.at("exact_best").is_null()) {
           ++cell.diverged;
           continue;
         }

@@ -6,6 +6,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/folder_lock.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
 #include "geores/ops/run/precision.h"
@@ -23,6 +24,19 @@ void make_folder(const fs::path& path) {
   require(!error, "reproduce", "cannot create {}: {}", path.string(), error.message());
 }
 
+const char* const kFolders[] = {"runs", "probes", "norms", "figures"};
+
+// Nothing was trained or measured: a first attempt failed, and another may be quite different.
+bool is_untouched(const fs::path& out) {
+  if (fs::exists(out / "results.json")) return false;
+  std::error_code ignored;
+  for (const auto& run : fs::directory_iterator(out / "runs", ignored))
+    if (holds_run(run.path().string())) return false;
+  for (const auto* folder : {"probes", "norms"})
+    if (fs::exists(out / folder) && !fs::is_empty(out / folder, ignored)) return false;
+  return true;
+}
+
 // One folder is one reproduction: other sizes, seeds or another device would mix their numbers.
 void claim_folder(const ReproduceOptions& options) {
   const nlohmann::json wanted = {{"scale", options.scale.name},
@@ -30,7 +44,7 @@ void claim_folder(const ReproduceOptions& options) {
                                  {"precision", options.hardware.precision},
                                  {"seeds", options.scale.chosen_seeds}};  // none: the paper's
   const auto path = fs::path(options.out) / "reproduction.json";
-  if (fs::exists(path)) {
+  if (fs::exists(path) && !is_untouched(options.out)) {
     const auto found = parse_json(read_text_file(path), path.string());
     for (const auto& [key, value] : wanted.items())
       require(found.contains(key) && found[key] == value, "reproduce",
@@ -39,8 +53,7 @@ void claim_folder(const ReproduceOptions& options) {
   } else {
     write_file_atomically(path, wanted.dump(2) + "\n");
   }
-  for (const auto* folder : {"runs", "probes", "norms", "figures"})
-    make_folder(fs::path(options.out) / folder);
+  for (const auto* folder : kFolders) make_folder(fs::path(options.out) / folder);
 }
 
 void check_names(const std::vector<std::string>& only) {
@@ -57,6 +70,13 @@ void check_seeds(const std::vector<int64_t>& seeds) {
     require(seed >= 0, "reproduce", "seed {} is negative", seed);
     require(seen.insert(seed).second, "reproduce", "seed {} is given twice", seed);
   }
+}
+
+void check_hardware(const Hardware& hardware) {
+  const bool cuda = hardware.device == "cuda";
+  require(!cuda || torch::cuda::is_available(), "reproduce",
+          "device cuda was asked for, but there is none");
+  require(cuda || hardware.precision != "tf32", "reproduce", "precision tf32 needs device cuda");
 }
 
 bool wanted(const ReproduceOptions& options, const std::string& name) {
@@ -208,27 +228,35 @@ std::vector<std::string> experiment_names() {
   return names;
 }
 
-Findings reproduce(const ReproduceOptions& options, const ReproduceListener& listener) {
+std::optional<Findings> reproduce(const ReproduceOptions& options,
+                                  const ReproduceListener& listener) {
   check_names(options.only);
   check_seeds(options.scale.chosen_seeds);
+  check_hardware(options.hardware);
   if (options.hardware.device == "cuda") {
     expect_cuda_streams(2 * options.jobs);  // work, and work beside it
     set_float32_products(precision_from(options.hardware.precision));
   }
   make_folder(options.out);
+  const FolderLock lock(options.out);
   claim_folder(options);
   const auto experiments = wanted_experiments(options);
   const auto runs = (fs::path(options.out) / "runs").string();
   DatasetShelf shelf(options.cache);
-  const auto jobs = training_jobs(planned_runs(experiments, options.scale, options.hardware), runs,
-                                  shelf, listener.notice);
+  const auto jobs =
+      training_jobs(planned_runs(experiments, options.scale, options.hardware), runs, shelf,
+                    {.progress = {}, .notice = listener.notice, .stop = listener.stop});
   // Mixed with the runs: probes need no GPU, and after them it would have only roll-outs to do.
   std::vector<Job> probes, norms;
   if (wanted(options, "reflection")) add_missing(probes, reflection_measurements(options));
   for (const auto& experiment : experiments)
     if (norms_wanted(options, experiment.name))
       add_missing(norms, norm_measurements(options, experiment, runs, shelf));
-  run_jobs(mixed(jobs, mixed(probes, norms)), options.jobs, listener.progress);
+  try {
+    run_jobs(mixed(jobs, mixed(probes, norms)), options.jobs, listener.progress);
+  } catch (const RunStopped&) {
+    return std::nullopt;
+  }
 
   Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
   std::set<std::string> counted;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,11 @@ std::vector<std::string> experiment_names();
 struct ReproduceListener {
   std::function<void(const JobProgress&)> progress;
   std::function<void(const std::string&)> notice;
+  std::function<bool()> stop = {};  // as in Listener (train/trainer.h)
 };
 
-Findings reproduce(const ReproduceOptions& options, const ReproduceListener& listener = {});
+// Nothing if the listener stopped it.
+std::optional<Findings> reproduce(const ReproduceOptions& options,
+                                  const ReproduceListener& listener = {});
 
 }  // namespace geores

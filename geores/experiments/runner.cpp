@@ -15,7 +15,6 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/ops/run/execution.h"
-#include "geores/train/trainer.h"
 
 namespace geores {
 namespace {
@@ -25,16 +24,17 @@ namespace fs = std::filesystem;
 std::string recipe_text(const TaskConfig& task) { return task.completed().to_json().dump(); }
 
 void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& shelf,
-               const std::function<void(const std::string&)>& notice,
-               const std::function<void(int64_t)>& progress) {
+               const Listener& outer, const std::function<void(int64_t)>& progress) {
   const auto path = (fs::path(folder) / run.name).string();
   Listener listener;
   listener.progress = [&](const Progress& p) { progress(p.step); };
   listener.notice = [&](const std::string& text) {
-    if (notice) notice(run.name + ": " + text);
+    if (outer.notice) outer.notice(run.name + ": " + text);
   };
-  const auto begun = fs::exists(fs::path(path) / "config.json");
-  train(run.config, *shelf.get(run.config.task), {.path = path, .resume = begun}, listener);
+  listener.stop = outer.stop;
+  const auto result = train(run.config, *shelf.get(run.config.task),
+                            {.path = path, .resume = holds_run(path)}, listener);
+  if (result.interrupted) throw RunStopped(run.name + " was stopped");
 }
 
 }  // namespace
@@ -69,15 +69,15 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
 }
 
 std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
-                               DatasetShelf& shelf,
-                               const std::function<void(const std::string&)>& notice) {
+                               DatasetShelf& shelf, const Listener& listener) {
   std::vector<Job> jobs;
   for (const auto& run : runs)
     if (!fs::exists(fs::path(folder) / run.name / "result.json"))
-      jobs.push_back({run.name, run.config.steps,
-                      [&shelf, run, folder, notice](const std::function<void(int64_t)>& progress) {
-                        train_run(run, folder, shelf, notice, progress);
-                      }});
+      jobs.push_back(
+          {run.name, run.config.steps,
+           [&shelf, run, folder, listener](const std::function<void(int64_t)>& progress) {
+             train_run(run, folder, shelf, listener, progress);
+           }});
   return jobs;
 }
 
@@ -174,14 +174,31 @@ void run_jobs(const std::vector<Job>& jobs, int threads,
 
 nlohmann::json read_result(const std::string& run_folder) {
   const auto path = (fs::path(run_folder) / "result.json").string();
-  return parse_json(read_text_file(path), path);
+  auto result = parse_json(read_text_file(path), path);
+  const auto check = [&](const char* key, bool fits) {
+    require(fits, path, "'{}' is missing or not what it should be", key);
+  };
+  const auto value = [&](const char* key) {
+    return result.is_object() ? result.value(key, nlohmann::json("")) : nlohmann::json("");
+  };
+  for (const auto* key : {"parameters", "steps"}) check(key, value(key).is_number_integer());
+  check("seconds", value("seconds").is_number());
+  check("diverged", value("diverged").is_boolean());
+  for (const auto* key : {"best_validation", "exact_best"})  // null: not finite
+    check(key, value(key).is_number() || value(key).is_null());
+  return result;
 }
 
 std::vector<nlohmann::json> read_metrics(const std::string& run_folder) {
   const auto path = (fs::path(run_folder) / "metrics.jsonl").string();
   std::istringstream text(read_text_file(path));
   std::vector<nlohmann::json> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(parse_json(line, path));
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(parse_json(line, path));
+    require(lines.back().is_object() && lines.back().contains("step") &&
+                lines.back()["step"].is_number(),
+            path, "line {} has no step", lines.size());
+  }
   return lines;
 }
 

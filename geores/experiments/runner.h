@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "geores/base/error.h"
 #include "geores/data/baselines.h"
 #include "geores/experiments/experiment.h"
+#include "geores/train/trainer.h"
 
 namespace geores {
 
@@ -60,10 +62,15 @@ struct JobProgress {
 void run_jobs(const std::vector<Job>& jobs, int threads,
               const std::function<void(const JobProgress&)>& progress);
 
-// The training of each run that has no result yet in folder/name.
+// A job's listener has stopped its run.
+struct RunStopped : Error {
+  using Error::Error;
+};
+
+// The training of each run that has no result yet in folder/name. The listener hears notices, and
+// may stop all runs; progress goes to the jobs.
 std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
-                               DatasetShelf& shelf,
-                               const std::function<void(const std::string&)>& notice);
+                               DatasetShelf& shelf, const Listener& listener);
 
 // What a finished run left: result.json and the lines of metrics.jsonl.
 nlohmann::json read_result(const std::string& run_folder);
