@@ -378,6 +378,8 @@ void bench(BenchFlags flags) {
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
+  // CLI::PositiveNumber would print its range with three hundred digits.
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
   auto flags = std::make_shared<BenchFlags>();
   auto* command = app.add_subcommand(
       "bench",
@@ -396,14 +398,13 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench --models jpmhc --explain     which kernels run, and why others do not\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
-  command->add_option("--batch", flags->batch, "sequences a step [64]")->check(CLI::PositiveNumber);
-  command->add_option("--length", flags->length, "positions a sequence [255]")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--batch", flags->batch, "sequences a step [64]")->check(positive);
+  command->add_option("--length", flags->length, "positions a sequence [255]")->check(positive);
   command->add_option("--layers", flags->layers, "blocks [as in the papers, by connection]")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   command
       ->add_option("--repeats", flags->repeats, "timed steps of each form; the median counts [3]")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   command->add_option("--device", flags->device, "cpu, or cuda: replays of the recorded step [cpu]")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
@@ -411,8 +412,7 @@ void add_bench(CLI::App& app, int& exit_code) {
                    "fp32 or bf16, on a GPU also tf32; this processor multiplies bf16 " +
                        bf16_products() + " [CPU: fp32, GPU: bf16]")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
-  command->add_option("--replays", flags->replays, "on a GPU: timed steps [200]")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--replays", flags->replays, "on a GPU: timed steps [200]")->check(positive);
   command
       ->add_option(
           "--side-by-side", flags->side_by_side,

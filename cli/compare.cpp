@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "geores/base/file.h"
 #include "geores/experiments/comparison.h"
 
@@ -25,7 +26,7 @@ void compare(const CompareFlags& flags) {
     fmt::print("{}", to_text(comparison.table()));
   if (flags.page.empty()) return;
   write_file_atomically(flags.page, comparison.page().to_html());
-  fmt::print(stderr, "wrote {}\n", flags.page);
+  say("wrote {}\n", flags.page);
 }
 
 }  // namespace

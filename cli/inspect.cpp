@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "geores/base/file.h"
 #include "geores/diagnostics/inspect.h"
 #include "geores/train/run/run_folder.h"
@@ -36,11 +37,11 @@ void inspect_run(const InspectFlags& flags) {
   }
   if (!flags.page.empty()) {
     write_file_atomically(flags.page, to_page(inspection, title));
-    fmt::print(stderr, "wrote {}\n", flags.page);
+    say("wrote {}\n", flags.page);
   }
   if (save_mixers(inspection, flags.run))
-    fmt::print(stderr, "wrote {}; see geores spectrum --mixer run:{}\n",
-               (std::filesystem::path(flags.run) / "mixers.safetensors").string(), flags.run);
+    say("wrote {}; see geores spectrum --mixer run:{}\n",
+        (std::filesystem::path(flags.run) / "mixers.safetensors").string(), flags.run);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/process.h"
 #include "geores/base/error.h"
 #include "geores/base/nearest.h"
 
@@ -47,13 +49,11 @@ void require_known_command(const CLI::App& app, const std::string& word) {
                                   near.empty() ? "" : ", did you mean '" + near + "'?"));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, not a crash
+int run_command(int argc, char** argv) {
   CLI::App app(kDescription, "geores");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Help of all commands");
+  app.set_version_flag("--version", "geores " GEORES_VERSION);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("geores: {} (see geores --help)\n", error.what());
   });
@@ -77,14 +77,21 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  } catch (const geores::Error& error) {
-    fmt::print(stderr, "geores: {}\n", error.what());
-    return 1;
-  } catch (const std::exception& error) {
-    // LibTorch explains itself over many lines; the first one says what happened.
-    const std::string text = error.what();
-    fmt::print(stderr, "geores: {}\n", text.substr(0, text.find('\n')));
-    return 1;
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  geores::cli::occupy_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, not a crash
+  std::signal(SIGPIPE, SIG_IGN);  // a reader who has gone does not end a run
+  try {
+    return geores::cli::after_output(run_command(argc, argv));
+  } catch (const std::exception& error) {
+    if (!geores::cli::reader_is_gone(error))
+      geores::cli::say("geores: {}\n", geores::cli::last_words(error));
+  }
+  return 1;
 }

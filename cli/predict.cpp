@@ -56,7 +56,8 @@ void predict(const PredictFlags& flags) {
     }
     save_npy_tensor(flags.output, torch::cat(outputs));
   }
-  fmt::print("{}: {} sequences of {}\n", flags.output, x.size(0), x.size(1));
+  fmt::print("{}: {} sequences of {}, weights of step {}\n", flags.output, x.size(0), x.size(1),
+             run.step);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <string>
 
+#include "cli/output.h"
+
 namespace geores::cli {
 
 class ProgressBar {
@@ -16,7 +18,7 @@ class ProgressBar {
   explicit ProgressBar(std::string label)
       : label_(std::move(label)), terminal_(isatty(fileno(stderr)) != 0) {}
   ~ProgressBar() {
-    if (terminal_ && shown_) fmt::print(stderr, "\n");
+    if (terminal_ && shown_) say("\n");
   }
 
   void show(int64_t done, int64_t total, double seconds, const std::string& numbers) {
@@ -24,7 +26,7 @@ class ProgressBar {
     if (!terminal_) {
       if (share < next_line_ && done < total) return;
       next_line_ = share + 0.1;
-      fmt::print(stderr, "{} {}/{} {} {:.0f} s\n", label_, done, total, numbers, seconds);
+      say("{} {}/{} {} {:.0f} s\n", label_, done, total, numbers, seconds);
       return;
     }
     if (first_ < 0) {
@@ -36,9 +38,8 @@ class ProgressBar {
     const auto left = rate > 0 ? static_cast<double>(total - done) / rate : 0.0;
     std::string bar(24, '.');
     std::fill_n(bar.begin(), static_cast<int>(share * 24), '#');
-    fmt::print(stderr, "\r{} [{}] {}/{} {} {:.1f}/s, {:.0f} s left   ", label_, bar, done, total,
-               numbers, rate, left);
-    std::fflush(stderr);
+    say("\r{} [{}] {}/{} {} {:.1f}/s, {:.0f} s left   ", label_, bar, done, total, numbers, rate,
+        left);
     shown_ = true;
   }
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/stop_on_signal.h"
 #include "geores/experiments/reproduce.h"
 
 namespace geores::cli {
@@ -28,7 +30,7 @@ void print_summary(const Findings& findings) {
   }
 }
 
-void run_reproduction(ReproduceFlags flags) {
+int run_reproduction(ReproduceFlags flags) {
   flags.options.scale = scale_from(flags.scale);
   flags.options.scale.chosen_seeds = flags.seeds;
   const auto start = std::chrono::steady_clock::now();
@@ -38,13 +40,20 @@ void run_reproduction(ReproduceFlags flags) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     bar->show(progress.done, progress.total, elapsed.count(), progress.current);
   };
-  listener.notice = [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); };
+  listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
+  const StopOnSignal stop;
+  listener.stop = StopOnSignal::requested;
   const auto findings = reproduce(flags.options, listener);
   bar.reset();
-  print_summary(findings);
+  if (!findings) {
+    say("geores: stopped; the same command goes on from here\n");
+    return StopOnSignal::exit_code();
+  }
+  print_summary(*findings);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   fmt::print("{} in {:.0f} s\n", (std::filesystem::path(flags.options.out) / "index.html").string(),
              elapsed.count());
+  return 0;
 }
 
 }  // namespace
@@ -91,10 +100,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   command->add_option("--cache", options.cache, "folder for generated data");
-  command->callback([flags, &exit_code] {
-    run_reproduction(*flags);
-    exit_code = 0;
-  });
+  command->callback([flags, &exit_code] { exit_code = run_reproduction(*flags); });
 }
 
 }  // namespace geores::cli

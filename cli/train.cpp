@@ -6,7 +6,9 @@
 
 #include "cli/commands.h"
 #include "cli/field_flags.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/stop_on_signal.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
@@ -55,11 +57,13 @@ int run_training(const TrainFlags& flags) {
     require(flags.out.empty() || flags.out == flags.resume, "train",
             "--resume {} continues in its own folder; leave out --out {}", flags.resume, flags.out);
     folder = {.path = flags.resume, .resume = true};
+    require(holds_run(flags.resume), "train", "{} holds no run to resume", flags.resume);
     config = read_run_config(flags.resume);
   }
   config = configuration(flags, config);
   require(!folder.path.empty(), "train", "--out DIR (or --resume DIR) is required");
 
+  const StopOnSignal stop;
   const auto dataset = load_dataset(config.task, flags.cache);
   ProgressBar bar(fmt::format("{} on {}", config.model.label(), config.task.name));
   Listener listener;
@@ -67,8 +71,17 @@ int run_training(const TrainFlags& flags) {
     bar.show(p.step, p.total, p.seconds,
              fmt::format("loss {:.3e} validation {:.3e}", p.loss, p.validation));
   };
-  listener.notice = [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); };
+  listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
+  listener.stop = StopOnSignal::requested;
   const auto result = train(config, dataset, folder, listener);
+  if (result.interrupted) {
+    if (result.steps > 0)
+      say("geores: stopped after {} of {} steps; to go on: geores train --resume {}\n",
+          result.steps, config.steps, folder.path);
+    else
+      say("geores: stopped before the first step; nothing was written\n");
+    return StopOnSignal::exit_code();
+  }
   if (flags.json) {
     fmt::print("{}\n", result.to_json().dump(2));
   } else {

@@ -233,6 +233,7 @@ std::optional<Findings> reproduce(const ReproduceOptions& options,
   check_names(options.only);
   check_seeds(options.scale.chosen_seeds);
   check_hardware(options.hardware);
+  const auto experiments = wanted_experiments(options);
   if (options.hardware.device == "cuda") {
     expect_cuda_streams(2 * options.jobs);  // work, and work beside it
     set_float32_products(precision_from(options.hardware.precision));
@@ -240,7 +241,6 @@ std::optional<Findings> reproduce(const ReproduceOptions& options,
   make_folder(options.out);
   const FolderLock lock(options.out);
   claim_folder(options);
-  const auto experiments = wanted_experiments(options);
   const auto runs = (fs::path(options.out) / "runs").string();
   DatasetShelf shelf(options.cache);
   const auto jobs =
