@@ -16,6 +16,8 @@ void add_predict(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_explore(CLI::App& app, int& exit_code);
 void add_reproduce(CLI::App& app, int& exit_code);
+void add_solve(CLI::App& app, int& exit_code);
+void add_study(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_spectrum(CLI::App& app, int& exit_code);
 void add_spectral_gap(CLI::App& app, int& exit_code);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/eval_puzzles.h"
 #include "geores/data/baselines.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/run/run_folder.h"
@@ -14,6 +15,7 @@ namespace {
 struct EvalFlags {
   std::string run, cache;
   bool json = false;
+  PuzzleEvaluationFlags puzzles;
 };
 
 void evaluate(const EvalFlags& flags) {
@@ -49,12 +51,20 @@ void add_eval(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "eval",
       "Loss of a run's best weights over the whole validation set, beside predictors that need no\n"
-      "model. Example: geores eval --run runs/gyro-edelta");
+      "model. A run on puzzles: exact answers, cells, by difficulty, both kinds of pass@k.\n"
+      "Examples:\n"
+      "  geores eval --run runs/gyro-edelta\n"
+      "  geores eval --run runs/arc --votes 1000 --submission submission.json\n"
+      "  geores eval --run runs/arc --identifiers blank");
   command->add_option("--run", flags->run, "folder of the run")->required();
   command->add_option("--cache", flags->cache, "folder for generated data");
   command->add_flag("--json", flags->json, "machine-readable result");
+  add_puzzle_flags(*command, flags->puzzles);
   command->callback([flags, &exit_code] {
-    evaluate(*flags);
+    if (is_puzzle_evaluation(flags->run))
+      evaluate_puzzle_run(flags->run, flags->puzzles, flags->json);
+    else
+      evaluate(*flags);
     exit_code = 0;
   });
 }

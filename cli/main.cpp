@@ -23,12 +23,15 @@ constexpr const char* kDescription =
   geores train --task gyroscope --model edelta --out runs/first
                                      train any connection on any task; --resume continues exactly
   geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
+  geores solve --run runs/puzzles --puzzle task.json
+                                     a trained recursive model answers one puzzle
   geores compare runs/first runs/second
                                      runs on the same data, side by side
   geores predict --run runs/first --input x.npy --output y.npy
   geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
   geores explore --run runs/first    an interactive page with the run in it
   geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers
+  geores study s6 --out s6           what mixers add to a recursive model on puzzles
   geores params --target 1787688     how deep each connection may be for so many parameters
   geores spectrum --help             what a mixer does to gradients at depth, before any training
   geores spectral-gap --help         generating sets of permutations with the largest gap
@@ -67,6 +70,8 @@ int run_command(int argc, char** argv) {
   geores::cli::add_inspect(app, exit_code);
   geores::cli::add_explore(app, exit_code);
   geores::cli::add_reproduce(app, exit_code);
+  geores::cli::add_solve(app, exit_code);
+  geores::cli::add_study(app, exit_code);
   geores::cli::add_verify(app, exit_code);
   geores::cli::add_spectrum(app, exit_code);
   geores::cli::add_spectral_gap(app, exit_code);

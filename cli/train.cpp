@@ -9,11 +9,13 @@
 #include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/stop_on_signal.h"
+#include "cli/train_puzzles.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/experiment.h"
 #include "geores/residual/registry.h"
+#include "geores/train/puzzles/puzzle_config.h"
 #include "geores/train/trainer.h"
 
 namespace geores::cli {
@@ -51,6 +53,13 @@ bool connection_has(const std::string& key) {
 }
 
 int run_training(const TrainFlags& flags) {
+  const PuzzleTraining puzzles{.given = flags.given,
+                               .config = flags.config,
+                               .out = flags.out,
+                               .resume = flags.resume,
+                               .overwrite = flags.overwrite,
+                               .json = flags.json};
+  if (asks_for_puzzles(puzzles)) return train_on_puzzles(puzzles);
   RunFolder folder{.path = flags.out, .overwrite = flags.overwrite};
   TrainConfig config;
   if (!flags.resume.empty()) {
@@ -104,7 +113,10 @@ void add_train(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  geores train --task gyroscope --model edelta --seed 42 --out runs/gyro-edelta\n"
       "  geores train --resume runs/gyro-edelta\n"
-      "  geores train --model jpmhc --mixer sinkhorn --width 512 --layers 7 --out runs/sinkhorn");
+      "  geores train --model jpmhc --mixer sinkhorn --width 512 --layers 7 --out runs/sinkhorn\n"
+      "  geores train --task puzzles --data sudoku6 --mixer cayley --layout expand --width 128\n"
+      "    --steps 4000 --batch 256 --out runs/sudoku6      (a recursive model, "
+      "docs/recursion.md)");
   command->add_option("--out", flags->out, "folder of the run");
   command->add_option("--resume", flags->resume, "continue the run in this folder");
   command->add_flag("--overwrite", flags->overwrite, "replace the run in --out");
@@ -137,6 +149,8 @@ void add_train(CLI::App& app, int& exit_code) {
   for (const auto& kind : model_kinds())
     for (const auto& option : kind.all_options().all())
       add(option, "Options of connections (`geores list NAME` tells which has which)", true);
+  for (const auto& option : OptionSet::of<PuzzleConfig>().all())
+    add(option, "Options of task puzzles", true);
   command->callback([flags, &exit_code] { exit_code = run_training(*flags); });
 }
 

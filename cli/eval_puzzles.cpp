@@ -1,0 +1,64 @@
+#include "cli/eval_puzzles.h"
+
+#include <fmt/format.h>
+
+#include "cli/progress_bar.h"
+#include "geores/base/file.h"
+#include "geores/train/puzzles/puzzle_run.h"
+
+namespace geores::cli {
+
+void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags) {
+  const auto* group = "Runs on puzzles";
+  command.add_option("--data", flags.data, "another data set than the run's")->group(group);
+  command.add_option("--rows", flags.options.rows, "first rows of the test set; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+  command.add_option("--votes", flags.options.votes, "variants of a test task; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+  command
+      .add_option("--identifiers", flags.options.identifiers,
+                  "kept, blank or shuffled: what is left without the puzzle's own identifier")
+      ->check(CLI::IsMember(identifier_controls()))
+      ->group(group);
+  command.add_option("--submission", flags.submission, "ARC: write the answers to this file")
+      ->group(group);
+  command.add_option("--batch", flags.batch, "rows at a time; 0: as in training")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+  command.add_option("--device", flags.device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->group(group);
+}
+
+bool is_puzzle_evaluation(const std::string& run) { return is_puzzle_run(run); }
+
+void evaluate_puzzle_run(const std::string& path, const PuzzleEvaluationFlags& flags, bool json) {
+  const auto run = load_puzzle_run(path, flags.device);
+  const auto data = puzzles::Dataset::open(flags.data.empty() ? run.config.data : flags.data);
+  const auto batch = flags.batch > 0 ? flags.batch : run.config.batch;
+  PuzzleSolver solver(*run.model, batch, run.config.precision);
+  auto options = flags.options;
+  options.submission = !flags.submission.empty();
+  nlohmann::json results;
+  {
+    ProgressBar bar("evaluating");
+    results = evaluate_puzzles(data, solver, batch, options,
+                               [&](int64_t done, int64_t all) { bar.show(done, all, 0, ""); });
+  }
+  if (options.submission) {
+    write_file_atomically(flags.submission, results["submission"].dump() + "\n");
+    results.erase("submission");
+  }
+  if (json) {
+    fmt::print("{}\n",
+               nlohmann::json{{"run", path}, {"step", run.step}, {"results", results}}.dump(2));
+    return;
+  }
+  fmt::print("mixer {} on {}, averaged weights of step {}\n", run.config.model.mixer,
+             data.info().kind, run.step);
+  for (const auto& [key, value] : results.items()) fmt::print("{:<34} {}\n", key, value.dump());
+}
+
+}  // namespace geores::cli

@@ -1,0 +1,59 @@
+#include "cli/train_puzzles.h"
+
+#include <fmt/format.h>
+
+#include "cli/progress_bar.h"
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/base/json.h"
+#include "geores/train/puzzles/puzzle_trainer.h"
+
+namespace geores::cli {
+
+bool asks_for_puzzles(const PuzzleTraining& flags) {
+  if (!flags.resume.empty()) return is_puzzle_run(flags.resume);
+  if (const auto task = flags.given.find("task"); task != flags.given.end())
+    return task->second == "puzzles";
+  return !flags.config.empty() &&
+         is_puzzle_config(parse_json(read_text_file(flags.config), flags.config));
+}
+
+int train_on_puzzles(const PuzzleTraining& flags) {
+  RunFolder folder{.path = flags.out, .overwrite = flags.overwrite};
+  PuzzleConfig config;
+  if (!flags.resume.empty()) {
+    require(flags.out.empty() || flags.out == flags.resume, "train",
+            "--resume {} continues in its own folder; leave out --out {}", flags.resume, flags.out);
+    folder = {.path = flags.resume, .resume = true};
+    config = read_puzzle_config(flags.resume);
+  }
+  if (!flags.config.empty())
+    config.read(parse_json(read_text_file(flags.config), flags.config), flags.config);
+  config.read_texts(flags.given, "train");
+  config.check();
+  require(!folder.path.empty(), "train", "--out DIR (or --resume DIR) is required");
+
+  const auto data = puzzles::Dataset::open(config.data);
+  ProgressBar bar(fmt::format("{} on {}", config.model.mixer, data.info().kind));
+  Listener listener;
+  listener.progress = [&](const Progress& p) {
+    bar.show(p.step, p.total, p.seconds,
+             fmt::format("loss {:.3e} test {:.3e}", p.loss, p.validation));
+  };
+  listener.notice = [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); };
+  const auto result = train_puzzles(config, data, folder, listener);
+  if (flags.json) {
+    fmt::print("{}\n", result.to_json().dump(2));
+    return result.diverged ? 3 : 0;
+  }
+  fmt::print("{}: {} parameters, {} steps, {:.1f} s, {:.4f} s a step\n", folder.path,
+             result.parameters, result.steps, result.seconds, result.step_seconds);
+  if (!result.diverged)
+    fmt::print("test: {:.2f} % exact, {:.2f} % of the cells, loss {:.4f}\n",
+               100 * result.evaluation["exact"].get<double>(),
+               100 * result.evaluation["cells"].get<double>(),
+               result.evaluation["lm_loss"].get<double>());
+  return result.diverged ? 3 : 0;
+}
+
+}  // namespace geores::cli

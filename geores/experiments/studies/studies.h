@@ -1,0 +1,80 @@
+// What does a mixer add to a recursive model? Studies on puzzles as data: arms that differ in the
+// mixer alone, at the same width and about the same number of parameters, trained on the same rows in
+// the same order for the same number of steps, each with several seeds. JPmHC (arXiv:2602.18308)
+// compares two mixers with each other; here are also the arm without a mixer, the identity with the
+// same routes, and Sinkhorn's matrix with the Cayley arm's routes.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "geores/experiments/experiment.h"
+#include "geores/experiments/runner.h"
+#include "geores/puzzles/dataset.h"
+#include "geores/train/puzzles/puzzle_config.h"
+
+namespace geores {
+
+// One model. `config` holds keys of PuzzleConfig; the hidden width of its MLP follows from the
+// number of parameters of the arm without a mixer.
+struct StudyArm {
+  std::string name, label;
+  nlohmann::json config;
+};
+
+// The puzzles of a study, made once.
+struct StudyData {
+  std::string kind = {};             // sudoku, maze or arc
+  int size = 0;                      // of the board, the maze, or ARC's canvas
+  std::vector<int64_t> rounds = {};  // sudoku: of hardening; of several, one after the other
+  int64_t clues = 0;                 // sudoku: easier puzzles for a pilot; 0: minimal
+  int64_t train = 0, test = 0;       // puzzles
+  int64_t variants = 0;              // of a training sudoku, or of an ARC task
+};
+
+struct Study {
+  std::string name, title;
+  std::string text;  // what is asked, and what to know when reading the answer
+  StudyData data;
+  nlohmann::json config;     // common to all arms: keys of PuzzleConfig
+  int64_t plain_hidden = 0;  // of the MLP of the arm without a mixer
+  std::vector<StudyArm> arms;
+
+  const StudyArm& arm(const std::string& name) const;
+};
+
+// At the size for a GPU; `quick` is the same question in minutes on two cores, for trying out.
+const std::vector<Study>& puzzle_studies();
+Study quick_study(const Study& study);
+const Study& find_study(const std::string& name);
+
+struct StudyOptions {
+  std::string out = "study";
+  std::string arc_tasks = {};          // folder with ARC's JSON files, for a study on ARC
+  std::vector<std::string> arms = {};  // empty: all
+  std::vector<int64_t> seeds = {1, 2, 3};
+  nlohmann::json changes = nlohmann::json::object();  // keys of PuzzleConfig, for pilots
+  int jobs = 1;
+  Hardware hardware = {};
+};
+
+PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
+                          const StudyOptions& options, const std::string& data);
+
+// Makes the data set in `folder` unless it is there.
+void make_study_data(const StudyData& data, const std::string& folder,
+                     const std::string& arc_tasks);
+
+// Trains what has no result yet in OUT/runs, and returns what all runs left:
+//   arms: {NAME: {label, parameters, seconds a step, and for each number of an evaluation its values,
+//          mean and deviation}}
+//   differences: Welch's t between each arm and the arm without a mixer, in exact answers
+// OUT/results.json and OUT/tables.md hold the same. For ARC every arm is also evaluated with blank and
+// with shuffled identifiers.
+nlohmann::json run_study(const Study& study, const StudyOptions& options,
+                         const std::function<void(const JobProgress&)>& progress = {},
+                         const std::function<void(const std::string&)>& notice = {});
+
+}  // namespace geores

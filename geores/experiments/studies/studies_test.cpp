@@ -1,0 +1,67 @@
+#include "geores/experiments/studies/studies.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "geores/base/file.h"
+#include "geores/model/recursive/recursive.h"
+#include "geores/testing/testing.h"
+
+namespace geores {
+namespace {
+
+TEST(Studies, ArmsHaveTheSameWidthAndAboutTheSameSize) {
+  for (const auto& study : puzzle_studies()) {
+    std::set<std::string> names;
+    int64_t plain = 0;
+    for (const auto& arm : study.arms) {
+      names.insert(arm.name);
+      const auto config = study_config(study, arm, 1, {}, "data");
+      EXPECT_EQ(config.model.width, study.config["width"].get<int64_t>());
+      if (config.model.mlp_t) continue;  // another kind of layer: its size is its own
+      int64_t layers = 0;
+      for (int64_t i = 0; i < config.model.layers; ++i)
+        layers += parameter_count(RecursiveLayer(config.model, 10, i));
+      if (arm.name == "none") plain = layers;
+      EXPECT_NEAR(double(layers) / double(plain), 1, 0.012) << study.name << " " << arm.name;
+    }
+    for (const auto* wanted :
+         {"none", "cayley", "sinkhorn", "edelta", "identity", "sinkhorn_softmax"})
+      EXPECT_TRUE(names.contains(wanted)) << study.name << " " << wanted;
+  }
+}
+
+TEST(Studies, QuickSizeRunsToTablesAndContinues) {
+  const TemporaryFolder folder;
+  auto study = quick_study(find_study("s6"));
+  study.config["steps"] = 4;
+  StudyOptions options{
+      .out = (folder.path() / "s6").string(), .arms = {"none", "identity"}, .seeds = {1, 2}};
+  const auto results = run_study(study, options);
+  for (const auto* arm : {"none", "identity"}) {
+    const auto& exact = results["arms"][arm]["numbers"]["exact"];
+    EXPECT_EQ(exact["values"].size(), 2u) << arm;
+    EXPECT_TRUE(results["arms"][arm]["numbers"].contains("by_rating.0.exact")) << results.dump();
+  }
+  EXPECT_EQ(results["differences"].size(), 1u);
+  EXPECT_NE(read_text_file(options.out + "/tables.md").find("| no mixer |"), std::string::npos);
+  // Nothing is left to train.
+  bool trained = false;
+  EXPECT_EQ(run_study(study, options, [&](const JobProgress&) { trained = true; }), results);
+  EXPECT_FALSE(trained);
+}
+
+TEST(Studies, RefusesWhatItDoesNotHave) {
+  EXPECT_EQ(refusal([] { find_study("s8"); }), "[study] unknown study 's8', did you mean 's6'?");
+  EXPECT_EQ(refusal([] { find_study("s6").arm("cayly"); }),
+            "[study] s6 has no arm 'cayly', did you mean 'cayley'?");
+  const TemporaryFolder folder;
+  EXPECT_EQ(
+      refusal([&] { make_study_data(find_study("a10").data, (folder.path() / "x").string(), ""); }),
+      "[study] a study on ARC needs --tasks DIR with its JSON files");
+}
+
+}  // namespace
+}  // namespace geores

@@ -1,0 +1,232 @@
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/base/json.h"
+#include "geores/experiments/statistics.h"
+#include "geores/experiments/studies/studies.h"
+#include "geores/puzzles/arc/recipe.h"
+#include "geores/puzzles/files/dataset_writer.h"
+#include "geores/train/puzzles/puzzle_evaluation.h"
+#include "geores/train/puzzles/puzzle_trainer.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t kDataSeed = 42;
+
+void make_sudokus(const StudyData& data, const std::string& folder) {
+  const auto all = puzzles::generate_sudokus(
+      {.size = data.size, .rounds = data.rounds, .clues = data.clues, .seed = kDataSeed},
+      data.train, data.test);
+  puzzles::write_sudokus(folder, data.size, all, data.variants, puzzles::Rows::made,
+                         {{"seed", kDataSeed}, {"rounds", data.rounds}, {"clues", data.clues}});
+}
+
+void make_arc(const StudyData& data, const std::string& folder, const std::string& tasks) {
+  require(!tasks.empty(), "study", "a study on ARC needs --tasks DIR with its JSON files");
+  std::vector<puzzles::Subset> subsets;
+  for (const auto* name : {"training", "evaluation", "concept"})
+    subsets.push_back({.tasks = puzzles::read_subset(tasks, name),
+                       .tests_held_out = std::string(name) == "evaluation"});
+  const auto recipe = puzzles::build_arc(
+      subsets,
+      {.variants = data.variants, .seed = static_cast<uint32_t>(kDataSeed), .canvas = data.size});
+  puzzles::write_arc(folder, "arc", recipe, puzzles::Rows::made,
+                     {{"variants", data.variants}, {"seed", kDataSeed}, {"canvas", data.size}});
+}
+
+struct StudyRun {
+  const StudyArm* arm;
+  std::string path;
+  PuzzleConfig config;
+};
+
+json read_json_file(const fs::path& path) {
+  return parse_json(read_text_file(path), path.string());
+}
+
+bool finished(const StudyRun& run) { return fs::exists(fs::path(run.path) / "result.json"); }
+
+// What is left of an ARC score without the puzzle's own identifier.
+void evaluate_controls(const StudyRun& run, const puzzles::Dataset& data) {
+  const auto file = fs::path(run.path) / "controls.json";
+  if (!data.info().is_arc() || fs::exists(file)) return;
+  const auto loaded = load_puzzle_run(run.path, run.config.device);
+  PuzzleSolver solver(*loaded.model, run.config.batch, run.config.precision);
+  json controls;
+  for (const auto* identifiers : {"blank", "shuffled"})
+    controls[identifiers] =
+        evaluate_puzzles(data, solver, run.config.batch,
+                         {.votes = run.config.votes, .identifiers = identifiers, .seed = 1});
+  write_file_atomically(file, controls.dump(2) + "\n");
+}
+
+std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Dataset& data,
+                            const std::function<void(const std::string&)>& notice) {
+  std::vector<Job> jobs;
+  for (const auto& run : runs) {
+    if (finished(run) &&
+        (!data.info().is_arc() || fs::exists(fs::path(run.path) / "controls.json")))
+      continue;
+    jobs.push_back({.name = fs::path(run.path).filename().string(),
+                    .size = run.config.steps,
+                    .work = [&run, &data, notice](const std::function<void(int64_t)>& progress) {
+                      Listener listener;
+                      listener.progress = [&](const Progress& p) { progress(p.step); };
+                      listener.notice = notice;
+                      const auto begun = fs::exists(fs::path(run.path) / "config.json");
+                      if (!finished(run))
+                        train_puzzles(run.config, data, {.path = run.path, .resume = begun},
+                                      listener);
+                      evaluate_controls(run, data);
+                    }});
+  }
+  return jobs;
+}
+
+// All numbers of an object under names with dots: {"by_rating": {"0": {"exact": 1}}} has
+// by_rating.0.exact.
+void collect_numbers(const json& object, const std::string& prefix,
+                     std::map<std::string, std::vector<double>>& to) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_number()) to[prefix + key].push_back(value.get<double>());
+    if (value.is_object()) collect_numbers(value, prefix + key + ".", to);
+  }
+}
+
+json described(const std::vector<double>& values) {
+  const auto sample = sample_of(values);
+  return {{"values", values},
+          {"mean", sample.mean},
+          {"deviation", std::isfinite(sample.deviation) ? json(sample.deviation) : json()}};
+}
+
+json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
+  std::map<std::string, std::vector<double>> numbers;
+  json result = {{"label", arm.label}, {"diverged", 0}};
+  for (const auto& run : runs) {
+    if (run.arm != &arm) continue;
+    const auto left = read_json_file(fs::path(run.path) / "result.json");
+    result["parameters"] = left["parameters"];
+    result["mlp_hidden"] = run.config.model.mlp_hidden;
+    numbers["step_seconds"].push_back(left["step_seconds"]);
+    if (left["diverged"]) {
+      result["diverged"] = result["diverged"].get<int>() + 1;
+      continue;
+    }
+    collect_numbers(left["evaluation"], "", numbers);
+    if (const auto file = fs::path(run.path) / "controls.json"; fs::exists(file))
+      collect_numbers(read_json_file(file), "", numbers);
+  }
+  for (const auto& [name, values] : numbers) result["numbers"][name] = described(values);
+  return result;
+}
+
+Sample sample_in(const json& arm, const std::string& number) {
+  if (!arm["numbers"].contains(number)) return {};
+  return sample_of(arm["numbers"][number]["values"].get<std::vector<double>>());
+}
+
+json differences(const json& arms, const std::string& number) {
+  auto list = json::array();
+  for (const auto& [name, arm] : arms.items())
+    for (const auto& [base, other] : arms.items()) {
+      const bool asked = base == "none" || (base == "identity" && name != "none") ||
+                         (base == "sinkhorn_softmax" && name == "cayley");
+      if (!asked || base == name) continue;
+      const auto a = sample_in(other, number), b = sample_in(arm, number);
+      const auto test = welch_test(a, b);
+      list.push_back({{"arm", name},
+                      {"against", base},
+                      {"number", number},
+                      {"difference", b.mean - a.mean},
+                      {"t", test.known() ? json(test.t) : json()},
+                      {"p", test.known() ? json(test.p) : json()}});
+    }
+  return list;
+}
+
+std::string with_deviation(const json& arm, const std::string& number, double scale) {
+  const auto sample = sample_in(arm, number);
+  if (!sample.known()) return "–";
+  return std::isfinite(sample.deviation)
+             ? fmt::format("{:.2f} ± {:.2f}", scale * sample.mean, scale * sample.deviation)
+             : fmt::format("{:.2f}", scale * sample.mean);
+}
+
+std::string tables_of(const Study& study, const json& results) {
+  auto text = fmt::format(
+      "# {}\n\n{}\n\n| arm | parameters | MLP | exact % | cells % | LM loss | halting step | "
+      "q right % | ms a step |\n|---|---|---|---|---|---|---|---|---|\n",
+      study.title, study.text);
+  for (const auto& arm : study.arms) {
+    if (!results["arms"].contains(arm.name)) continue;
+    const auto& one = results["arms"][arm.name];
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", arm.label,
+                        one["parameters"].dump(), one["mlp_hidden"].dump(),
+                        with_deviation(one, "exact", 100), with_deviation(one, "cells", 100),
+                        with_deviation(one, "lm_loss", 1), with_deviation(one, "halting_steps", 1),
+                        with_deviation(one, "q_halt_accuracy", 100),
+                        with_deviation(one, "step_seconds", 1000));
+  }
+  text +=
+      "\nDifferences in exact answers, Welch's t:\n\n| arm | against | difference % | t | p "
+      "|\n|---|---|---|---|---|\n";
+  for (const auto& one : results["differences"])
+    text += fmt::format("| {} | {} | {:+.2f} | {} | {} |\n", one["arm"].get<std::string>(),
+                        one["against"].get<std::string>(), 100 * one["difference"].get<double>(),
+                        one["t"].is_null() ? "–" : fmt::format("{:.2f}", one["t"].get<double>()),
+                        one["p"].is_null() ? "–" : fmt::format("{:.3g}", one["p"].get<double>()));
+  return text;
+}
+
+}  // namespace
+
+void make_study_data(const StudyData& data, const std::string& folder,
+                     const std::string& arc_tasks) {
+  if (fs::exists(folder)) return;
+  if (data.kind == "sudoku") return make_sudokus(data, folder);
+  if (data.kind == "arc") return make_arc(data, folder, arc_tasks);
+  require(data.kind == "maze", "study", "unknown kind of puzzles '{}'", data.kind);
+  const auto set =
+      puzzles::generate_mazes({.size = data.size, .seed = kDataSeed}, data.train, data.test);
+  puzzles::write_mazes(folder, data.size, set, false, {{"seed", kDataSeed}});
+}
+
+json run_study(const Study& study, const StudyOptions& options,
+               const std::function<void(const JobProgress&)>& progress,
+               const std::function<void(const std::string&)>& notice) {
+  const fs::path out = options.out;
+  const auto folder = (out / "data").string();
+  fs::create_directories(out / "runs");
+  make_study_data(study.data, folder, options.arc_tasks);
+  const auto data = puzzles::Dataset::open(folder);
+
+  std::vector<const StudyArm*> arms;
+  if (options.arms.empty())
+    for (const auto& arm : study.arms) arms.push_back(&arm);
+  for (const auto& name : options.arms) arms.push_back(&study.arm(name));
+  std::vector<StudyRun> runs;
+  for (const auto* arm : arms)
+    for (const auto seed : options.seeds)
+      runs.push_back({.arm = arm,
+                      .path = (out / "runs" / fmt::format("{}-{}", arm->name, seed)).string(),
+                      .config = study_config(study, *arm, seed, options, folder)});
+  run_jobs(study_jobs(runs, data, notice), options.jobs, progress);
+
+  json results = {{"study", study.name}, {"seeds", options.seeds}, {"arms", json::object()}};
+  for (const auto* arm : arms) results["arms"][arm->name] = arm_results(runs, *arm);
+  results["differences"] = differences(results["arms"], "exact");
+  write_file_atomically(out / "results.json", results.dump(2) + "\n");
+  write_file_atomically(out / "tables.md", tables_of(study, results));
+  return results;
+}
+
+}  // namespace geores

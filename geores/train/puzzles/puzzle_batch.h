@@ -1,0 +1,14 @@
+// Puzzles as the tensors that a recursive model reads.
+#pragma once
+
+#include "geores/model/model.h"
+#include "geores/puzzles/dataset.h"
+
+namespace geores {
+
+// x (B, 1 + T) = [identifier | tokens], y (B, T): int64, on the CPU.
+Batch to_tensors(const puzzles::Batch& batch);
+
+InputShape input_shape(const puzzles::DatasetInfo& info);
+
+}  // namespace geores

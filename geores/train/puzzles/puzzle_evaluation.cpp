@@ -1,0 +1,99 @@
+#include "geores/train/puzzles/puzzle_evaluation.h"
+
+#include <algorithm>
+#include <span>
+
+#include "geores/base/error.h"
+#include "geores/puzzles/scoring/scores.h"
+
+namespace geores {
+namespace {
+
+// The rows to evaluate, in file order.
+std::vector<int64_t> chosen_rows(const puzzles::Dataset& data,
+                                 const PuzzleEvaluationOptions& options) {
+  const auto& split = data.test();
+  std::vector<int64_t> rows;
+  if (options.votes > 0)
+    rows = puzzles::first_variants(split, options.votes);
+  else
+    for (int64_t row = 0; row < split.rows(); ++row) rows.push_back(row);
+  if (options.rows > 0 && options.rows < static_cast<int64_t>(rows.size()))
+    rows.resize(static_cast<size_t>(options.rows));
+  require(!rows.empty(), "evaluate", "the data set has no test puzzles");
+  return rows;
+}
+
+// Of the rows that are not blank.
+struct Sums {
+  double lm_loss = 0, halting_steps = 0;
+  std::vector<int64_t> halted;  // by pass
+  int64_t rows = 0;
+
+  void add(const puzzles::Batch& batch, const PuzzleSolver::Solved& solved) {
+    const auto passes = solved.q_halt.size(0);
+    halted.resize(static_cast<size_t>(passes));
+    const auto q = solved.q_halt.accessor<double, 2>();
+    for (int64_t row = 0; row < batch.rows; ++row) {
+      if (batch.source[static_cast<size_t>(row)] == puzzles::kBlankRow) continue;
+      ++rows;
+      lm_loss += solved.lm_loss[row].item<double>();
+      int64_t pass = 0;
+      while (pass + 1 < passes && !(q[pass][row] > 0)) ++pass;
+      halting_steps += static_cast<double>(pass + 1);
+      for (auto later = pass; later < passes; ++later)
+        if (later > pass || q[pass][row] > 0) ++halted[static_cast<size_t>(later)];
+    }
+  }
+
+  void write(nlohmann::json& to) const {
+    const auto count = static_cast<double>(std::max<int64_t>(rows, 1));
+    to["lm_loss"] = lm_loss / count;
+    to["halting_steps"] = halting_steps / count;
+    to["halted_after"] = nlohmann::json::array();
+    for (const auto sum : halted) to["halted_after"].push_back(static_cast<double>(sum) / count);
+  }
+};
+
+}  // namespace
+
+const std::vector<std::string>& identifier_controls() {
+  static const std::vector<std::string> all = {"kept", "blank", "shuffled"};
+  return all;
+}
+
+nlohmann::json evaluate_puzzles(const puzzles::Dataset& data, PuzzleSolver& solver, int64_t batch,
+                                const PuzzleEvaluationOptions& options,
+                                const std::function<void(int64_t, int64_t)>& progress) {
+  const auto& known = identifier_controls();
+  require(std::ranges::find(known, options.identifiers) != known.end(), "evaluate",
+          "identifiers must be kept, blank or shuffled, got '{}'", options.identifiers);
+  const auto rows = chosen_rows(data, options);
+  const puzzles::ShuffledIdentifiers shuffled(data.info().identifiers, options.seed);
+  puzzles::Evaluation evaluation(data);
+  Sums sums;
+  const auto count = static_cast<int64_t>(rows.size());
+  for (int64_t first = 0; first < count; first += batch) {
+    std::vector<int64_t> some(static_cast<size_t>(batch), puzzles::kBlankRow);
+    std::copy_n(rows.begin() + first, std::min(batch, count - first), some.begin());
+    auto offered = data.test().batch(some);
+    const auto kept = offered.identifiers;
+    if (options.identifiers == "blank") puzzles::blank_identifiers(offered);
+    if (options.identifiers == "shuffled") shuffled.apply(offered);
+    const auto solved = solver.solve(offered);
+    const auto last = solved.predictions[-1].contiguous();
+    const auto q = solved.q_halt[-1].contiguous();
+    offered.identifiers = kept;
+    evaluation.add(offered, std::span(last.data_ptr<int32_t>(), static_cast<size_t>(last.numel())),
+                   std::span(q.data_ptr<double>(), static_cast<size_t>(q.numel())));
+    sums.add(offered, solved);
+    if (progress) progress(std::min(first + batch, count), count);
+  }
+  auto results = evaluation.results();
+  sums.write(results);
+  results["identifiers"] = options.identifiers;
+  if (options.submission) results["submission"] = evaluation.arc().submission();
+  return results;
+}
+
+}  // namespace geores

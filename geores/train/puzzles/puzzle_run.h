@@ -1,0 +1,62 @@
+// A run of a recursive model on puzzles is a folder:
+//   config.json              what was asked for, and the fingerprint of the data set
+//   model.json               what was built
+//   metrics.jsonl            one object a line: sums of training since the line before, or an
+//                            evaluation
+//   checkpoint.safetensors   weights, average, moments, table, carry (with the position of every row
+//                            in its random numbers) and step; the order of puzzles is a function of
+//                            seed and step. The one before it is kept beside it.
+//   result.json              written once, at the end
+// Killed at any moment and resumed, it gives bit for bit the run that was not killed, on the same
+// machine and number of threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "geores/puzzles/dataset.h"
+#include "geores/train/puzzles/puzzle_config.h"
+#include "geores/train/run/run_folder.h"
+
+namespace geores {
+
+class PuzzleFiles {
+ public:
+  // Refuses to mix runs: an existing one is continued with the same configuration and data, or
+  // replaced. An empty path keeps everything in memory.
+  PuzzleFiles(const RunFolder& folder, const PuzzleConfig& config, const std::string& fingerprint);
+
+  // The steps that were taken; 0 without a checkpoint.
+  int64_t resume(Recursive& model, RecursiveStep& training, const Notice& notice);
+
+  void save_checkpoint(const Recursive& model, RecursiveStep& training, int64_t step);
+  void write_model(const nlohmann::json& description);
+  void write_metrics(const nlohmann::json& line) { metrics_.write(line); }
+  void write_result(const nlohmann::json& result);
+  const MetricsLog& metrics() const { return metrics_; }
+
+ private:
+  std::string path(const char* name) const;
+  bool in_memory() const { return folder_.path.empty(); }
+  void prepare(const PuzzleConfig& config, const std::string& fingerprint);
+
+  RunFolder folder_;
+  MetricsLog metrics_;
+};
+
+// The configuration of the run in a folder.
+PuzzleConfig read_puzzle_config(const std::string& path);
+
+// Whether the folder holds a run on puzzles.
+bool is_puzzle_run(const std::string& path);
+
+// The model of a finished or interrupted run with its averaged weights.
+struct LoadedPuzzleRun {
+  PuzzleConfig config;
+  std::shared_ptr<Recursive> model;
+  int64_t step = 0;
+};
+LoadedPuzzleRun load_puzzle_run(const std::string& path, const std::string& device = "cpu");
+
+}  // namespace geores

@@ -1,0 +1,33 @@
+// A recursive model at work on batches of puzzles: all act_steps passes from the start, without
+// gradients. On a GPU they are recorded once as one CUDA graph.
+#pragma once
+
+#include "geores/model/recursive/recursive.h"
+#include "geores/puzzles/dataset.h"
+#include "geores/train/device/recorded_work.h"
+
+namespace geores {
+
+class PuzzleSolver {
+ public:
+  // For batches of exactly `rows` rows; the model must outlive the solver.
+  PuzzleSolver(Recursive& model, int64_t rows, const std::string& precision);
+
+  // All on the CPU.
+  struct Solved {
+    Tensor predictions;  // (steps, B, T) int32: the largest logit after each pass
+    Tensor q_halt;       // (steps, B) float64
+    Tensor lm_loss;      // (B) float64, after the last pass
+  };
+  Solved solve(const puzzles::Batch& batch);
+
+ private:
+  void work();
+
+  Recursive& model_;
+  std::string precision_;
+  Tensor x_, y_, predictions_, q_halt_, lm_loss_;  // on the device, where they stay
+  RecordedWork work_;
+};
+
+}  // namespace geores

@@ -1,0 +1,243 @@
+#include "geores/train/puzzles/puzzle_trainer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "geores/base/error.h"
+#include "geores/model/recursive/halting.h"
+#include "geores/modules/seeding.h"
+#include "geores/ops/run/precision.h"
+#include "geores/train/device/recorded_work.h"
+#include "geores/train/puzzles/puzzle_batch.h"
+#include "geores/train/puzzles/puzzle_evaluation.h"
+
+namespace geores {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+torch::Device puzzle_device(const PuzzleConfig& config) {
+  if (config.device == "cpu") return torch::kCPU;
+  require(torch::cuda::is_available(), "train", "device cuda was asked for, but there is none");
+  return torch::kCUDA;
+}
+
+class PuzzleRun {
+ public:
+  PuzzleRun(const PuzzleConfig& config, const puzzles::Dataset& data, const RunFolder& folder,
+            const Listener& listener)
+      : config_(config),
+        data_(data),
+        listener_(listener),
+        device_(puzzle_device(config)),
+        cuda_stream_(device_),
+        files_(folder, config, data.fingerprint()),
+        model_(make_model_on_device()),
+        training_(*model_, config.step_options(), first_carry()),
+        order_(data.train(), static_cast<uint64_t>(config.seed), config.batch),
+        work_(device_, [this] { step_work(); }) {
+    if (device_.is_cuda()) set_float32_products(precision_from(config.precision));
+    const auto counts = torch::TensorOptions(torch::kInt64).device(device_);
+    x_ = torch::zeros({config.batch, 1 + data.info().cells()}, counts);
+    y_ = torch::zeros({config.batch, data.info().cells()}, counts);
+    rates_ = torch::zeros({4}, model_->table().options());
+    numbers_ = torch::zeros({2}, counts.dtype(torch::kFloat64));
+    auto built = model_->description();
+    built.update({{"kind", "recursive"},
+                  {"parameters", parameter_count(*model_)},
+                  {"data", input_shape(data.info()).to_json()}});
+    files_.write_model(built);
+    step_ = files_.resume(*model_, training_, listener.notice);
+    before_ = files_.metrics().last_kept("seconds", 0);
+  }
+
+  PuzzleResult execute() {
+    PuzzleResult result{.parameters = parameter_count(*model_)};
+    const auto first = step_;
+    for (; step_ < config_.steps; ++step_) {
+      if (step_ > 0 && step_ % config_.checkpoint_interval == 0 && step_ != first)
+        files_.save_checkpoint(*model_, training_, step_);
+      if (step_ > 0 && step_ % config_.eval_interval == 0)
+        files_.write_metrics({{"step", step_}, {"evaluation", evaluate(config_.eval_rows)}});
+      if (!train_one()) {
+        result.diverged = true;
+        break;
+      }
+    }
+    if (!result.diverged) {
+      files_.save_checkpoint(*model_, training_, step_);
+      result.evaluation = evaluate(0);
+    }
+    result.steps = step_;
+    result.training = last_line_;
+    result.seconds = seconds();
+    result.step_seconds = timed_steps_ > 0 ? training_seconds_ / double(timed_steps_) : 0;
+    files_.write_result(result.to_json());
+    return result;
+  }
+
+ private:
+  std::shared_ptr<Recursive> make_model_on_device() const {
+    auto model = with_seed(config_.seed, [&] {
+      return std::make_shared<Recursive>(config_.model, input_shape(data_.info()));
+    });
+    model->to(device_);
+    return model;
+  }
+
+  Carry first_carry() const {
+    auto carry = model_->initial_carry(config_.batch);
+    carry.set("draws", first_draws(config_.batch, config_.seed).to(device_));
+    return carry;
+  }
+
+  double seconds() const { return before_ + seconds_since(start_); }
+
+  // What is recorded on a GPU: everything from the offered batch to the new weights.
+  void step_work() {
+    const ExecutionScope precision(precision_from(config_.precision));
+    const auto rate = [this](int64_t i) { return rates_.slice(0, i, i + 1); };
+    const auto done =
+        training_.run(x_, y_,
+                      {.adam = {.learning_rate = rate(0), .bias1 = rate(1), .bias2 = rate(2)},
+                       .table_rate = rate(3)},
+                      config_.parts());
+    numbers_.copy_(torch::stack({done.loss, done.gradient_norm}));
+  }
+
+  void offer_batch() {
+    const auto [x, y] = to_tensors(data_.train().batch(order_.rows(step_)));
+    x_.copy_(x);
+    y_.copy_(y);
+    const auto t = static_cast<double>(step_ + 1);
+    const auto factor = config_.rate_factor(step_ + 1);
+    const std::vector<double> rates = {config_.lr * factor, 1 - std::pow(config_.beta1, t),
+                                       1 - std::pow(config_.beta2, t), config_.table_lr * factor};
+    rates_.copy_(torch::tensor(rates, torch::kFloat64));
+  }
+
+  bool is_logged(int64_t step) const {
+    return step % config_.log_interval == 0 || step + 1 == config_.steps;
+  }
+
+  // Steps since the line before, this one included: a function of the step, so that a resumed run
+  // writes the same lines.
+  int64_t steps_in_line() const {
+    if (step_ == 0) return 1;
+    const auto before = (step_ - 1) / config_.log_interval * config_.log_interval;
+    return step_ - before;
+  }
+
+  // False when the loss is not a number any more.
+  bool train_one() {
+    const auto start = Clock::now();
+    offer_batch();
+    training_.parameters().before_replay();
+    work_.run();
+    if (!is_logged(step_)) {
+      count_time(start);
+      return true;
+    }
+    const auto numbers = numbers_.to(torch::kCPU);  // waits for the device
+    count_time(start);
+    const auto loss = numbers[0].item<double>(), norm = numbers[1].item<double>();
+    if (!std::isfinite(loss) || !std::isfinite(norm)) {
+      if (listener_.notice)
+        listener_.notice(fmt::format(
+            "the loss is {} at step {}: stopped, the last checkpoint is kept", loss, step_));
+      return false;
+    }
+    log_step(loss, norm);
+    return true;
+  }
+
+  void count_time(Clock::time_point start) {
+    training_seconds_ += seconds_since(start);
+    ++timed_steps_;
+  }
+
+  void log_step(double loss, double norm) {
+    auto& carry = training_.carry();
+    const auto sums = carry.at("metrics").sum(0).to(torch::kCPU);
+    carry.set("metrics", torch::zeros_like(carry.at("metrics")));
+    const auto sum = [&](Recursive::Metric metric) { return sums[metric].item<double>(); };
+    const auto passes = static_cast<double>(steps_in_line() * config_.batch);
+    nlohmann::json line = {{"step", step_},
+                           {"loss", loss},
+                           {"lm_loss", sum(Recursive::kLmLoss) / passes},
+                           {"q_loss", sum(Recursive::kQLoss) / passes},
+                           {"grad_norm", norm},
+                           {"lr", config_.lr * config_.rate_factor(step_ + 1)},
+                           {"epoch", order_.epoch(step_)},
+                           {"finished_rows", sum(Recursive::kCount)}};
+    if (const auto count = sum(Recursive::kCount); count > 0)
+      line.update({{"cells", sum(Recursive::kRightCells) / count},
+                   {"exact", sum(Recursive::kExact) / count},
+                   {"q_halt_accuracy", sum(Recursive::kQRight) / count},
+                   {"act_steps", sum(Recursive::kSteps) / count}});
+    last_line_ = line;
+    line["seconds"] = seconds();
+    files_.write_metrics(line);
+    if (listener_.progress)
+      listener_.progress({.step = step_ + 1,
+                          .total = config_.steps,
+                          .loss = loss,
+                          .validation = validation_,
+                          .seconds = seconds()});
+  }
+
+  nlohmann::json evaluate(int64_t rows) {
+    const AveragedParameters averaged(training_);
+    if (!solver_)
+      solver_ = std::make_unique<PuzzleSolver>(*model_, config_.batch, config_.precision);
+    const auto results =
+        evaluate_puzzles(data_, *solver_, config_.batch, {.rows = rows, .votes = config_.votes});
+    validation_ = results["lm_loss"];
+    return results;
+  }
+
+  const PuzzleConfig& config_;
+  const puzzles::Dataset& data_;
+  const Listener& listener_;
+  torch::Device device_;
+  OwnCudaStream cuda_stream_;
+  PuzzleFiles files_;
+  std::shared_ptr<Recursive> model_;
+  RecursiveStep training_;
+  puzzles::TrainingOrder order_;
+  Tensor x_, y_, rates_, numbers_;  // on the device, where they stay
+  RecordedWork work_;
+  std::unique_ptr<PuzzleSolver> solver_;
+  int64_t step_ = 0, timed_steps_ = 0;
+  Clock::time_point start_ = Clock::now();
+  double before_ = 0, validation_ = 0, training_seconds_ = 0;
+  nlohmann::json last_line_;
+};
+
+}  // namespace
+
+nlohmann::json PuzzleResult::to_json() const {
+  return {{"steps", steps},          {"parameters", parameters},
+          {"seconds", seconds},      {"step_seconds", step_seconds},
+          {"diverged", diverged},    {"training", training},
+          {"evaluation", evaluation}};
+}
+
+PuzzleResult train_puzzles(PuzzleConfig config, const puzzles::Dataset& data,
+                           const RunFolder& folder, const Listener& listener) {
+  config.model.identifiers = data.info().identifiers;
+  config.check();
+  if (config.steps == 0)
+    config.steps =
+        puzzles::TrainingOrder(data.train(), static_cast<uint64_t>(config.seed), config.batch)
+            .planned_steps(config.epochs);
+  require(config.steps >= 1, "train", "{} epochs of {} rows are less than one batch of {}",
+          config.epochs, data.train().rows(), config.batch);
+  return PuzzleRun(config, data, folder, listener).execute();
+}
+
+}  // namespace geores

@@ -1,0 +1,25 @@
+// Trains a recursive model on a data set of puzzles.
+#pragma once
+
+#include "geores/train/puzzles/puzzle_run.h"
+#include "geores/train/trainer.h"
+
+namespace geores {
+
+struct PuzzleResult {
+  int64_t steps = 0;
+  int64_t parameters = 0;   // without the puzzle table
+  double seconds = 0;       // earlier legs of a resumed run included
+  double step_seconds = 0;  // of a training step, without evaluations and checkpoints
+  bool diverged = false;
+  nlohmann::json training = nullptr;    // the last line of training
+  nlohmann::json evaluation = nullptr;  // the averaged weights after the last step
+
+  nlohmann::json to_json() const;
+};
+
+// `config` gets the number of steps and of identifiers from the data.
+PuzzleResult train_puzzles(PuzzleConfig config, const puzzles::Dataset& data,
+                           const RunFolder& folder, const Listener& listener = {});
+
+}  // namespace geores
