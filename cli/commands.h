@@ -19,6 +19,7 @@ void add_reproduce(CLI::App& app, int& exit_code);
 void add_solve(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
+void add_import(CLI::App& app, int& exit_code);
 void add_spectrum(CLI::App& app, int& exit_code);
 void add_spectral_gap(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);

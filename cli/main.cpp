@@ -39,6 +39,7 @@ constexpr const char* kDescription =
   geores bench                       what a training step costs, fused against stock LibTorch
   geores verify dump.safetensors     our model against another implementation's dump: forward,
                                      gradients and training steps in float64
+  geores import weights.safetensors  public weights under our names
 
 `geores COMMAND --help` explains each command.)";
 
@@ -73,6 +74,7 @@ int run_command(int argc, char** argv) {
   geores::cli::add_solve(app, exit_code);
   geores::cli::add_study(app, exit_code);
   geores::cli::add_verify(app, exit_code);
+  geores::cli::add_import(app, exit_code);
   geores::cli::add_spectrum(app, exit_code);
   geores::cli::add_spectral_gap(app, exit_code);
   geores::cli::add_bench(app, exit_code);

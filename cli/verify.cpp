@@ -51,6 +51,8 @@ void add_verify(CLI::App& app, int& exit_code) {
       "and\n"
       "training steps. Everything is recomputed in float64. Exit 0 only if every group of tensors\n"
       "agrees to 1e-9 of its largest magnitude (weights after training: 1e-7).\n"
+      "Known: the EΔ paper's models, nanoGPT, the public mHC-lite code and DeepSeek-V4's\n"
+      "hyper-connections.\n"
       "Example: geores verify tests/golden/edelta.safetensors");
   command->add_option("file", flags->file, "safetensors dump")->required();
   command->add_flag("--json", flags->json, "machine-readable result");

@@ -99,8 +99,8 @@ class CommandLine : public testing::Test {
 };
 
 TEST_F(CommandLine, VerifiesEveryGoldenFile) {
-  for (const auto* name :
-       {"gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate", "edelta_stream"}) {
+  for (const auto* name : {"gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate",
+                           "edelta_stream", "lm_gpt", "lm_hc", "lm_mhc", "lm_mhc_lite", "mhc_v4"}) {
     const auto result = run("verify " + golden(name));
     EXPECT_EQ(result.exit_code, 0) << result.output;
     EXPECT_NE(result.output.find("equal to the reference"), std::string::npos) << result.output;

@@ -16,7 +16,7 @@ class Golden : public testing::TestWithParam<const char*> {
   std::string name() const { return std::string(GetParam()) + ".safetensors"; }
   std::string path() const { return kDirectory + name(); }
 
-  // The verdict after one byte of `tensor` (the top byte of its largest value's mantissa) is
+  // The verdict after one byte of `tensor`, of float64 (the top byte of its largest value's mantissa) is
   // changed.
   std::vector<std::string> failed_groups_after_change(const std::string& tensor) const {
     const auto original = Safetensors::load(path());
@@ -70,6 +70,66 @@ TEST_P(Golden, AChangedByteIsFoundInItsGroup) {
   EXPECT_EQ(failed_groups_after_change("after/output_proj.weight"), Names{"after"});
   EXPECT_GE(failed_groups_after_change("param/core.transformer.h.1.mlp.c_fc.weight").size(), 5u);
 }
+
+// Language models: nanoGPT, and the modules of the public mHC-lite code.
+class LanguageGolden : public Golden {};
+
+TEST_P(LanguageGolden, EveryGroupAgrees) {
+  const auto result = verify_dump(Safetensors::load(path()), name());
+  EXPECT_EQ(result.groups.size(), 6u);
+  for (const auto& group : result.groups) {
+    EXPECT_LT(group.error, group.limit) << group.group << ", worst: " << group.worst;
+    EXPECT_EQ(group.limit, group.group == "after" ? 1e-7 : 1e-9);
+  }
+  EXPECT_TRUE(result.passed());
+}
+
+TEST_P(LanguageGolden, AChangedByteIsFoundInItsGroup) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(failed_groups_after_change("out"), Names{"out"});
+  EXPECT_EQ(failed_groups_after_change("loss"), Names{"loss"});
+  EXPECT_EQ(failed_groups_after_change("grad/transformer.wte.weight"), Names{"grad"});
+  EXPECT_EQ(failed_groups_after_change("train/loss"), Names{"train/loss"});
+  EXPECT_EQ(failed_groups_after_change("train/grad_norm"), Names{"train/grad_norm"});
+  EXPECT_EQ(failed_groups_after_change("after/transformer.wpe.weight"), Names{"after"});
+  EXPECT_GE(failed_groups_after_change("param/transformer.wte.weight").size(), 5u);
+  if (std::string(GetParam()) == "lm_gpt") return;
+  for (const std::string tensor :
+       {"transformer.h.0.hc_attn.static_alpha", "transformer.h.1.hc_mlp.dynamic_alpha_fn"}) {
+    EXPECT_EQ(failed_groups_after_change("grad/" + tensor), Names{"grad"}) << tensor;
+    EXPECT_EQ(failed_groups_after_change("after/" + tensor), Names{"after"}) << tensor;
+    EXPECT_FALSE(failed_groups_after_change("param/" + tensor).empty()) << tensor;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllDumps, LanguageGolden,
+                         testing::Values("lm_gpt", "lm_hc", "lm_mhc", "lm_mhc_lite"),
+                         [](const auto& dump) { return std::string(dump.param); });
+
+// Hyper-connections as DeepSeek-V4 has them.
+class V4Golden : public Golden {};
+
+TEST_P(V4Golden, EveryGroupAgreesAndAChangedByteIsFound) {
+  using Names = std::vector<std::string>;
+  const auto result = verify_dump(Safetensors::load(path()), name());
+  ASSERT_EQ(result.groups.size(), 3u);
+  for (const auto& group : result.groups) {
+    EXPECT_LT(group.error, group.limit) << group.group << ", worst: " << group.worst;
+    // The dump is rounded to float32 behind the first connection's routes.
+    EXPECT_EQ(group.limit, group.group == "routes" ? 1e-9 : 3e-7);
+  }
+  for (const auto* tensor : {"out/comb.0", "out/post.0", "out/collapsed.0"})
+    EXPECT_EQ(failed_groups_after_change(tensor), Names{"routes"}) << tensor;
+  for (const auto* tensor : {"out/streams", "out/head", "out/comb.1", "out/post.1"})
+    EXPECT_EQ(failed_groups_after_change(tensor), Names{"out"}) << tensor;
+  for (const auto* tensor : {"grad/x", "grad/connections.0.fn", "grad/connections.1.base",
+                             "grad/connections.1.scale", "grad/head.hc_fn", "grad/norms.0.weight"})
+    EXPECT_EQ(failed_groups_after_change(tensor), Names{"grad"}) << tensor;
+  EXPECT_EQ(failed_groups_after_change("param/connections.0.fn").size(), 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllDumps, V4Golden, testing::Values("mhc_v4"),
+                         [](const auto& dump) { return std::string(dump.param); });
 
 INSTANTIATE_TEST_SUITE_P(AllDumps, Golden,
                          testing::Values("gpt", "ddl", "mhc", "jpmhc", "edelta",

@@ -2,8 +2,10 @@
 // uses it (in arXiv:2603.20896, Eqs. 1–9; JPmHC, arXiv:2602.18308):
 //   L = clamp(logits, ±10),  P_ij = e^{L_ij + f_i + g_j}               logits, P (n, n); f, g (n)
 //   from g = 0, repeat:  f_i = −log Σ_j e^{L_ij + g_j},   g_j = −log Σ_i e^{L_ij + f_i}
+// Without a clamp (bounded = false) L = logits, as mHC has it (Xie et al., arXiv:2512.24880).
 // Invariant: rows are normalized first, then columns. So the columns of P sum to 1 to rounding, and
-// its rows as far as the iteration has converged. Cost: 2n² exponentials per iteration;
+// its rows as far as the iteration has converged; of transposed logits the transpose has it the
+// other way round. Cost: 2n² exponentials per iteration;
 // sinkhorn_scaling() needs n² in all.
 //
 // There are two gradients, each exact for its own definition, with S = dL/dP:
@@ -20,7 +22,11 @@ namespace geores::manifold {
 template <class T>
 struct SinkhornOptions {
   int iterations = 20;
-  T clamp = 10;  // sinkhorn_scaling() needs it below 25 in float, below 200 in double
+  T clamp = 10;         // sinkhorn_scaling() needs it below 25 in float, below 200 in double
+  bool bounded = true;  // false: no clamp
+  // Without a clamp sinkhorn_scaling() still bounds how far a logit lies below the largest of its
+  // row: at most 40 in float and 300 in double, or its factors would overflow.
+  T range = 40;
 };
 
 namespace detail {
@@ -34,11 +40,33 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> clamp_logits(const Matrix<T, N>& logit
 }
 
 template <class T, int N>
-GEORES_HOST_DEVICE constexpr void drop_clamped(const Matrix<T, N>& logits, T bound,
+GEORES_HOST_DEVICE constexpr Matrix<T, N> bounded_logits(const Matrix<T, N>& logits,
+                                                         const SinkhornOptions<T>& options) {
+  return options.bounded ? clamp_logits(logits, options.clamp) : logits;
+}
+
+// The logits of each row relative to the largest one, none below −range. The first normalisation
+// of rows removes what is subtracted here.
+template <class T, int N>
+GEORES_HOST_DEVICE constexpr Matrix<T, N> below_largest_of_row(const Matrix<T, N>& logits,
+                                                               T range) {
+  Matrix<T, N> result{};
+  for (int i = 0; i < N; ++i) {
+    T largest = logits(i, 0);
+    for (int j = 1; j < N; ++j) largest = larger(largest, logits(i, j));
+    for (int j = 0; j < N; ++j) result(i, j) = larger(logits(i, j) - largest, -range);
+  }
+  return result;
+}
+
+template <class T, int N>
+GEORES_HOST_DEVICE constexpr void drop_clamped(const Matrix<T, N>& logits,
+                                               const SinkhornOptions<T>& options,
                                                Matrix<T, N>& gradient) {
+  if (!options.bounded) return;
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j)
-      if (absolute(logits(i, j)) > bound) gradient(i, j) = T(0);
+      if (absolute(logits(i, j)) > options.clamp) gradient(i, j) = T(0);
 }
 
 // −log Σ_j e^{x_j}, computed relative to the largest x_j.
@@ -82,7 +110,7 @@ GEORES_HOST_DEVICE Matrix<T, N> coupling(const Matrix<T, N>& l, const Vector<T, 
 template <class T, int N>
 GEORES_HOST_DEVICE Matrix<T, N> sinkhorn(const Matrix<T, N>& logits,
                                          const SinkhornOptions<T>& options = {}) {
-  const auto l = detail::clamp_logits(logits, options.clamp);
+  const auto l = detail::bounded_logits(logits, options);
   Vector<T, N> f{}, g{};
   for (int iteration = 0; iteration < options.iterations; ++iteration) {
     f = detail::row_potential(l, g);
@@ -92,12 +120,13 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn(const Matrix<T, N>& logits,
 }
 
 // The same matrix by a = 1/(Kb), b = 1/(Kᵀa), K = e^L: no exponential inside the loop. This is safe
-// because the clamp bounds the factors to e^{±3·clamp}.
+// because the clamp bounds the factors to e^{±3·clamp}, or `range` to e^{±2·range}.
 template <class T, int N>
 GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
                                                  const SinkhornOptions<T>& options = {}) {
-  auto p =
-      detail::coupling(detail::clamp_logits(logits, options.clamp), Vector<T, N>{}, Vector<T, N>{});
+  auto p = detail::coupling(options.bounded ? detail::clamp_logits(logits, options.clamp)
+                                            : detail::below_largest_of_row(logits, options.range),
+                            Vector<T, N>{}, Vector<T, N>{});
   Vector<T, N> a{}, b{};
   for (int i = 0; i < N; ++i) a[i] = b[i] = T(1);
   for (int iteration = 0; iteration < options.iterations; ++iteration) {
@@ -154,7 +183,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
         sum += p(i, k) * ((cotangent(i, j) - cotangent(i, k)) - (v[j] - v[k]));
       gradient(i, j) = p(i, j) * sum;
     }
-  detail::drop_clamped(logits, options.clamp, gradient);
+  detail::drop_clamped(logits, options, gradient);
   return gradient;
 }
 
@@ -178,7 +207,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_gauss_seidel(
   Matrix<T, N> gradient{};
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j) gradient(i, j) = p(i, j) * (cotangent(i, j) - u[i] - v[j]);
-  detail::drop_clamped(logits, options.clamp, gradient);
+  detail::drop_clamped(logits, options, gradient);
   return gradient;
 }
 
@@ -188,7 +217,7 @@ template <int Window = 32, class T, int N>
 GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_backward_unrolled(const Matrix<T, N>& logits,
                                                            const Matrix<T, N>& cotangent,
                                                            const SinkhornOptions<T>& options = {}) {
-  const auto l = detail::clamp_logits(logits, options.clamp);
+  const auto l = detail::bounded_logits(logits, options);
   const auto p = sinkhorn(logits, options);
   Matrix<T, N> gradient{};
   Vector<T, N> df{}, dg{};
@@ -229,7 +258,7 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_backward_unrolled(const Matrix<T, N>& l
       df = {};
     }
   }
-  detail::drop_clamped(logits, options.clamp, gradient);
+  detail::drop_clamped(logits, options, gradient);
   return gradient;
 }
 

@@ -78,6 +78,23 @@ TEST(Sinkhorn, RowsAreNormalisedBeforeColumns) {
   EXPECT_NEAR(p(0, 1), 0.75 / (0.75 + 1.0 / 3), 1e-12);
 }
 
+TEST(Sinkhorn, WithoutABoundBothFormsTakeLogitsAsTheyAre) {
+  Matrix<double, 3> logits{{{30, 0, -50}, {2, -12, 1}, {0, 3, 11}}};
+  const SinkhornOptions<double> options{.iterations = 20, .bounded = false, .range = 300};
+  const auto p = sinkhorn(logits, options);
+  EXPECT_LE(largest_entry(sinkhorn_scaling(logits, options) - p), 1e-12);
+  EXPECT_GE(largest_entry(sinkhorn(logits) - p), 1e-6);
+  SplitMix64 random(1);
+  const auto cotangent = normal_matrix<double, 3>(random);
+  const auto gradient = sinkhorn_backward_unrolled(logits, cotangent, options);
+  EXPECT_NE(gradient(0, 2), 0.0);
+  EXPECT_NE(gradient(2, 2), 0.0);
+  // A constant added to a row is removed by the first normalisation, however large.
+  auto shifted = logits;
+  for (int j = 0; j < 3; ++j) shifted(1, j) += 700;
+  EXPECT_LE(largest_entry(sinkhorn_scaling(shifted, options) - p), 1e-12);
+}
+
 TEST(Sinkhorn, LogitsBeyondTenCountAsTen) {
   Matrix<double, 3> logits{{{1e300, 0, -50}, {2, -12, 1}, {0, 3, 11}}};
   const Matrix<double, 3> clamped{{{10, 0, -10}, {2, -10, 1}, {0, 3, 10}}};

@@ -48,6 +48,10 @@ struct ResidualStack {
   std::string connection;  // name of the connections, all of one kind and of the same traits
   std::vector<Stage> stages;
   std::function<Tensor(const Tensor& x)> initial_state;  // that enters the first stage
+  // What the end of the model reads of a state: (B, T, ...) -> (B, T, width). Empty: the state.
+  std::function<Tensor(const Tensor& state)> collapse = {};
+  // The model's predictions from the state after the last stage.
+  std::function<Tensor(const Tensor& state)> predict = {};
 
   const Traits& traits() const { return stages.front().residual->traits(); }
 };
@@ -91,6 +95,9 @@ class Model : public torch::nn::Module {
   // it.
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }
   virtual void manifold_step() {}
+
+  // Parameters of rank >= 2 that do not decay, and others that do (Residual::decay_exceptions).
+  virtual std::vector<Tensor> decay_exceptions() const { return {}; }
 
   // Trades a second forward pass for the memory of what lies between blocks.
   virtual void set_recompute(bool recompute);

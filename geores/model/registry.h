@@ -27,6 +27,9 @@ struct ModelKind {
   // The option that decides which others there are. "model": WORD, where WORD is no kind, sets it:
   // so `--model edelta` is a transformer with the connection edelta. Empty: there is none.
   std::string leading_option = {};
+  // The options of a run whose config.json an earlier version wrote, with those that did not exist
+  // then at the values that mean what that version did. Empty: nothing to add.
+  std::function<nlohmann::json(const nlohmann::json& given)> from_earlier_run = {};
 };
 using ModelKinds = std::vector<ModelKind>;
 

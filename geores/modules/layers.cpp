@@ -81,7 +81,7 @@ ScaledProjection::Joined ScaledProjection::forward_joined(
     std::vector<ProjectionWeights> weights;
     for (const auto* p : projections) weights.push_back(p->weights());
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
-                                      : rms_norm_and_skip(x, norm.weight);
+                                      : rms_norm_and_skip(x, norm.weight, norm.epsilon);
     return {projected_together(h, weights), skip};
   }
   std::vector<Tensor> joined, weights, biases;

@@ -38,7 +38,7 @@ TORCH_LIBRARY(geores, library) {
               [](const Tensor& x) { return pooled(x, Pool::causal); });
   library.def("sinkhorn(Tensor logits, int iterations=20) -> Tensor",
               [](const Tensor& logits, int64_t iterations) {
-                return sinkhorn(logits, iterations, SinkhornGradient::implicit);
+                return sinkhorn(logits, {.iterations = iterations});
               });
   library.def("guarded_sinkhorn(Tensor logits, int iterations=20) -> Tensor", &guarded_sinkhorn);
   library.def("hybrid_operator(Tensor u, Tensor v, Tensor k, Tensor beta, Tensor gamma) -> Tensor",

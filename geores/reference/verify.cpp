@@ -1,19 +1,14 @@
 #include "geores/reference/verify.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "geores/base/config.h"
 #include "geores/base/error.h"
 #include "geores/model/transformer/transformer.h"
-#include "geores/ops/torch.h"
-#include "geores/reference/dump.h"
+#include "geores/reference/dump_comparison.h"
 #include "geores/reference/names.h"
 #include "geores/reference/verify_recursive.h"
-#include "geores/train/optimizer/schedule.h"
-#include "geores/train/training_step.h"
 
 namespace geores {
 namespace {
@@ -67,18 +62,12 @@ Tensor loss_or_zero(const Trace& trace, const Tensor& like) {
   return loss.defined() ? loss : torch::zeros({}, like.options());
 }
 
-struct Named {
-  std::string reference;
-  Tensor parameter;
-  std::vector<int64_t> shape;  // in the dump: positions have a leading 1 there
-};
-
-std::vector<Named> named_parameters(const Transformer& model) {
-  std::vector<Named> all;
+DumpedParameters dumped_parameters(const Transformer& model) {
+  DumpedParameters all;
   for (const auto& item : model.named_parameters()) {
-    auto shape = item.value().sizes().vec();
-    if (item.key() == "positions") shape.insert(shape.begin(), 1);
-    all.push_back({reference_name(model.config().connection, item.key()), item.value(), shape});
+    const auto leading_one = item.key() == "positions";  // there
+    all.push_back({reference_name(model.config().connection, item.key()), item.value(),
+                   [leading_one](const Tensor& t) { return leading_one ? t.squeeze(0) : t; }});
   }
   return all;
 }
@@ -104,10 +93,8 @@ nlohmann::json Verification::to_json() const {
           {"passed", passed()}};
 }
 
-Verification verify_dump(const Safetensors& file, const std::string& file_name) {
-  Dump dump(file, file_name);
-  const auto kind = dump.metadata("kind");
-  if (is_recursive_kind(kind)) return verify_recursive(dump);
+Verification verify_vectors(Dump& dump, const std::string& kind) {
+  const auto& file_name = dump.name();
   const auto connection = connection_of_kind(kind);
   DumpConfig config;
   const auto json = parse_json(dump.metadata("config"), file_name);
@@ -129,16 +116,10 @@ Verification verify_dump(const Safetensors& file, const std::string& file_name) 
                      .input_width = config.input_width,
                      .options = connection_options(connection, config)});
   model.to(torch::kFloat64);
-
-  const auto parameters = named_parameters(model);
-  {
-    torch::NoGradGuard no_grad;
-    for (const auto& [reference, parameter, shape] : parameters)
-      parameter.view(shape).copy_(dump.read("param/" + reference, shape));
-  }
+  const auto parameters = dumped_parameters(model);
+  load_parameters(dump, parameters);
   Verification result{
       .kind = kind, .connection = connection, .parameters = parameter_count(model), .groups = {}};
-  const auto finish = [&](const Group& group) { result.groups.push_back(group.result()); };
 
   // Forward, and backward of sum(out · cotangent) + aux.
   const std::vector<int64_t> shape = {config.batch, config.length, config.input_width};
@@ -148,47 +129,22 @@ Verification verify_dump(const Safetensors& file, const std::string& file_name) 
   const auto out = model.forward(x, trace);
   const auto aux = loss_or_zero(trace, out);
   ((out * dump.read("cotangent", shape)).sum() + aux).backward();
+  result.groups = {compare_tensor(dump, "out", out.detach()),
+                   compare_tensor(dump, "mse", torch::mse_loss(out, y).detach().view({1})),
+                   compare_tensor(dump, "aux", aux.detach().view({1})),
+                   compare_parameters(dump, parameters, "grad", kLimit,
+                                      [](const Tensor& parameter) { return parameter.grad(); })};
+  verify_training(dump, training, parameters, "mse", shape, Dtype::f64, result);
+  return result;
+}
 
-  const auto compare_one = [&](const std::string& name, const Tensor& ours, double limit) {
-    Group group(name, limit);
-    group.compare(name, ours, dump.read(name, ours.sizes()));
-    finish(group);
-  };
-  const auto compare_all = [&](const std::string& name, double limit, auto&& ours) {
-    Group group(name, limit);
-    for (const auto& named : parameters) {
-      const auto tensor = name + "/" + named.reference;
-      group.compare(tensor, ours(named.parameter).view(named.shape),
-                    dump.read(tensor, named.shape));
-    }
-    finish(group);
-  };
-  compare_one("out", out.detach(), kLimit);
-  compare_one("mse", torch::mse_loss(out, y).detach().view({1}), kLimit);
-  compare_one("aux", aux.detach().view({1}), kLimit);
-  compare_all("grad", kLimit, [](const Tensor& p) { return p.grad(); });
-
-  // The training steps.
-  const auto train_x = dump.read("train/x"), train_y = dump.read("train/y");
-  require(train_x.dim() == 4 && train_x.sizes().slice(1) == at::IntArrayRef(shape), file_name,
-          "tensor 'train/x' has shape [{}], expected [steps, {}]", fmt::join(train_x.sizes(), ", "),
-          fmt::join(shape, ", "));
-  require(train_y.sizes() == train_x.sizes(), file_name,
-          "tensor 'train/y' has shape [{}], expected that of train/x",
-          fmt::join(train_y.sizes(), ", "));
-  const auto steps = train_x.size(0);
-  const Schedule schedule{.peak = 1e-3, .floor = 1e-4, .warmup = 3, .total = steps};
-  std::vector<Tensor> losses, norms;
-  for (int64_t step = 0; step < steps; ++step) {
-    const auto done = training.run(train_x[step], train_y[step], schedule.at(step));
-    losses.push_back(done.loss);
-    norms.push_back(done.gradient_norm);
-  }
-  require(steps >= 1, file_name, "tensor 'train/x' holds no steps");
-  compare_one("train/mse", torch::stack(losses), kLimit);
-  compare_one("train/grad_norm", torch::stack(norms), kLimit);
-  compare_all("after", kLimitAfterTraining, [](const Tensor& p) { return p.detach(); });
-
+Verification verify_dump(const Safetensors& file, const std::string& file_name) {
+  Dump dump(file, file_name);
+  const auto kind = dump.metadata("kind");
+  if (is_recursive_kind(kind)) return verify_recursive(dump);
+  const auto result = kind.starts_with("lm_") ? verify_language(dump, kind)
+                      : kind == "mhc_v4"      ? verify_v4(dump, kind)
+                                              : verify_vectors(dump, kind);
   dump.require_all_read();
   return result;
 }

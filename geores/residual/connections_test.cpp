@@ -71,13 +71,91 @@ TEST(Refusals, OfferTheNearestName) {
   EXPECT_NE(choice.find("causal"), std::string::npos) << choice;
 }
 
-TEST(Hc, ReadsTheStreamOfItsPlaceFirst) {
-  for (const int64_t index : {0, 3, 6}) {
-    const auto hc = make_residual("hc", {.width = 8, .streams = 4, .index = index});
-    const auto bias = hc->named_parameters()["pre.bias"];
-    EXPECT_EQ(bias.argmax().item<int64_t>(), index % 4);
-    EXPECT_EQ(bias.max().item<float>(), 1.0f);
-    EXPECT_EQ(bias.min().item<float>(), -1.0f);
+TEST(HyperConnections, ReadTheStreamOfTheirPlaceFirst) {
+  struct {
+    const char* name;
+    nlohmann::json options;
+    float others;
+  } const cases[] = {
+      {"hc", nullptr, 0.0f}, {"hc", {{"form", "sigmoid"}}, -1.0f}, {"mhc", nullptr, -1.0f}};
+  for (const auto& [name, options, others] : cases)
+    for (const int64_t index : {0, 3, 6}) {
+      const auto residual =
+          make_residual(name, {.width = 8, .streams = 4, .index = index, .options = options});
+      const auto bias = residual->named_parameters()["pre.bias"];
+      EXPECT_EQ(bias.argmax().item<int64_t>(), index % 4);
+      EXPECT_EQ(bias.max().item<float>(), 1.0f);
+      EXPECT_EQ(bias.min().item<float>(), others);
+    }
+}
+
+// Zhu et al. 2024: a new hyper-connection is a pre-norm residual connection on every stream.
+TEST(Hc, StartsAsAPreNormConnection) {
+  torch::manual_seed(5);
+  const auto hc = make_residual("hc", {.width = 6, .streams = 3, .index = 1});
+  const auto plain = make_residual("additive", {.width = 6});
+  const auto x = torch::randn({2, 5, 6});
+  const Sublayer f = [](const Tensor& h) { return torch::tanh(2 * h); };
+  Trace trace;
+  const auto streams = hc->forward(to_state(hc->traits(), x), f, trace);
+  const auto wanted = plain->forward(x, f, trace).unsqueeze(2).expand_as(streams);
+  EXPECT_LT((streams - wanted).abs().max().item<double>(), 1e-6);
+}
+
+std::vector<std::string> decay_exceptions(const std::string& name, const nlohmann::json& options) {
+  const auto residual = make_residual(name, {.width = 8, .streams = 4, .options = options});
+  std::vector<std::string> names;
+  for (const auto& tensor : residual->decay_exceptions())
+    for (const auto& item : residual->named_parameters())
+      if (item.value().is_same(tensor)) names.push_back(item.key());
+  return names;
+}
+
+TEST(HyperConnections, StaticMapsDoNotDecayUnlessAsked) {
+  using Names = std::vector<std::string>;
+  const nlohmann::json decay = {{"decay_static", true}};
+  EXPECT_EQ(decay_exceptions("hc", nullptr), Names{"res.bias"});
+  EXPECT_EQ(decay_exceptions("hc", decay), (Names{"pre.bias", "post.weight"}));
+  EXPECT_EQ(decay_exceptions("mhc", nullptr), Names{"res.bias"});
+  EXPECT_EQ(decay_exceptions("mhc", decay), Names{});
+  EXPECT_EQ(decay_exceptions("mhc_lite", nullptr), Names{});
+  EXPECT_EQ(decay_exceptions("mhc_lite", decay), Names{"res.bias"});
+  EXPECT_EQ(decay_exceptions("shc", nullptr), Names{});
+  EXPECT_EQ(decay_exceptions("shc", decay), (Names{"left.bias", "right.bias", "singular.bias"}));
+}
+
+TEST(Mhc, RowsOfTheMixerAreExactAfterAnyNumberOfIterations) {
+  torch::manual_seed(4);
+  for (const auto* order : {"rows_last", "columns_last"}) {
+    const auto mhc =
+        make_residual("mhc", {.width = 5,
+                              .streams = 3,
+                              .options = {{"sinkhorn_iterations", 2}, {"sinkhorn_order", order}}});
+    mhc->to(torch::kFloat64);
+    {
+      torch::NoGradGuard no_grad;
+      mhc->named_parameters()["res.bias"].normal_(0, 3);
+    }
+    const auto r = operator_of(*mhc, torch::randn({2, 4, 3, 5}, torch::kFloat64));
+    const auto rows = (r.sum(-1) - 1).abs().max().item<double>(),
+               columns = (r.sum(-2) - 1).abs().max().item<double>();
+    const auto rows_last = std::string(order) == "rows_last";
+    EXPECT_LT(rows_last ? rows : columns, 1e-14) << order;
+    EXPECT_GT(rows_last ? columns : rows, 1e-3) << order;
+  }
+}
+
+// What is normalised before the routes: a state of zeros has no direction, and no NaN.
+TEST(HyperConnections, AStateOfZerosIsFinite) {
+  for (const auto* name : {"hc", "mhc", "mhc_lite", "shc"}) {
+    const auto residual = make_residual(name, {.width = 8, .streams = 4});
+    auto x = torch::zeros({1, 2, 4, 8}).requires_grad_(true);
+    Trace trace;
+    const auto out = residual->forward(
+        x, [](const Tensor& h) { return h; }, trace);
+    EXPECT_TRUE(torch::isfinite(out).all().item<bool>()) << name;
+    out.sum().backward();
+    EXPECT_TRUE(torch::isfinite(x.grad()).all().item<bool>()) << name;
   }
 }
 

@@ -5,42 +5,43 @@
 
 namespace geores {
 
+Fields HyperOptions::fields() {
+  return Fields()
+      .add("norm_epsilon", norm_epsilon, "in the RMSNorm before the routes; 0: none", {.min = 0})
+      .add("decay_static", decay_static, "weight decay on the static part of the mixer too");
+}
+
 HyperConnection::HyperConnection(const ResidualConfig& config, const std::string& name,
-                                 InitialMap initial_map, bool read_norm)
+                                 const HyperOptions& options, InitialMap initial_map,
+                                 bool orthogonal, bool read_norm)
     : traits_{.layout = StreamLayout::expand,
               .streams = config.streams,
               .state_width = config.streams * config.width,
               .sublayer_width = config.width,
-              .initial_map = initial_map} {
+              .orthogonal = orthogonal,
+              .initial_map = initial_map},
+      options_(options) {
   require_streams(config, traits_.layout, name);
   if (read_norm) norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
-  auto bias = torch::full({config.streams}, -1.0);
-  bias[config.index % config.streams] = 1.0;
-  projection("pre", bias);
-  projection("post", bias);
 }
 
-std::shared_ptr<ScaledProjection> HyperConnection::projection(const std::string& name,
-                                                              const Tensor& bias) {
-  auto made = register_module(
-      name, std::make_shared<ScaledProjection>(traits_.state_width, bias, torch::full({1}, 0.01)));
-  projections_.push_back(made.get());
-  return made;
+NormAndSkip HyperConnection::read(const Tensor& pre, const Tensor& streams) const {
+  if (!norm_) return {collect_streams(pre, streams), streams};
+  return collect_and_norm(pre, streams, norm_weight());
 }
 
 Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto [projected, state] =
-      ScaledProjection::forward_all(projections_, join_streams(x), {.layer = false});
-  const auto pre = torch::sigmoid(projected[0]);
-  const auto post = 2 * torch::sigmoid(projected[1]);
-  const Routes routes{
-      .res = mixing({projected.begin() + 2, projected.end()}), .read = pre, .write = post};
+  const auto [routes, streams] = route(x);
   probe_routes(trace, routes);
-  const auto split = split_streams(state, traits_.streams);
-  if (!norm_)
-    return mix_and_write(routes.res, split, routes.write, f(collect_streams(routes.read, split)));
-  const auto [normalized, streams] = collect_and_norm(routes.read, split, norm_->weight());
-  return mix_and_write(routes.res, streams, routes.write, f(normalized));
+  const auto [normalized, skip] = read(routes.read, streams);
+  return mix_and_write(routes.res, skip, routes.write, f(normalized));
+}
+
+std::vector<Tensor> HyperConnection::decay_exceptions() const {
+  std::vector<Tensor> exceptions;
+  for (const auto& part : static_parts_)
+    if ((part.dim() >= 2) != options_.decay_static) exceptions.push_back(part);
+  return exceptions;
 }
 
 }  // namespace geores

@@ -1,47 +1,64 @@
-// The common part of the hyper-connections HC, mHC, mHC-lite and sHC (arXiv:2603.20896 Eqs. 1-9,
-// App. G). The state X (B, T, n, C) has n residual streams of width C; F is the sublayer. Per
-// token:
-//   x' = RMSNorm(vec X) ∈ R^{nC}
-//   H_pre = σ(α x'W_pre + b_pre), H_post = 2σ(α x'W_post + b_post)              ∈ R^n
+// The common part of the hyper-connections (Zhu et al., arXiv:2409.19606; Xie et al., mHC,
+// arXiv:2512.24880; sHC, arXiv:2603.20896). The state X (B, T, n, C) has n residual streams of width
+// C; F is the sublayer. Per token:
 //   X ← H_res X + H_postᵀ F(LN(H_pre X))
-// H_pre reads the sublayer's input from the streams, H_post writes its output to them, and H_res
-// (n × n, made from x') mixes them. The connections differ in H_res alone: each derives from this
-// class and defines H_res.
-// Start: all W = 0 and α = 0.01; b_pre and b_post are +1 for stream `index` mod n and −1 for the
-// others. The scales α have no gradient until the W have moved.
+// H_pre (n) reads the sublayer's input from the streams, H_post (n) writes its output to them, and
+// H_res (n × n) mixes them. The connections differ in how they make these routes from X.
 // Probes: operator = H_res (B, T, n, n); pre, post (B, T, n).
+// Decay: the static parts of the routes (biases) do not decay, the dynamic parts (weights) do, as in
+// Zhu et al.; with decay_static the static part of H_res decays too. A static map that starts away
+// from 0 would otherwise drift to 0 for no reason of the data.
 #pragma once
 
 #include <string>
 
 #include "geores/modules/layers.h"
+#include "geores/ops/routed/routes.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
+
+struct HyperOptions {
+  double norm_epsilon = 0;
+  bool decay_static = false;
+
+  Fields fields();
+};
 
 class HyperConnection : public Residual {
  public:
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) final;
   const Traits& traits() const final { return traits_; }
+  std::vector<Tensor> decay_exceptions() const override;
+  std::vector<Tensor> mixer_parameters() const final { return static_parts_; }
 
  protected:
-  // read_norm: the LN before F.
-  HyperConnection(const ResidualConfig& config, const std::string& name, InitialMap initial_map,
+  HyperConnection(const ResidualConfig& config, const std::string& name,
+                  const HyperOptions& options, InitialMap initial_map, bool orthogonal = false,
                   bool read_norm = true);
 
-  // H_res (B, T, n, n) from the outputs of the projections that were made with projection(), in
-  // their order.
-  virtual Tensor mixing(const std::vector<Tensor>& projected) = 0;
+  struct Routed {
+    Routes routes;
+    Tensor streams;  // the state (B, T, n, C), for the operations after the routes
+  };
+  virtual Routed route(const Tensor& x) = 0;
 
-  // Registers α x'W + b under `name`, with α = 0.01 and W = 0.
-  std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);
+  // LN(H_pre X), or H_pre X without read_norm, and the streams for the operations after it.
+  virtual NormAndSkip read(const Tensor& pre, const Tensor& streams) const;
+
+  // Static parts of H_res: they do not decay, or do with decay_static.
+  std::vector<Tensor> static_parts_;
 
   int64_t streams() const { return traits_.streams; }
+  int64_t width() const { return traits_.sublayer_width; }
+  double norm_epsilon() const { return options_.norm_epsilon; }
+  bool decays_static() const { return options_.decay_static; }
+  const Tensor& norm_weight() const { return norm_->weight(); }
 
  private:
   Traits traits_;
-  std::shared_ptr<LayerNorm> norm_;             // null: F reads the streams as they are
-  std::vector<ScaledProjection*> projections_;  // pre, post, then those of the mixer
+  HyperOptions options_;
+  std::shared_ptr<LayerNorm> norm_;  // null: F reads the streams as they are
 };
 
 }  // namespace geores

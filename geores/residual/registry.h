@@ -27,6 +27,9 @@ struct Connection {
   // Parameters whose gradient is zero at the start by construction; the connection's header says
   // why.
   std::vector<std::string> silent_at_start = {};
+  // What the options that a run's config.json lacks meant when it was written, where that is not
+  // their default: they did not exist then.
+  nlohmann::json in_earlier_runs = nlohmann::json::object();
   std::vector<OptionHelp> options = {};
   std::shared_ptr<Residual> (*make)(const ResidualConfig&) = nullptr;
   // Turns one option from the text of a command line into the JSON value that `make` takes.
@@ -38,10 +41,10 @@ struct NoOptions {
   Fields fields() { return {}; }
 };
 
-// Fills in everything that follows from the types: Module(const ResidualConfig&, Options) and
+// Fills in everything that follows from the types: Make(const ResidualConfig&, const Options&) and
 // Options::fields().
-template <class Module, class Options>
-Connection describe_connection(Connection connection) {
+template <class Options, auto Make>
+Connection describe_connection_by(Connection connection) {
   Options defaults;
   const auto fields = defaults.fields();
   for (const auto& field : fields.all())
@@ -50,7 +53,7 @@ Connection describe_connection(Connection connection) {
   connection.make = [](const ResidualConfig& config) -> std::shared_ptr<Residual> {
     Options options;
     options.fields().read(config.options, name);
-    return std::make_shared<Module>(config, options);
+    return Make(config, options);
   };
   connection.option_from_text = [](const std::string& key, const std::string& text) {
     Options options;
@@ -64,6 +67,16 @@ Connection describe_connection(Connection connection) {
     return nlohmann::json();
   };
   return connection;
+}
+
+// The same for a connection that is one class: Module(const ResidualConfig&, const Options&).
+template <class Module, class Options>
+std::shared_ptr<Residual> make_connection(const ResidualConfig& config, const Options& options) {
+  return std::make_shared<Module>(config, options);
+}
+template <class Module, class Options>
+Connection describe_connection(Connection connection) {
+  return describe_connection_by<Options, make_connection<Module, Options>>(std::move(connection));
 }
 
 const std::vector<Connection>& connections();

@@ -28,6 +28,8 @@ namespace geores {
 
 using torch::Tensor;
 
+class StreamHead;  // modules/stream_head.h
+
 // Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width; a lambda is enough. A sublayer that
 // begins and ends with linear maps may have a second function, which multiplies the connection's
 // own linear maps into its weights: the same result with two matrix products less.
@@ -151,6 +153,17 @@ class Residual : public torch::nn::Module {
   // of this module, so it is saved and loaded with the module.
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }
   virtual void manifold_step() {}
+
+  // Weight decay acts on parameters of rank >= 2. These are the exceptions: of rank >= 2 and without
+  // decay, or of lower rank and with it.
+  virtual std::vector<Tensor> decay_exceptions() const { return {}; }
+
+  // The static part of what makes a mixer of streams: for diagnostics. Empty: there is no mixer, or
+  // nothing of it is learned.
+  virtual std::vector<Tensor> mixer_parameters() const { return {}; }
+
+  // For the last connection of a stack in layout expand: what makes one stream of n. Null: their sum.
+  virtual std::shared_ptr<StreamHead> make_head() const { return nullptr; }
 };
 
 // to_state turns an embedding (B, T, w) into the state of a connection; from_state turns the state

@@ -7,7 +7,7 @@ namespace geores {
 
 TrainingStep::TrainingStep(Model& model, const AdamWOptions& options, const Carry& carry)
     : model_(model),
-      parameters_(model, model.manifold_parameters()),
+      parameters_(model, model.manifold_parameters(), model.decay_exceptions()),
       optimizer_(parameters_, options),
       carry_(carry),
       one_(torch::ones({}, parameters_.values().options())) {}

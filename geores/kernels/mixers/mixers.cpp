@@ -14,8 +14,6 @@ namespace {
 template <class T, int N>
 using LaneMatrix = manifold::Matrix<Lanes<T>, N>;
 
-constexpr double kLogitBound = 10;
-
 // f(size, first token, tokens) for groups of as many tokens as a vector has lanes.
 template <class T, class F>
 void for_each_group(const MixerShape& s, F&& f) {
@@ -34,7 +32,7 @@ void for_each_group(const MixerShape& s, F&& f) {
 // weight has no load either, so any degree serves for it.
 template <class T, int N>
 LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMatrix<T, N>& p,
-                                   const LaneMatrix<T, N>& cotangent) {
+                                   const LaneMatrix<T, N>& cotangent, T bound) {
   LaneMatrix<T, N> weight{};
   manifold::Vector<Lanes<T>, N> load{}, degree{}, v{};
   for (int i = 0; i < N; ++i)
@@ -67,7 +65,7 @@ LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMat
         sum += p(i, k) * ((cotangent(i, j) - cotangent(i, k)) - (v[j] - v[k]));
       const Vec<T> value = (p(i, j) * sum).v, logit = logits(i, j).v;
       const Vec<T> size = logit < T(0) ? -logit : logit;
-      gradient(i, j) = Vec<T>(size > T(kLogitBound) ? Vec<T>{} : value);
+      gradient(i, j) = bound > 0 ? Vec<T>(size > bound ? Vec<T>{} : value) : value;
     }
   return gradient;
 }
@@ -210,11 +208,13 @@ void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
 }
 
 template <class T>
-void sinkhorn_forward(const T* logits, int iterations, T* p, const MixerShape& s) {
+void sinkhorn_forward(const T* logits, int iterations, T bound, T* p, const MixerShape& s) {
   const auto size2 = s.n * s.n;
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
     const manifold::SinkhornOptions<Lanes<T>> options{.iterations = iterations,
-                                                      .clamp = Lanes<T>(kLogitBound)};
+                                                      .clamp = Lanes<T>(bound),
+                                                      .bounded = bound > 0,
+                                                      .range = Lanes<T>(kSinkhornRange<T>)};
     scatter(
         manifold::sinkhorn_scaling(gather<n, n>(logits + first * size2, size2, tokens), options),
         p + first * size2, size2, tokens);
@@ -222,14 +222,15 @@ void sinkhorn_forward(const T* logits, int iterations, T* p, const MixerShape& s
 }
 
 template <class T>
-void sinkhorn_backward(const T* logits, const T* p, const T* dp, T* dlogits, const MixerShape& s) {
+void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlogits,
+                       const MixerShape& s) {
   const auto size2 = s.n * s.n;
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
     const auto at = [&](const T* values) {
       return gather<n, n>(values + first * size2, size2, tokens);
     };
-    scatter(implicit_gradient<T, n>(at(logits), at(p), at(dp)), dlogits + first * size2, size2,
-            tokens);
+    scatter(implicit_gradient<T, n>(at(logits), at(p), at(dp), bound), dlogits + first * size2,
+            size2, tokens);
   });
 }
 
@@ -312,8 +313,8 @@ void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T
 }
 
 #define GEORES_INSTANTIATE(T)                                                                 \
-  template void sinkhorn_forward(const T*, int, T*, const MixerShape&);                       \
-  template void sinkhorn_backward(const T*, const T*, const T*, T*, const MixerShape&);       \
+  template void sinkhorn_forward(const T*, int, T, T*, const MixerShape&);                    \
+  template void sinkhorn_backward(const T*, T, const T*, const T*, T*, const MixerShape&);    \
   template void guarded_sinkhorn_forward(const T*, int, T, T*, const MixerShape&);            \
   template void guarded_sinkhorn_backward(const T*, int, T, const T*, T*, const MixerShape&); \
   template void cayley_routes_forward(const T*, const CayleyRoutes<T>&, T*, T*, T*,           \

@@ -82,26 +82,32 @@ struct Stage {
 };
 
 template <class T>
-constexpr T kBound = T(10);
-
-template <int N, class T>
-__global__ void sinkhorn(const T* logits, int iterations, T* p, int64_t tokens) {
-  wait_for_previous();
-  const auto t = token_of_thread();
-  if (t >= tokens) return;
-  const manifold::SinkhornOptions<T> options{.iterations = iterations, .clamp = kBound<T>};
-  put(manifold::sinkhorn_scaling(matrix_at<N, N>(logits + t * N * N), options), p + t * N * N);
+__host__ __device__ manifold::SinkhornOptions<T> sinkhorn_options(int iterations, T bound) {
+  return {.iterations = iterations,
+          .clamp = bound,
+          .bounded = bound > T(0),
+          .range = kSinkhornRange<T>};
 }
 
 template <int N, class T>
-__global__ void sinkhorn_back(const T* logits, const T* p, const T* dp, T* dlogits,
+__global__ void sinkhorn(const T* logits, int iterations, T bound, T* p, int64_t tokens) {
+  wait_for_previous();
+  const auto t = token_of_thread();
+  if (t >= tokens) return;
+  put(manifold::sinkhorn_scaling(matrix_at<N, N>(logits + t * N * N),
+                                 sinkhorn_options(iterations, bound)),
+      p + t * N * N);
+}
+
+template <int N, class T>
+__global__ void sinkhorn_back(const T* logits, T bound, const T* p, const T* dp, T* dlogits,
                               int64_t tokens) {
   wait_for_previous();
   const auto t = token_of_thread();
   if (t >= tokens) return;
   const auto at = t * N * N;
   put(manifold::sinkhorn_backward_implicit(matrix_at<N, N>(logits + at), matrix_at<N, N>(p + at),
-                                           matrix_at<N, N>(dp + at), {.clamp = kBound<T>}),
+                                           matrix_at<N, N>(dp + at), sinkhorn_options(0, bound)),
       dlogits + at);
 }
 
@@ -340,21 +346,21 @@ void with_mixers(const MixerShape& s, F&& f) {
 }  // namespace
 
 template <class T>
-void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T* p,
+void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T bound, T* p,
                       const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
-    launch(stream, {blocks, kTokensPerBlock}, sinkhorn<n.value, T>, logits, iterations, p,
+    launch(stream, {blocks, kTokensPerBlock}, sinkhorn<n.value, T>, logits, iterations, bound, p,
            s.tokens);
   });
   check_launch("sinkhorn_forward");
 }
 
 template <class T>
-void sinkhorn_backward(CudaStream stream, const T* logits, const T* p, const T* dp, T* dlogits,
-                       const MixerShape& s) {
+void sinkhorn_backward(CudaStream stream, const T* logits, T bound, const T* p, const T* dp,
+                       T* dlogits, const MixerShape& s) {
   with_mixers(s, [&](auto n, unsigned blocks) {
-    launch(stream, {blocks, kTokensPerBlock}, sinkhorn_back<n.value, T>, logits, p, dp, dlogits,
-           s.tokens);
+    launch(stream, {blocks, kTokensPerBlock}, sinkhorn_back<n.value, T>, logits, bound, p, dp,
+           dlogits, s.tokens);
   });
   check_launch("sinkhorn_backward");
 }
@@ -417,8 +423,8 @@ void routes_backward(CudaStream stream, const T* raw, const T* bias, const Guard
 }
 
 #define GEORES_INSTANTIATE(T)                                                                      \
-  template void sinkhorn_forward(CudaStream, const T*, int, T*, const MixerShape&);                \
-  template void sinkhorn_backward(CudaStream, const T*, const T*, const T*, T*,                    \
+  template void sinkhorn_forward(CudaStream, const T*, int, T, T*, const MixerShape&);             \
+  template void sinkhorn_backward(CudaStream, const T*, T, const T*, const T*, T*,                 \
                                   const MixerShape&);                                              \
   template void routes_forward(CudaStream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, T*, \
                                const MixerShape&);                                                 \

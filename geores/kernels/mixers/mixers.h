@@ -13,13 +13,18 @@ struct MixerShape {
   int64_t tokens, n;
 };
 
-// Sinkhorn-Knopp on logits clamped to ±10, rows then columns: p (tokens, n, n). The gradient is the
-// implicit one (manifold/sinkhorn.h): the gradient of the limit, by a direct solve.
+// Sinkhorn-Knopp, rows then columns, on logits clamped to ±bound, or not clamped for bound = 0: p
+// (tokens, n, n). The gradient is the implicit one (manifold/sinkhorn.h): the gradient of the limit,
+// by a direct solve.
 template <class T>
-void sinkhorn_forward(const T* logits, int iterations, T* p, const MixerShape& shape);
+void sinkhorn_forward(const T* logits, int iterations, T bound, T* p, const MixerShape& shape);
 template <class T>
-void sinkhorn_backward(const T* logits, const T* p, const T* dp, T* dlogits,
+void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlogits,
                        const MixerShape& shape);
+
+// How far a logit may lie below the largest of its row if nothing is clamped: SinkhornOptions::range.
+template <class T>
+inline constexpr T kSinkhornRange = sizeof(T) == 4 ? T(40) : T(300);
 
 // Sinkhorn-Knopp on exp(logits) with `guard` added to every sum. The gradient is that of exactly
 // these iterations.
@@ -61,11 +66,11 @@ void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
 
 // On a GPU, one thread for each token; n is one of is_device_mixer_size and routes.steps >= 0.
 template <class T>
-void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T* p,
+void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T bound, T* p,
                       const MixerShape& shape);
 template <class T>
-void sinkhorn_backward(CudaStream stream, const T* logits, const T* p, const T* dp, T* dlogits,
-                       const MixerShape& shape);
+void sinkhorn_backward(CudaStream stream, const T* logits, T bound, const T* p, const T* dp,
+                       T* dlogits, const MixerShape& shape);
 // On a GPU, routes are made of raw + bias (a null bias means raw alone), so that the product before
 // them need not add it. The backward kernel writes draw in the type of activations, as the next
 // product takes it, and overwrites dbias with the sum over tokens (null without bias). Both kinds

@@ -37,6 +37,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
     list->push_back(blocks_.back());
   }
   const auto width = config.width;
+  head_ = blocks_.back()->mlp_residual().make_head();
+  if (head_) register_module("head", head_);
   final_norm_ = register_module("final_norm", std::make_shared<LayerNorm>(width));
   if (!config.sublayers.rotary())
     positions_ = register_parameter(
@@ -103,17 +105,21 @@ Transformer::End Transformer::output_end() const {
   return {embedding_, {}};
 }
 
+State Transformer::collapse(const State& state) const {
+  return head_ ? State(head_->forward(state.total())) : from_state(traits(), state);
+}
+
 Tensor Transformer::outputs(const State& state) const {
   const auto [weight, bias] = output_end();
-  return normalized_linear(from_state(traits(), state),
-                           {.layer = true, .weight = final_norm_->weight()}, weight, bias)
+  return normalized_linear(collapse(state), {.layer = true, .weight = final_norm_->weight()},
+                           weight, bias)
       .projected;
 }
 
 Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace) {
   const SerialProducts serial;
   const auto [weight, bias] = output_end();
-  return normalized_linear_error(from_state(traits(), final_state(x, trace)),
+  return normalized_linear_error(collapse(final_state(x, trace)),
                                  {.layer = true, .weight = final_norm_->weight()}, weight, bias,
                                  target);
 }
@@ -178,6 +184,13 @@ void Transformer::manifold_step() {
   for (auto* residual : residuals()) residual->manifold_step();
 }
 
+std::vector<Tensor> Transformer::decay_exceptions() const {
+  std::vector<Tensor> all;
+  for (const auto* residual : residuals())
+    for (const auto& parameter : residual->decay_exceptions()) all.push_back(parameter);
+  return all;
+}
+
 std::unique_ptr<Decoder> Transformer::decoder(int64_t batch) {
   return std::make_unique<CachedDecoder>(*this, batch);
 }
@@ -185,7 +198,9 @@ std::unique_ptr<Decoder> Transformer::decoder(int64_t batch) {
 std::optional<ResidualStack> Transformer::residual_stack() {
   ResidualStack stack{.connection = config_.connection,
                       .stages = {},
-                      .initial_state = [this](const Tensor& x) { return initial_state(x); }};
+                      .initial_state = [this](const Tensor& x) { return initial_state(x); },
+                      .collapse = [this](const Tensor& state) { return collapse(state).total(); },
+                      .predict = [this](const Tensor& state) { return outputs(state); }};
   for (int64_t i = 0; i < config_.layers; ++i) {
     auto& block = *blocks_[static_cast<size_t>(i)];
     stack.stages.push_back(

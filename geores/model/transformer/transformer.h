@@ -14,6 +14,7 @@
 #include "geores/model/model.h"
 #include "geores/model/transformer/block.h"
 #include "geores/modules/layers.h"
+#include "geores/modules/stream_head.h"
 
 namespace geores {
 
@@ -55,6 +56,7 @@ class Transformer : public Model {
   Tensor weighted_loss(const Batch& batch, const Tensor& weights) override;
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
+  std::vector<Tensor> decay_exceptions() const override;
   void set_recompute(bool recompute) override { recompute_ = recompute; }  // see recompute.h
   std::unique_ptr<Decoder> decoder(int64_t batch) override;                // cached_decoder.h
   std::optional<ResidualStack> residual_stack() override;
@@ -86,6 +88,7 @@ class Transformer : public Model {
  private:
   Tensor embed(const Tensor& x, int64_t position) const;
   State final_state(const Tensor& x, Trace& trace);
+  State collapse(const State& state) const;  // the state after the last block as one stream
   // Each block's weights with its connections' maps folded into them.
   std::vector<Block::Folded> folded_blocks() const;
 
@@ -95,6 +98,7 @@ class Transformer : public Model {
   Tensor embedding_;                                    // tokens (vocabulary, width), also the head
   Tensor positions_;                                    // (context, width)
   std::vector<std::shared_ptr<Block>> blocks_;
+  std::shared_ptr<StreamHead> head_;  // null: streams are summed
   std::shared_ptr<LayerNorm> final_norm_;
 };
 

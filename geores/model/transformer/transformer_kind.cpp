@@ -49,6 +49,13 @@ OptionSet every_option() {
   return {std::move(all), {}, {}};
 }
 
+nlohmann::json from_earlier_run(nlohmann::json given) {
+  const auto name = given.value("connection", TransformerConfig().connection);
+  for (const auto& [key, value] : find_connection(name).in_earlier_runs.items())
+    if (!given.contains(key)) given[key] = value;
+  return given;
+}
+
 }  // namespace
 
 TransformerConfig transformer_config(const nlohmann::json& options, const InputShape& input) {
@@ -74,7 +81,8 @@ ModelKind transformer_kind() {
               [](const nlohmann::json& options, const InputShape& input) {
                 return std::make_shared<Transformer>(transformer_config(options, input));
               },
-          .leading_option = "connection"};
+          .leading_option = "connection",
+          .from_earlier_run = from_earlier_run};
 }
 
 }  // namespace geores

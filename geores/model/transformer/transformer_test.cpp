@@ -215,6 +215,53 @@ TEST(Transformer, Bfloat16ProductsChangeNothingBeyondTheirRounding) {
   }
 }
 
+// Zhu et al. 2024: before training, a model with hyper-connections is the pre-norm GPT.
+TEST(Transformer, WithHyperConnectionsStartsAsGpt) {
+  torch::manual_seed(8);
+  Transformer gpt(small("additive")), hyper(small("hc"));
+  gpt.to(torch::kFloat64), hyper.to(torch::kFloat64);
+  {
+    torch::NoGradGuard no_grad;
+    gpt.named_parameters()["input.weight"].mul_(100);  // far above the epsilon of the norms
+    auto own = hyper.named_parameters();
+    for (const auto& item : gpt.named_parameters()) own[item.key()].copy_(item.value());
+  }
+  const auto x = torch::randn({2, 9, 5}, torch::kFloat64);
+  Trace trace;
+  EXPECT_LT(largest_difference({hyper.forward(x, trace)}, {gpt.forward(x, trace)}), 1e-5);
+  auto config = small("hc");
+  config.options = {{"form", "sigmoid"}};
+  Transformer other(config);
+  EXPECT_NE(other.named_parameters().size(), hyper.named_parameters().size());
+}
+
+TEST(Transformer, ALearnedHeadWeighsTheStreams) {
+  torch::manual_seed(9);
+  auto config = small("mhc");
+  Transformer summed(config);
+  config.options = {{"head", "learned"}};
+  Transformer weighed(config);
+  EXPECT_EQ(parameter_count(weighed) - parameter_count(summed),
+            config.streams * config.streams * config.width + config.streams + 1);
+  {
+    torch::NoGradGuard no_grad;
+    summed.named_parameters()["input.weight"].mul_(100);
+    auto own = weighed.named_parameters();
+    for (const auto& item : summed.named_parameters()) own[item.key()].copy_(item.value());
+  }
+  const auto x = torch::randn({2, 9, 5});
+  Trace trace;
+  const auto sum = summed.forward(x, trace), half = weighed.forward(x, trace);
+  EXPECT_LT(largest_difference({half}, {sum}), 1e-4)
+      << "half of the sum, and the norm divides it out";
+  {
+    torch::NoGradGuard no_grad;
+    weighed.named_parameters()["head.weights.bias"].copy_(
+        torch::arange(config.streams, torch::kFloat32));
+  }
+  EXPECT_GT(largest_difference({weighed.forward(x, trace)}, {sum}), 1e-3);
+}
+
 TEST(Transformer, ThreadsChangeNothingBeyondRounding) {
   const auto before = torch::get_num_threads();
   for (const auto* name : {"additive", "edelta", "mhc", "jpmhc"}) {

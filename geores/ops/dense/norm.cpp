@@ -122,9 +122,9 @@ NormAndSkip layer_norm_and_skip(const State& state, const Tensor& weight, const 
 
 Tensor rms_normalize(const Tensor& x, double eps) {
   if (norm_runs_fused(x))
-    return FusedNorm::apply(x, OptionalTensor(), OptionalTensor(), OptionalTensor(), false, eps,
-                            false, false)[0];
-  return x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
+    return FusedNorm::apply(x, OptionalTensor(), OptionalTensor(), OptionalTensor(), false,
+                            rms_epsilon(eps), false, false)[0];
+  return x * (x.square().mean(-1, /*keepdim=*/true) + rms_epsilon(eps)).rsqrt();
 }
 
 NormAndSkip rms_norm_and_skip(const Tensor& x, const Tensor& weight, double eps) {
@@ -133,7 +133,7 @@ NormAndSkip rms_norm_and_skip(const Tensor& x, const Tensor& weight, double eps)
     return {weight.defined() ? plain * weight : plain, x};
   }
   const auto outputs = FusedNorm::apply(x, OptionalTensor(), maybe(weight), OptionalTensor(), false,
-                                        eps, true, true);
+                                        rms_epsilon(eps), true, true);
   return {outputs[0], outputs[1]};
 }
 

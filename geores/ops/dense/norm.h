@@ -13,7 +13,9 @@ using torch::Tensor;
 // (x − mean) / sqrt(var + 1e-5) · weight (+ bias).
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-// x / sqrt(mean x² + eps), without weight.
+// x / sqrt(mean x² + eps), without weight. An eps of 0 counts as 1e-20, the published one of mHC (Xie
+// et al., arXiv:2512.24880, Table 5), so that x = 0 stays 0.
+inline double rms_epsilon(double eps) { return eps > 1e-20 ? eps : 1e-20; }
 Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
 
 // The normalized x, for a product to take (in bfloat16 on a GPU where products want that), and x

@@ -17,6 +17,7 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
   struct Kept {
     Tensor x, w, statistics;
     bool layer, has_bias, half;
+    double epsilon;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -26,7 +27,7 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
 
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input, const Tensor& weights,
-                             const OptionalTensor& biases, bool layer) {
+                             const OptionalTensor& biases, bool layer, double epsilon) {
     const auto x = input.contiguous(), w = weights.contiguous(), bias = contiguous(biases);
     auto shape = x.sizes().vec();
     shape.back() = w.size(0);
@@ -34,7 +35,7 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
     const auto statistics = torch::empty({linear_shape(x, w).rows, 2}, x.options());
     const bool half = products_in_bfloat16();
     for_product_types(x, half, [&]<class T, class P>(T, P) {
-      kernels::normalized_linear_forward<T, P>(values<T>(x), norm<T>(layer), values<T>(w),
+      kernels::normalized_linear_forward<T, P>(values<T>(x), norm<T>(layer, epsilon), values<T>(w),
                                                values<T>(bias), values<T>(y),
                                                statistics_in<T>(statistics), linear_shape(x, w));
     });
@@ -43,7 +44,8 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
                        .statistics = statistics,
                        .layer = layer,
                        .has_bias = bias.defined(),
-                       .half = half});
+                       .half = half,
+                       .epsilon = epsilon});
     context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
     return {y, input};
   }
@@ -51,18 +53,18 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto skip = contiguous(gradients[1]);
-    if (!gradients[0].defined()) return {skip, Tensor(), Tensor(), Tensor()};
+    if (!gradients[0].defined()) return {skip, Tensor(), Tensor(), Tensor(), Tensor()};
     const auto dy = gradients[0].contiguous();
     const auto dx = torch::empty_like(s.x), dw = torch::zeros_like(s.w);
     const auto dbias = s.has_bias ? torch::zeros({s.w.size(0)}, s.w.options()) : Tensor();
     for_product_types(s.x, s.half, [&]<class T, class P>(T, P) {
       kernels::normalized_linear_backward<T, P>(
-          values<T>(s.x), norm<T>(s.layer), statistics_in<T>(s.statistics), values<T>(s.w),
-          values<T>(dy), values<T>(skip),
+          values<T>(s.x), norm<T>(s.layer, s.epsilon), statistics_in<T>(s.statistics),
+          values<T>(s.w), values<T>(dy), values<T>(skip),
           {.x = values<T>(dx), .w = values<T>(dw), .bias = values<T>(dbias)},
           linear_shape(s.x, s.w));
     });
-    return {dx, dw, dbias, Tensor()};
+    return {dx, dw, dbias, Tensor(), Tensor()};
   }
 
  private:
@@ -71,9 +73,9 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
   }
 
   template <class T>
-  static kernels::Norm<T> norm(bool layer) {
+  static kernels::Norm<T> norm(bool layer, double epsilon) {
     return {.kind = layer ? kernels::NormKind::layer : kernels::NormKind::rms,
-            .eps = T(layer ? 1e-5 : 1e-6)};
+            .eps = T(layer ? 1e-5 : rms_epsilon(epsilon))};
   }
 };
 
@@ -81,7 +83,7 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
 
 Tensor normalized(const Tensor& x, const NormSpec& norm) {
   if (norm.layer) return layer_norm(x, norm.weight, norm.bias);
-  const auto plain = rms_normalize(x);
+  const auto plain = rms_normalize(x, norm.epsilon);
   return norm.weight.defined() ? plain * norm.weight : plain;
 }
 
@@ -99,7 +101,7 @@ ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, co
           .need(state.x.is_cuda(), "a GPU")
           .runs()) {
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(state, norm.weight, norm.bias)
-                                      : rms_norm_and_skip(state.total(), norm.weight);
+                                      : rms_norm_and_skip(state.total(), norm.weight, norm.epsilon);
     return {linear_map_to(h, weight, bias, skip.scalar_type()), skip};
   }
   const auto x = state.total();
@@ -109,7 +111,7 @@ ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, co
     return {linear_map(normalized(x, norm), weight, bias), x};
   const auto folded = folded_into(norm, weight, bias);
   const auto outputs =
-      FusedNormalizedLinear::apply(x, folded.weight, maybe(folded.bias), norm.layer);
+      FusedNormalizedLinear::apply(x, folded.weight, maybe(folded.bias), norm.layer, norm.epsilon);
   return {outputs[0], outputs[1]};
 }
 

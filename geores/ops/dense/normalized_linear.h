@@ -9,9 +9,10 @@ namespace geores {
 using torch::Tensor;
 
 struct NormSpec {
-  bool layer;       // LayerNorm with eps 1e-5, else RMSNorm with eps 1e-6
-  Tensor weight{};  // undefined: 1
-  Tensor bias{};    // undefined: 0; LayerNorm only
+  bool layer;             // LayerNorm with eps 1e-5, else RMSNorm
+  Tensor weight{};        // undefined: 1
+  Tensor bias{};          // undefined: 0; LayerNorm only
+  double epsilon = 1e-6;  // of RMSNorm
 };
 
 // The weight and bias of a map of the plain normalized input that do what the norm's own would do

@@ -13,8 +13,6 @@ namespace {
 
 using namespace fused;
 
-constexpr double kLogitBound = 10.0;
-
 Tensor iterate(Tensor log_p, int64_t iterations) {
   for (int64_t i = 0; i < iterations; ++i) {
     log_p = log_p - log_p.logsumexp(-1, /*keepdim=*/true);
@@ -65,6 +63,7 @@ kernels::MixerShape mixer_shape(const Tensor& matrices) {
 class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
   struct Kept {
     Tensor logits, p;
+    double bound;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -73,14 +72,15 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
   };
 
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations,
+                        double bound) {
     const auto logits = input.contiguous();
     auto p = torch::empty_like(logits);
     on(logits, [&]<class T>(T, auto... cuda_stream) {
       kernels::sinkhorn_forward(cuda_stream..., values<T>(logits), static_cast<int>(iterations),
-                                values<T>(p), mixer_shape(p));
+                                T(bound), values<T>(p), mixer_shape(p));
     });
-    save(context, Kept{.logits = logits, .p = p});
+    save(context, Kept{.logits = logits, .p = p, .bound = bound});
     return p;
   }
 
@@ -89,10 +89,10 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
     on(dp, [&]<class T>(T, auto... cuda_stream) {
-      kernels::sinkhorn_backward(cuda_stream..., values<T>(s.logits), values<T>(s.p), values<T>(dp),
-                                 values<T>(dlogits), mixer_shape(dp));
+      kernels::sinkhorn_backward(cuda_stream..., values<T>(s.logits), T(s.bound), values<T>(s.p),
+                                 values<T>(dp), values<T>(dlogits), mixer_shape(dp));
     });
-    return {dlogits, Tensor()};
+    return {dlogits, Tensor(), Tensor()};
   }
 };
 
@@ -139,16 +139,30 @@ SinkhornGradient sinkhorn_gradient_from(const std::string& name) {
   fail("sinkhorn", "gradient must be implicit or unrolled, got '{}'", name);
 }
 
-Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradient) {
+SinkhornOrder sinkhorn_order_from(const std::string& name) {
+  if (name == "rows_last") return SinkhornOrder::rows_last;
+  if (name == "columns_last") return SinkhornOrder::columns_last;
+  fail("sinkhorn", "order must be rows_last or columns_last, got '{}'", name);
+}
+
+Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec) {
+  const auto [iterations, gradient, order, bound] = spec;
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
+  require(bound >= 0 && bound < 25, "sinkhorn", "the bound of logits must be 0 or below 25, got {}",
+          bound);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
+  if (order == SinkhornOrder::rows_last) {
+    auto transposed = spec;
+    transposed.order = SinkhornOrder::columns_last;
+    return sinkhorn(logits.transpose(-1, -2), transposed).transpose(-1, -2);
+  }
   if (need_mixer(Choice("sinkhorn", logits)
                      .need(gradient == SinkhornGradient::implicit, "the implicit gradient"),
                  logits.size(-1))
           .runs())
-    return FusedSinkhorn::apply(logits, iterations);
-  const auto bounded = logits.clamp(-kLogitBound, kLogitBound);
+    return FusedSinkhorn::apply(logits, iterations, bound);
+  const auto bounded = bound > 0 ? logits.clamp(-bound, bound) : logits;
   if (gradient == SinkhornGradient::unrolled || execution().form == Form::stock)
     return iterate(bounded, iterations);
   return ImplicitSinkhorn::apply(bounded, iterations);
@@ -165,6 +179,16 @@ Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
     p = p / (p.sum(-1, /*keepdim=*/true) + kSinkhornGuard);
     p = p / (p.sum(-2, /*keepdim=*/true) + kSinkhornGuard);
   }
+  return p;
+}
+
+Tensor softmax_sinkhorn(const Tensor& logits, int64_t iterations, double guard) {
+  require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
+  const auto divided = [guard](const Tensor& p, int64_t axis) {
+    return p / (p.sum(axis, /*keepdim=*/true) + guard);
+  };
+  auto p = divided(logits.softmax(-2) + guard, -1);
+  for (int64_t i = 1; i < iterations; ++i) p = divided(divided(p, -2), -1);
   return p;
 }
 

@@ -1,6 +1,10 @@
 // Sinkhorn-Knopp in log space: the doubly stochastic matrix diag(r) exp(logits) diag(c).
-//   logits (..., n, n), clamped to ±10; `iterations` times rows then columns  ->  P (..., n, n)
-// Columns sum to 1 to rounding, rows as well as the iterations reached.
+//   logits (..., n, n); `iterations` times rows and columns  ->  P (..., n, n)
+// What is normalised last sums to 1 to rounding, the other as well as the iterations reached. mHC
+// normalises the rows last (Xie et al., arXiv:2512.24880, Eq. 9), JPmHC and the public mHC-lite code
+// the columns. JPmHC clamps logits to ±10, and what lies beyond has no gradient; mHC does not.
+// Fused, logits that are not clamped may lie at most 40 (float) or 300 (double) below the largest of
+// their row; what lies deeper counts as that.
 //
 // Two gradients, which differ while the iteration has not converged:
 //   implicit  differentiates the fixed point: dL/dlogits = P ⊙ (S − u1ᵀ − 1vᵀ) with
@@ -23,11 +27,26 @@ using torch::Tensor;
 enum class SinkhornGradient { implicit, unrolled };
 SinkhornGradient sinkhorn_gradient_from(const std::string& name);  // "implicit" or "unrolled"
 
-Tensor sinkhorn(const Tensor& logits, int64_t iterations, SinkhornGradient gradient);
+enum class SinkhornOrder { rows_last, columns_last };
+SinkhornOrder sinkhorn_order_from(const std::string& name);  // "rows_last" or "columns_last"
+
+struct SinkhornSpec {
+  int64_t iterations = 20;
+  SinkhornGradient gradient = SinkhornGradient::implicit;
+  SinkhornOrder order = SinkhornOrder::columns_last;
+  double logit_bound = 10;  // 0: none
+};
+
+Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec);
 
 // Plain Sinkhorn-Knopp on exp(logits), with the EΔ paper's guard of 1e-8 against division by zero
 // in every sum; its gradient is that of the iterations.
 inline constexpr double kSinkhornGuard = 1e-8;
 Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations);
+
+// Sinkhorn-Knopp as DeepSeek-V4 runs it, on matrices as they mix streams: softmax over each column
+// plus `guard`, the rows divided by (sum + guard), then (iterations − 1) times columns and rows.
+// Rows come last. The gradient is that of the iterations.
+Tensor softmax_sinkhorn(const Tensor& logits, int64_t iterations, double guard);
 
 }  // namespace geores

@@ -386,7 +386,9 @@ TEST_F(Fused, SinkhornEqualsComposed) {
     const auto what = "n " + std::to_string(n);
     expect_fused_equals_composed(
         {0.5 * random({2, 9, n, n})},
-        [](const Tensors& t) { return Tensors{sinkhorn(t[0], 60, SinkhornGradient::implicit)}; },
+        [](const Tensors& t) {
+          return Tensors{sinkhorn(t[0], {60, SinkhornGradient::implicit})};
+        },
         "sinkhorn " + what, 1e-4);
     expect_fused_equals_composed(
         {random({2, 9, n, n})},
@@ -395,11 +397,23 @@ TEST_F(Fused, SinkhornEqualsComposed) {
   }
 }
 
+// Logits up to 15 apart from each other, some rows far above others: nothing is clamped.
+TEST_F(Fused, SinkhornWithoutABoundEqualsComposed) {
+  for (const int64_t n : {2, 4, 8})
+    for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last})
+      expect_fused_equals_composed(
+          {0.5 * random({2, 9, n, n}) + 15 * random({2, 9, n, 1})},
+          [&](const Tensors& t) {
+            return Tensors{sinkhorn(t[0], {.iterations = 60, .order = order, .logit_bound = 0})};
+          },
+          "sinkhorn without a bound, n " + std::to_string(n), 1e-4);
+}
+
 TEST_F(Fused, SinkhornGivesNoGradientToClampedLogits) {
   auto logits = torch::zeros({1, 1, 2, 2}, torch::kFloat64);
   logits[0][0][0][0] = 12.0;
   logits.requires_grad_(true);
-  (sinkhorn(logits, 20, SinkhornGradient::implicit) * torch::randn({2, 2})).sum().backward();
+  (sinkhorn(logits, {20, SinkhornGradient::implicit}) * torch::randn({2, 2})).sum().backward();
   EXPECT_EQ(logits.grad()[0][0][0][0].item<double>(), 0.0);
   EXPECT_NE(logits.grad()[0][0][0][1].item<double>(), 0.0);
 }

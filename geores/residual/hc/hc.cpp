@@ -1,18 +1,71 @@
 #include "geores/residual/hc/hc.h"
 
-namespace geores {
+#include "geores/ops/streams/streams.h"
 
-Hc::Hc(const ResidualConfig& config, const NoOptions&)
-    : HyperConnection(config, "hc", InitialMap::identity) {
+namespace geores {
+namespace {
+
+std::shared_ptr<Residual> make_hc(const ResidualConfig& config, const HcOptions& options) {
+  if (options.form == "sigmoid") return std::make_shared<SigmoidHc>(config, options);
+  return std::make_shared<Hc>(config, options);
+}
+
+}  // namespace
+
+Fields HcOptions::fields() {
+  return Fields()
+      .choice("form", form, {"original", "sigmoid"}, "as published, or with the routes of mhc")
+      .add_all(hyper.fields());
+}
+
+Hc::Map::Map(int64_t outputs, int64_t width, const Tensor& start) {
+  weight = register_parameter("weight", torch::zeros({outputs, width}));
+  bias = register_parameter("bias", start);
+}
+
+Hc::Hc(const ResidualConfig& config, const HcOptions& options)
+    : HyperConnection(config, "hc", options.hyper, InitialMap::identity) {
+  const auto n = config.streams;
+  auto first = torch::zeros({n});
+  first[config.index % n] = 1.0;
+  pre_ = register_module("pre", std::make_shared<Map>(1, width(), first));
+  res_ = register_module("res", std::make_shared<Map>(n, width(), torch::eye(n)));
+  post_ = register_module("post", std::make_shared<Map>(1, width(), torch::ones({n})));
+  scale_ = register_parameter("scale", torch::full({1}, 0.01));
+  post_scale_ = register_parameter("post_scale", torch::full({1}, 0.01));
+  static_parts_ = {res_->bias};
+}
+
+HyperConnection::Routed Hc::route(const Tensor& x) {
+  const auto n = streams();
+  const auto [raw, skip] =
+      normalized_linear(x, {.layer = false, .epsilon = norm_epsilon()},
+                        torch::cat({pre_->weight, res_->weight, post_->weight}), Tensor());
+  const auto turned = torch::tanh(raw);  // (B, T, n, 1 + n + 1), a row for each stream
+  const auto pre = scale_ * turned.select(-1, 0) + pre_->bias;
+  const auto res = scale_ * turned.slice(-1, 1, 1 + n).transpose(-1, -2) + res_->bias;
+  const auto post = post_scale_ * turned.select(-1, 1 + n) + post_->bias;
+  return {.routes = {.res = res, .read = pre, .write = post}, .streams = skip};
+}
+
+std::vector<Tensor> Hc::decay_exceptions() const {
+  if (!decays_static()) return HyperConnection::decay_exceptions();
+  return {pre_->bias, post_->weight};
+}
+
+SigmoidHc::SigmoidHc(const ResidualConfig& config, const HcOptions& options)
+    : SigmoidHyperConnection(config, "hc", options.hyper, InitialMap::identity) {
   projection("res", torch::eye(config.streams));
 }
 
 Connection hc_connection() {
-  return describe_connection<Hc, NoOptions>(
+  return describe_connection_by<HcOptions, make_hc>(
       {.name = "hc",
        .summary = "hyper-connections, unconstrained mixer",
-       .paper = "Zhu et al. 2024; arXiv:2603.20896 Eq. 1",
-       .silent_at_start = {"pre.scale", "post.scale", "res.scale"}});
+       .paper = "Zhu et al., arXiv:2409.19606 Eqs. 10-13",
+       .variants = {nlohmann::json::object(), {{"form", "sigmoid"}}},
+       .silent_at_start = {"scale", "post_scale", "pre.scale", "post.scale", "res.scale"},
+       .in_earlier_runs = {{"form", "sigmoid"}, {"norm_epsilon", 1e-6}, {"decay_static", true}}});
 }
 
 }  // namespace geores

@@ -153,7 +153,7 @@ class SinkhornMixer final : public SigmoidRouting {
 
  private:
   Tensor mixing(const Tensor& projected) override {
-    return sinkhorn(projected, iterations_, gradient_);
+    return sinkhorn(projected, {.iterations = iterations_, .gradient = gradient_});
   }
 
   int64_t iterations_;

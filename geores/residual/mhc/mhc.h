@@ -1,30 +1,67 @@
-// mHC: hyper-connections (hyper_connection.h) with a doubly stochastic mixer (arXiv:2603.20896,
-// Eqs. 3-4).
-//   H_res = Sinkhorn(α x'W + b), 20 iterations in log space
-// Start: b is 0 on the diagonal and −8 elsewhere, so ‖H_res − I‖₂ ~ n e⁻⁸.
-// Invariant: the rows and columns of H_res sum to 1, and ‖H_res‖₂ = 1.
+// mHC: hyper-connections (sigmoid_hyper_connection.h) with a doubly stochastic mixer (Xie et al.,
+// arXiv:2512.24880, Eqs. 7-9; arXiv:2603.20896, Eq. 3).
+//   H_res = Sinkhorn(α x'W + b), 20 iterations in log space, rows last
+// Start: b is 0 on the diagonal and −8 (`off_diagonal`) elsewhere, so ‖H_res − I‖₂ ~ n e⁻⁸.
+// Invariant: the rows of H_res sum to 1; its columns, and ‖H_res‖₂ = 1, as far as the iterations have
+// converged.
+// Published is sinkhorn_gradient = unrolled (Xie et al., 4.3.1); the implicit gradient is that of the
+// limit and needs no memory for iterations. They differ near the identity, where 20 iterations have
+// not converged.
+// mixer = identity: H_res = I and all else as it is, the control for what the mixer does.
+//
+// form = v4: as DeepSeek-V4 ships it, for which there are public weights. ε is `guard`; the norms of
+// the state and of what the sublayer reads are RMSNorms.
+//   H_pre = σ(·) + ε;  H_res = softmax over columns + ε, then rows, then (iterations − 1) × (columns,
+//   rows), each divided by (sum + ε)
+// The public code stores H_resᵀ ("comb"). Options of Sinkhorn's order, bound and gradient do not act.
+//
+// head = learned: after the last block the streams are not summed but weighed by σ(α x'W + b) + ε
+// (modules/stream_head.h), as in DeepSeek-V4.
 #pragma once
 
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/residual/hyper_connection.h"
+#include "geores/residual/sigmoid_hyper_connection.h"
 
 namespace geores {
 
 struct MhcOptions {
+  std::string form = "paper";
+  std::string mixer = "sinkhorn";
   int64_t sinkhorn_iterations = 20;
   std::string sinkhorn_gradient = "implicit";
+  std::string sinkhorn_order = "rows_last";
+  double logit_bound = 0;
+  double off_diagonal = -8;
+  double guard = 1e-6;
+  std::string head = "sum";
+  HyperOptions hyper;
 
   Fields fields();
 };
 
-class Mhc final : public HyperConnection {
+class Mhc : public SigmoidHyperConnection {
  public:
   Mhc(const ResidualConfig& config, const MhcOptions& options);
+  std::shared_ptr<StreamHead> make_head() const override;
+
+ protected:
+  const MhcOptions& options() const { return options_; }
 
  private:
-  Tensor mixing(const std::vector<Tensor>& projected) override;
-  int64_t iterations_;
-  SinkhornGradient gradient_;
+  Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
+
+  MhcOptions options_;
+  SinkhornSpec sinkhorn_;
+};
+
+class MhcV4 final : public Mhc {
+ public:
+  MhcV4(const ResidualConfig& config, const MhcOptions& options) : Mhc(config, options) {}
+
+ private:
+  Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
+  Tensor reading(const Tensor& logits) const override;
+  NormAndSkip read(const Tensor& pre, const Tensor& streams) const override;
 };
 
 Connection mhc_connection();

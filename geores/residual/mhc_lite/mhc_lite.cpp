@@ -24,8 +24,9 @@ InitialMap initial_map(int64_t n) { return n <= 4 ? InitialMap::near_identity : 
 
 }  // namespace
 
-MhcLite::MhcLite(const ResidualConfig& config, const NoOptions&)
-    : HyperConnection(require_few_streams(config), "mhc_lite", initial_map(config.streams)) {
+MhcLite::MhcLite(const ResidualConfig& config, const HyperOptions& options)
+    : SigmoidHyperConnection(require_few_streams(config), "mhc_lite", options,
+                             initial_map(config.streams)) {
   const auto count = factorial(config.streams);
   auto bias = torch::full({count}, -8.0);
   bias[0] = 0.0;
@@ -34,7 +35,7 @@ MhcLite::MhcLite(const ResidualConfig& config, const NoOptions&)
                                   all_permutations(config.streams).flatten(1).to(torch::kFloat32));
 }
 
-Tensor MhcLite::mixing(const std::vector<Tensor>& projected) {
+Tensor MhcLite::mixing(const std::vector<Tensor>& projected, const Tensor&) {
   const ExecutionScope exact(Precision::fp32);  // so that rows and columns sum to 1
   const auto weights = projected[0].softmax(-1);
   return linear_map(weights, permutations_.t())
@@ -42,11 +43,12 @@ Tensor MhcLite::mixing(const std::vector<Tensor>& projected) {
 }
 
 Connection mhc_lite_connection() {
-  return describe_connection<MhcLite, NoOptions>(
+  return describe_connection<MhcLite, HyperOptions>(
       {.name = "mhc_lite",
        .summary = "hyper-connections, mixture of all n! permutations (n <= 6)",
-       .paper = "mHC-lite; arXiv:2603.20896 Eq. 5",
-       .silent_at_start = {"pre.scale", "post.scale", "res.scale"}});
+       .paper = "mHC-lite; arXiv:2603.20896 Eq. 4",
+       .silent_at_start = {"pre.scale", "post.scale", "res.scale"},
+       .in_earlier_runs = {{"norm_epsilon", 1e-6}}});
 }
 
 }  // namespace geores

@@ -26,16 +26,26 @@ Tensor upper_triangle_to_skew(int64_t m) {
 
 }  // namespace
 
+Fields ShcOptions::fields() {
+  return Fields()
+      .add("fixed_amplitude", fixed_amplitude, "γ = 1, as in sHC's App. G; false: learned")
+      .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
+      .add_all(hyper.fields());
+}
+
 Shc::Shc(const ResidualConfig& config, const ShcOptions& options)
-    : HyperConnection(require_two_streams(config), "shc", InitialMap::near_identity,
-                      options.read_norm == "layer") {
+    : SigmoidHyperConnection(require_two_streams(config), "shc", options.hyper,
+                             InitialMap::near_identity, /*orthogonal=*/false,
+                             options.read_norm == "layer") {
   const auto m = config.streams - 1;
   const auto entries = m * (m - 1) / 2;
   if (entries > 0) {
     projection("left", torch::zeros({entries}));
     projection("right", torch::zeros({entries}));
-    left_amplitude_ = register_parameter("left_amplitude", torch::ones({1}));
-    right_amplitude_ = register_parameter("right_amplitude", torch::ones({1}));
+    if (!options.fixed_amplitude) {
+      left_amplitude_ = register_parameter("left_amplitude", torch::ones({1}));
+      right_amplitude_ = register_parameter("right_amplitude", torch::ones({1}));
+    }
     // Stored in double, so that a model in double has the basis to the last digit.
     skew_basis_ = register_buffer("skew_basis", upper_triangle_to_skew(m));
   }
@@ -50,13 +60,16 @@ Tensor Shc::rotated_basis(const Tensor& entries) const {
   return helmert_.to(entries.dtype()).matmul(cayley_solve(skewed));
 }
 
-Tensor Shc::mixing(const std::vector<Tensor>& projected) {
+Tensor Shc::mixing(const std::vector<Tensor>& projected, const Tensor&) {
   const auto singular = torch::tanh(projected.back());  // (B, T, n−1)
   const auto n = streams();
   auto left = helmert_.to(singular.dtype()), right = left;
   if (skew_basis_.defined()) {  // n = 2 has no skew entries
-    const auto left_entries = left_amplitude_ * torch::tanh(projected[0]);
-    const auto right_entries = right_amplitude_ * torch::tanh(projected[1]);
+    const auto scaled = [](const Tensor& amplitude, const Tensor& entries) {
+      return amplitude.defined() ? amplitude * entries : entries;
+    };
+    const auto left_entries = scaled(left_amplitude_, torch::tanh(projected[0]));
+    const auto right_entries = scaled(right_amplitude_, torch::tanh(projected[1]));
     if (const auto fused = fused_spectral_sphere(left_entries, right_entries, singular))
       return *fused;
     left = rotated_basis(left_entries);
@@ -71,8 +84,10 @@ Connection shc_connection() {
       {.name = "shc",
        .summary = "hyper-connections on the spectral sphere: row and column sums 1, norm 1",
        .paper = "sHC, arXiv:2603.20896 Eqs. 6-9",
+       .variants = {nlohmann::json::object(), {{"fixed_amplitude", false}}},
        .silent_at_start = {"pre.scale", "post.scale", "left.scale", "right.scale", "singular.scale",
-                           "left_amplitude", "right_amplitude"}});
+                           "left_amplitude", "right_amplitude"},
+       .in_earlier_runs = {{"fixed_amplitude", false}, {"norm_epsilon", 1e-6}}});
 }
 
 }  // namespace geores

@@ -1,6 +1,6 @@
 // AdamW (Loshchilov & Hutter) with global-norm clipping over flat buffers, as PyTorch computes it:
 //   g ← g · min(1, clip/(‖g‖ + 1e-6))
-//   p ← p − lr·decay·p                                  (leading, rank >= 2 part only)
+//   p ← p − lr·decay·p                                  (leading part: what decays)
 //   m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
 //   p ← p − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
 #pragma once

@@ -34,6 +34,20 @@ TEST(FlatParameters, AreTheModelsOwn) {
   EXPECT_EQ(model.forward(x).abs().max().item<float>(), 0.0f);
 }
 
+TEST(FlatParameters, DecayByRankButForExceptions) {
+  Perceptron model(3, 4, 2);  // weights 12 + 8, biases 4 + 2
+  EXPECT_EQ(FlatParameters(model).decayed(), 20);
+  const auto named = model.named_parameters();
+  FlatParameters flat(model, {}, {named["hidden.weight"], named["output.bias"]});
+  EXPECT_EQ(flat.decayed(), 8 + 2);
+  EXPECT_EQ(flat.size(), 26);
+  torch::NoGradGuard no_grad;
+  flat.values().slice(0, 0, flat.decayed()).fill_(7);
+  EXPECT_TRUE((named["output.weight"] == 7).all().item<bool>());
+  EXPECT_TRUE((named["output.bias"] == 7).all().item<bool>());
+  EXPECT_FALSE((named["hidden.weight"] == 7).any().item<bool>());
+}
+
 TEST(FlatParameters, LeaveOutWhatTheyAreTold) {
   Perceptron model(3, 4, 2);
   const auto left_out = model.parameters().front();

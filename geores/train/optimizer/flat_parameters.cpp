@@ -11,18 +11,27 @@ namespace {
 
 using Named = std::vector<std::pair<std::string, Tensor>>;
 
-// The parameters that need gradients, or those that do not.
+bool is_in(const std::vector<Tensor>& list, const Tensor& tensor) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const Tensor& other) { return other.is_same(tensor); });
+}
+
+bool decays(const Tensor& parameter, const std::vector<Tensor>& exceptions) {
+  return (parameter.dim() >= 2) != is_in(exceptions, parameter);
+}
+
+// The parameters that need gradients, or those that do not; first those that decay.
 Named named_parameters(torch::nn::Module& module, const std::vector<Tensor>& left_out,
-                       bool trained) {
+                       const std::vector<Tensor>& decay_exceptions, bool trained) {
   Named all;
   for (const auto& parameter : module.named_parameters()) {
     const auto& tensor = parameter.value();
-    const bool out = std::any_of(left_out.begin(), left_out.end(),
-                                 [&](const Tensor& other) { return other.is_same(tensor); });
-    if (!out && tensor.requires_grad() == trained) all.emplace_back(parameter.key(), tensor);
+    if (!is_in(left_out, tensor) && tensor.requires_grad() == trained)
+      all.emplace_back(parameter.key(), tensor);
   }
-  std::stable_partition(all.begin(), all.end(),
-                        [](const auto& parameter) { return parameter.second.dim() >= 2; });
+  std::stable_partition(all.begin(), all.end(), [&](const auto& parameter) {
+    return decays(parameter.second, decay_exceptions);
+  });
   return all;
 }
 
@@ -49,11 +58,14 @@ Tensor flatten(const std::vector<Tensor>& parameters) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module, const std::vector<Tensor>& left_out)
-    : FlatParameters(named_parameters(module, left_out, true),
-                     named_parameters(module, left_out, false)) {}
+FlatParameters::FlatParameters(torch::nn::Module& module, const std::vector<Tensor>& left_out,
+                               const std::vector<Tensor>& decay_exceptions)
+    : FlatParameters(named_parameters(module, left_out, decay_exceptions, true),
+                     named_parameters(module, left_out, decay_exceptions, false),
+                     decay_exceptions) {}
 
-FlatParameters::FlatParameters(Named trained, Named frozen)
+FlatParameters::FlatParameters(Named trained, Named frozen,
+                               const std::vector<Tensor>& decay_exceptions)
     : trained_(std::move(trained)),
       frozen_(std::move(frozen)),
       parameters_(tensors_of(trained_)),
@@ -65,7 +77,7 @@ FlatParameters::FlatParameters(Named trained, Named frozen)
     const auto end = begin + parameter.numel();
     views_.push_back(gradients_.slice(0, begin, end).view(parameter.sizes()));
     parameter.mutable_grad() = views_.back();
-    if (parameter.dim() >= 2) decayed_ = end;
+    if (decays(parameter, decay_exceptions)) decayed_ = end;
     begin = end;
   }
 }

@@ -1,6 +1,6 @@
 // A model's trainable parameters as views of one flat buffer, and their gradients as views of
 // another, so that clipping and the optimiser are one pass over contiguous memory.
-// Tensors of rank >= 2 come first: they decay, the rest does not. Manifold parameters stay out, and so
+// Tensors that decay come first: those of rank >= 2, but for exceptions that the model names. Manifold parameters stay out, and so
 // does a parameter that needs no gradient: it is frozen, and nothing touches it.
 // The model must already have its final dtype and device, and must not be moved afterwards.
 #pragma once
@@ -19,7 +19,8 @@ using torch::Tensor;
 
 class FlatParameters {
  public:
-  FlatParameters(torch::nn::Module& module, const std::vector<Tensor>& left_out = {});
+  FlatParameters(torch::nn::Module& module, const std::vector<Tensor>& left_out = {},
+                 const std::vector<Tensor>& decay_exceptions = {});
 
   Tensor& values() { return values_; }
   Tensor& gradients() { return gradients_; }
@@ -45,11 +46,11 @@ class FlatParameters {
   void before_replay();
 
   int64_t size() const { return values_.numel(); }
-  int64_t decayed() const { return decayed_; }  // how many leading values belong to rank >= 2
+  int64_t decayed() const { return decayed_; }  // how many leading values decay
 
  private:
   using Named = std::vector<std::pair<std::string, Tensor>>;
-  FlatParameters(Named trained, Named frozen);
+  FlatParameters(Named trained, Named frozen, const std::vector<Tensor>& decay_exceptions);
 
   void begin_gradients();
   void finish_gradients();

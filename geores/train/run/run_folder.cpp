@@ -183,6 +183,8 @@ TrainConfig read_run_config(const std::string& path, const Catalogue& catalogue)
   require(fs::exists(file), "run", "{} holds no run (no config.json)", path);
   TrainConfig config;
   config.read(parse_json(read_text_file(file), file), file, catalogue.models);
+  const auto& kind = find_model_kind(catalogue.models, config.model.kind);
+  if (kind.from_earlier_run) config.model.options = kind.from_earlier_run(config.model.options);
   return config;
 }
 

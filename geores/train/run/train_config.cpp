@@ -72,7 +72,8 @@ Fields TrainConfig::fields() {
       .add("lr", lr, "peak learning rate", {.min = 0})
       .add("min_lr", min_lr, "learning rate at the end", {.min = 0})
       .add("warmup", warmup, "steps of linear warm-up", {.min = 0})
-      .add("weight_decay", weight_decay, "on tensors of rank >= 2", {.min = 0})
+      .add("weight_decay", weight_decay,
+           "on tensors of rank >= 2; not on static maps of hyper-connections", {.min = 0})
       .add("clip", clip, "largest gradient norm", {.min = 0})
       .add("eval_interval", eval_interval, "steps between evaluations", {.min = 1})
       .add("eval_batches", eval_batches, "random batches per evaluation", {.min = 1})

@@ -6,12 +6,40 @@
 #include <set>
 #include <string>
 
+#include "geores/base/file.h"
 #include "geores/data/registry.h"
 #include "geores/model/registry.h"
 #include "geores/testing/testing.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores {
 namespace {
+
+// Options that a run's config.json lacks did not exist when it was made.
+TEST(RunConfig, AnEarlierRunKeepsItsMeaning) {
+  const auto read = [](nlohmann::json config) {
+    const TemporaryFolder folder;
+    write_file_atomically(folder.path() / "config.json", config.dump());
+    return read_run_config(folder.path().string()).write();
+  };
+  const auto mhc = read({{"model", "mhc"}, {"sinkhorn_iterations", 7}});
+  EXPECT_EQ(mhc["sinkhorn_iterations"], 7);
+  EXPECT_EQ(mhc["sinkhorn_order"], "columns_last");
+  EXPECT_EQ(mhc["logit_bound"], 10.0);
+  EXPECT_EQ(mhc["norm_epsilon"], 1e-6);
+  EXPECT_EQ(mhc["decay_static"], true);
+  EXPECT_EQ(mhc["form"], "paper");
+  EXPECT_EQ(read({{"model", "hc"}})["form"], "sigmoid");
+  EXPECT_EQ(read({{"model", "hc"}, {"form", "original"}})["form"], "original");
+  EXPECT_EQ(read({{"model", "shc"}})["fixed_amplitude"], false);
+  EXPECT_EQ(read({{"model", "mhc_lite"}})["decay_static"], false);
+
+  TrainConfig now;  // a new run
+  now.read({{"model", "mhc"}}, "test");
+  EXPECT_EQ(now.write()["sinkhorn_order"], "rows_last");
+  EXPECT_EQ(now.write()["logit_bound"], 0.0);
+  EXPECT_EQ(read(now.write()), now.write());
+}
 
 TEST(TrainConfig, ReadsFlatKeysOfTheRunTheTaskAndTheModel) {
   TrainConfig config;

@@ -1,0 +1,20 @@
+#include "geores/modules/stream_head.h"
+
+#include "geores/ops/streams/streams.h"
+
+namespace geores {
+
+StreamHead::StreamHead(int64_t streams, int64_t width, double norm_epsilon, double guard)
+    : norm_epsilon_(norm_epsilon),
+      guard_(guard),
+      weights_(register_module(
+          "weights", std::make_shared<ScaledProjection>(streams * width, torch::zeros({streams}),
+                                                        torch::full({1}, 0.01)))) {}
+
+Tensor StreamHead::forward(const Tensor& x) {
+  const auto [projected, skip] = ScaledProjection::forward_all(
+      {weights_.get()}, join_streams(x), {.layer = false, .epsilon = norm_epsilon_});
+  return collect_streams(torch::sigmoid(projected[0]) + guard_, split_streams(skip, x.size(-2)));
+}
+
+}  // namespace geores
