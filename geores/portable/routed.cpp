@@ -266,7 +266,25 @@ class SigmoidRouted final : public Routed {
   std::vector<double> permutations_, norm_weight_, normalized_, projected_, singular_;
 };
 
+// Their forms before published HC, mHC's order of normalisations and DeepSeek-V4's form were added:
+// what a configuration without these options means.
+void refuse_later_forms(const Place& place) {
+  const auto form = place.text("form", "");
+  refuse_unless(form.empty() || form == "sigmoid" || form == "paper", "config",
+                "'form' {} does not run here yet", quote(form));
+  refuse_unless(place.text("mixer", "sinkhorn") == "sinkhorn", "config",
+                "'mixer' {} does not run here yet", quote(place.text("mixer", "")));
+  refuse_unless(place.text("sinkhorn_order", "columns_last") == "columns_last" &&
+                    place.number("logit_bound", 10) == 10 &&
+                    place.number("norm_epsilon", 1e-6) == 1e-6 &&
+                    place.text("head", "sum") == "sum" && !place.flag("fixed_amplitude", false),
+                "config",
+                "hyper-connections run here with sinkhorn_order = columns_last, logit_bound = 10, "
+                "norm_epsilon = 1e-6, head = sum and fixed_amplitude = false only");
+}
+
 std::unique_ptr<Connection> hyper_connection(const Place& place, Mixing mixing) {
+  refuse_later_forms(place);
   return std::make_unique<SigmoidRouted>(place, place.name, place.width, false, mixing);
 }
 
