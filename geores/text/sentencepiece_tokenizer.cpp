@@ -103,7 +103,7 @@ class SentencePieceTokenizer final : public Tokenizer {
 #else
     fail(where,
          "cannot be encoded: this program was built without SentencePiece; install "
-         "libsentencepiece-dev and build again");
+         "libsentencepiece-dev and build with GEORES_SENTENCEPIECE=ON");
 #endif
   }
 
@@ -184,7 +184,7 @@ std::shared_ptr<Tokenizer> train_sentencepiece(std::string_view text, int64_t vo
 #else
   fail(where,
        "{} pieces cannot be learned from {} bytes: this program was built without SentencePiece; "
-       "install libsentencepiece-dev and build again",
+       "install libsentencepiece-dev and build with GEORES_SENTENCEPIECE=ON",
        vocabulary, text.size());
 #endif
 }
