@@ -4,6 +4,8 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/optim/adamw.h>
 
+#include <numbers>
+
 #include "geores/base/error.h"
 #include "geores/data/batch_sampler.h"
 #include "geores/data/registry.h"
@@ -99,6 +101,10 @@ struct Jpmhc : torch::nn::Module {
 struct AlwaysOrthogonal : torch::nn::Module {
   explicit AlwaysOrthogonal(IsometryFactor kind) : factor(kind) {
     raw = register_module("raw", perceptron(manifold::generators_of(kind, kWidth)));
+    if (kind != IsometryFactor::unitary) return;
+    // At φ = 0 the loss of y = −x is stationary, whatever k is: the phase starts at π.
+    const torch::NoGradGuard no_grad;
+    raw->named_parameters()["2.bias"][kWidth] = std::numbers::pi;
   }
   Output forward(const Tensor& x) {
     return {isometry(raw->forward(x), factor, kWidth).matmul(x.unsqueeze(-1)).squeeze(-1)};
