@@ -23,7 +23,7 @@ std::vector<Column> all_tasks() { return {gyroscope, stability, near_pi, near_pi
 
 json small_gpt() { return with(gpt(), kSmallMaps); }
 json causal_ddl() { return with(ddl(), {{"pool", "causal"}}); }
-json hc() { return {{"connection", "hc"}, {"layers", 8}}; }
+json hc() { return {{"connection", "hc"}, {"layers", 9}}; }
 json rotation() { return causal_edelta({{"operator", "cayley"}}); }
 json reflection() { return causal_edelta({{"operator", "householder"}}); }
 
