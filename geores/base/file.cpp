@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "geores/base/error.h"
-#include "geores/base/temporary_file.h"
+#include "geores/base/files/temporary_file.h"
 
 namespace geores {
 namespace {

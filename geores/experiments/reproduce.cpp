@@ -6,7 +6,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/base/folder_lock.h"
+#include "geores/base/files/folder_lock.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
 #include "geores/ops/run/precision.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "geores/base/files/mapped_file.h"
 #include "geores/base/formats/npy.h"
-#include "geores/base/mapped_file.h"
 #include "geores/puzzles/dataset.h"
 #include "geores/puzzles/split.h"
 

@@ -6,8 +6,8 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/files/temporary_file.h"
 #include "geores/base/json.h"
-#include "geores/base/temporary_file.h"
 #include "geores/storage/state_file.h"
 #include "geores/train/run/starting_folder.h"
 

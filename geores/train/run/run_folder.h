@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "geores/base/folder_lock.h"
+#include "geores/base/files/folder_lock.h"
 #include "geores/train/run/checkpoint.h"
 #include "geores/train/run/metrics_log.h"
 #include "geores/train/run/train_config.h"

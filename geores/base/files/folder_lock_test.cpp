@@ -1,4 +1,4 @@
-#include "geores/base/folder_lock.h"
+#include "geores/base/files/folder_lock.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "geores/base/file.h"
-#include "geores/base/temporary_file.h"
+#include "geores/base/files/temporary_file.h"
 #include "geores/testing/testing.h"
 
 namespace geores {

@@ -1,4 +1,4 @@
-#include "geores/base/temporary_file.h"
+#include "geores/base/files/temporary_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "geores/base/mapped_file.h"
+#include "geores/base/files/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "geores/base/folder_lock.h"
+#include "geores/base/files/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
