@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "geores/model/registry.h"
+#include "geores/model/transformer/transformer.h"
 
 namespace geores {
 namespace {
@@ -22,6 +23,40 @@ TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
     const auto block = (peak(5) - peak(3)) / 2;
     EXPECT_LT(peak(3) - 3 * block, 2.6) << connection << ", a block keeps " << block;
   }
+}
+
+// Depth costs what lies between blocks, not what they compute.
+TEST(StepBenchmark, TwoHundredRecomputedLayersTakeAFractionOfTheMemory) {
+  for (const auto* connection : {"additive", "mhc"}) {
+    const auto model = [&] {
+      torch::manual_seed(1);
+      return std::make_shared<Transformer>(TransformerConfig{.connection = connection,
+                                                             .input = "tokens",
+                                                             .layers = 200,
+                                                             .width = 32,
+                                                             .heads = 2,
+                                                             .context = 32,
+                                                             .vocabulary = 20});
+    };
+    const auto peak = [&](bool recompute) {
+      const auto built = model();
+      built->set_recompute(recompute);
+      StepBenchmark step(built, 4, 32);
+      step.memory(Form::fused);
+      return static_cast<double>(step.memory(Form::fused).peak);
+    };
+    const auto plain = peak(false), recomputed = peak(true);
+    EXPECT_LT(recomputed, 0.35 * plain) << connection;
+    EXPECT_LT(recomputed, 1e9) << connection;
+  }
+}
+
+TEST(StepBenchmark, AThousandLayersAreReadWithoutOverflow) {
+  Transformer model(
+      {.connection = "additive", .layers = 1000, .width = 8, .heads = 1, .context = 4});
+  torch::NoGradGuard no_grad;
+  Trace trace;
+  EXPECT_TRUE(torch::isfinite(model.forward(torch::randn({1, 4, 16}), trace)).all().item<bool>());
 }
 
 // The table of `geores bench --explain`.

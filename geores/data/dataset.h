@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "geores/ops/torch.h"
 
@@ -10,8 +13,15 @@ namespace geores {
 
 using torch::Tensor;
 
+// What a run remembers of data that lies in files, to notice when they become others.
+struct DataOrigin {
+  nlohmann::json facts = nlohmann::json::object();
+  std::vector<std::string> companions = {};  // files that a run keeps a copy of, if they are there
+};
+
 // Continuous tasks: float32 (N, T, d), y the vectors to predict. Token tasks: int64 (N, T), y the
-// ids to predict, −1 where nothing is to be predicted.
+// ids to predict, −1 where nothing is to be predicted. Text: windows of a row of ids
+// (ops/training/sequences.h), the row itself beside them.
 struct Dataset {
   std::string task;
   Tensor train_x, train_y;
@@ -19,6 +29,14 @@ struct Dataset {
   int64_t vocabulary = 0;   // 0 for continuous tasks
   Tensor validation_theta;  // gyroscope: angle of each validation sequence (N); else undefined
 
+  Tensor train_ids, validation_ids;  // text: (n) int16; else undefined
+  int64_t before_first = 0;          // text: the id before the first one
+  bool by_epochs = false;            // text: each window once an epoch
+  int64_t spare_positions = 1;       // positions of a model beyond the length of its sequences
+  std::function<void()> require_unchanged = {};  // where files are mapped: refuses changed ones
+  DataOrigin origin = {};
+
+  bool text() const { return train_ids.defined(); }
   bool tokens() const { return vocabulary > 0; }
   int64_t length() const { return train_x.size(1); }
   int64_t input_width() const { return tokens() ? 1 : train_x.size(2); }

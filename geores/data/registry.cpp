@@ -10,6 +10,7 @@
 #include "geores/data/tasks/near_pi.h"
 #include "geores/data/tasks/reflection.h"
 #include "geores/data/tasks/stability.h"
+#include "geores/data/tasks/text.h"
 
 namespace geores {
 
@@ -17,6 +18,7 @@ const std::vector<Task>& tasks() {
   static const std::vector<Task> all = {
       gyroscope_task(),  stability_task(), near_pi_task(), near_pi_multi_task(),
       reflection_task(), copy_task(),      folder_task(),
+      text_task(),
   };
   return all;
 }

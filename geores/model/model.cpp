@@ -10,7 +10,8 @@ Fields fields_of(InputShape& shape) {
   return Fields()
       .add("length", shape.length, "positions of a sequence", {.min = 1})
       .add("width", shape.width, "values of a vector", {.min = 1})
-      .add("vocabulary", shape.vocabulary, "token ids; 0: vectors", {.min = 0});
+      .add("vocabulary", shape.vocabulary, "token ids; 0: vectors", {.min = 0})
+      .add("spare_positions", shape.spare_positions, "positions beyond the length", {.min = 0});
 }
 
 }  // namespace

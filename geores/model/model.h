@@ -23,6 +23,8 @@ struct InputShape {
   int64_t length = 0;      // positions, at most
   int64_t width = 1;       // values of a vector; 1 for tokens
   int64_t vocabulary = 0;  // token ids; 0: vectors
+  // Positions that a model has beyond `length`: the EΔ paper's code has one.
+  int64_t spare_positions = 1;
 
   bool tokens() const { return vocabulary > 0; }
 
@@ -63,6 +65,20 @@ class Decoder {
 
   // x: (B, width), or (B) ids. Returns the predictions (B, ...), valid until the next step.
   virtual const Tensor& step(const Tensor& x) = 0;
+
+  // Several positions at once: x (B, T, width), or (B, T) ids, T >= 1. Returns the predictions of the
+  // last one.
+  virtual const Tensor& read(const Tensor& x) {
+    for (int64_t t = 0; t + 1 < x.size(1); ++t) step(x.select(1, t));
+    return step(x.select(1, x.size(1) - 1));
+  }
+};
+
+// Where a training pass stands. What a model draws at random is a function of this alone.
+struct PassPosition {
+  int64_t seed = 0;
+  Tensor step = {};       // (1) int64, on the model's device
+  int64_t first_row = 0;  // number of the pass's first sequence in the whole batch
 };
 
 class Model : public torch::nn::Module {
@@ -76,6 +92,9 @@ class Model : public torch::nn::Module {
   // One training pass with gradients. It reads the carry and writes there, in place, what the next
   // step begins with. No value may be read back from the device: on a GPU the pass is recorded.
   virtual Objective objective(const Batch& batch, Carry& carry) = 0;
+
+  // Told before each training pass.
+  virtual void set_pass(const PassPosition&) {}
 
   // The carry of a run's first step with `rows` sequences, on the model's device. Empty: every step
   // stands alone.

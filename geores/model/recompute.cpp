@@ -15,6 +15,7 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
   struct Kept {
     Tensor x;
     Block* block;
+    Dropout dropout;      // the same mask in both passes
     Execution execution;  // the backward pass runs in another thread on a GPU
 
     template <class Self, class F>
@@ -25,13 +26,14 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
 
  public:
   // Outputs: the block's, and its auxiliary loss (0 if it has none).
-  static tensor_list forward(AutogradContext* context, const Tensor& x, Block* block) {
-    save(context, Kept{.x = x, .block = block, .execution = execution()});
+  static tensor_list forward(AutogradContext* context, const Tensor& x, Block* block,
+                             const Dropout* dropout) {
+    save(context, Kept{.x = x, .block = block, .dropout = *dropout, .execution = execution()});
     auto repeated = execution();
     repeated.repeated_for_gradients = true;
     const ExecutionScope scope(repeated);
     Trace trace;
-    const auto out = block->forward(x, trace);
+    const auto out = run(*block, x, trace, *dropout);
     const auto loss = trace.loss();
     return {out, loss.defined() ? loss : torch::zeros({}, x.options())};
   }
@@ -42,21 +44,27 @@ class RecomputedBlock : public torch::autograd::Function<RecomputedBlock> {
     torch::AutoGradMode record(true);
     const ExecutionScope scope(s.execution);
     Trace trace;
-    const auto out = s.block->forward(x, trace);
+    const auto out = run(*s.block, x, trace, s.dropout);
     // Parameters collect their gradients here, as they do in any backward pass.
     if (const auto loss = trace.loss(); loss.defined())
       torch::autograd::backward({out, loss}, {gradients[0], gradients[1]});
     else
       torch::autograd::backward({out}, {gradients[0]});
-    return {x.grad(), Tensor()};
+    return {x.grad(), Tensor(), Tensor()};
+  }
+
+ private:
+  static Tensor run(Block& block, const Tensor& x, Trace& trace, const Dropout& dropout) {
+    return dropout.active() ? block.advance(x, trace, dropout).total() : block.forward(x, trace);
   }
 };
 
 }  // namespace
 
-Tensor forward_recomputed(const std::shared_ptr<Block>& block, const Tensor& x, Trace& trace) {
+Tensor forward_recomputed(const std::shared_ptr<Block>& block, const Tensor& x, Trace& trace,
+                          const Dropout& dropout) {
   if (trace.probing() || !torch::GradMode::is_enabled()) return block->forward(x, trace);
-  const auto outputs = RecomputedBlock::apply(x, block.get());
+  const auto outputs = RecomputedBlock::apply(x, block.get(), &dropout);
   trace.add_loss(outputs[1]);
   return outputs[0];
 }

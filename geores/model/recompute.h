@@ -7,6 +7,7 @@
 
 namespace geores {
 
-Tensor forward_recomputed(const std::shared_ptr<Block>& block, const Tensor& x, Trace& trace);
+Tensor forward_recomputed(const std::shared_ptr<Block>& block, const Tensor& x, Trace& trace,
+                          const Dropout& dropout = {});
 
 }  // namespace geores

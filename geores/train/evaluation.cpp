@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "geores/ops/training/sequences.h"
+
 namespace geores {
 
 std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<int64_t>>& drawn,
@@ -29,7 +31,7 @@ std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<in
 
 Batch rows_of(const Tensor& x, const Tensor& y, const std::vector<int64_t>& rows) {
   const auto indices = torch::tensor(rows, torch::kInt64).to(x.device());
-  return {x.index_select(0, indices), y.index_select(0, indices)};
+  return {sequences_at(x, indices), sequences_at(y, indices)};
 }
 
 double loss_over_batches(Model& model, const Tensor& x, const Tensor& y,

@@ -6,12 +6,15 @@
 
 #include "geores/base/error.h"
 #include "geores/data/batch_sampler.h"
+#include "geores/data/epoch_sampler.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
+#include "geores/ops/training/sequences.h"
 #include "geores/train/device/device_loop.h"
 #include "geores/train/divergence.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/optimizer/schedule.h"
+#include "geores/train/text_evaluation.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
@@ -48,20 +51,17 @@ class Run {
         catalogue_(catalogue),
         device_(device_of(config)),
         cuda_stream_(device_),
-        data_{.train_x = dataset.train_x.to(device_),
-              .train_y = dataset.train_y.to(device_),
-              .validation_x = dataset.validation_x.to(device_),
-              .validation_y = dataset.validation_y.to(device_)},
+        dataset_(dataset),
+        data_{.train_x = sequences_on(dataset.train_x, device_),
+              .train_y = sequences_on(dataset.train_y, device_),
+              .validation_x = sequences_on(dataset.validation_x, device_),
+              .validation_y = sequences_on(dataset.validation_y, device_)},
         train_sampler_(static_cast<uint64_t>(config.seed), data_.train_x.size(0)),
         validation_sampler_(static_cast<uint64_t>(config.seed), data_.validation_x.size(0)),
         model_(make_model_on_device(dataset)),
-        training_(*model_, {.weight_decay = config.weight_decay, .clip = config.clip},
-                  model_->initial_carry(config.batch)),
-        schedule_{.peak = config.lr,
-                  .floor = config.min_lr,
-                  .warmup = config.warmup,
-                  .total = config.steps},
-        files_(folder, config, catalogue, input_shape(dataset), *model_, training_,
+        training_(*model_, optimizer_options(config), model_->initial_carry(config.batch)),
+        schedule_(learning_rates(config)),
+        files_(folder, config, catalogue, input_shape(dataset), dataset.origin, *model_, training_,
                listener.notice),
         position_(files_.position()),
         watch_(files_.metrics().last_kept("seconds", 0)),
@@ -105,10 +105,16 @@ class Run {
     return model;
   }
 
+  std::vector<int64_t> training_batch(int64_t step) const {
+    if (!dataset_.by_epochs) return train_sampler_.indices(kTrainingBatches, step, config_.batch);
+    const EpochSampler epochs(static_cast<uint64_t>(config_.seed), dataset_.train_ids.size(0),
+                              dataset_.length());
+    return epochs.offsets(step, config_.batch);
+  }
+
   void make_device_loop() {
     std::vector<std::vector<int64_t>> batches;
-    for (int64_t step = 0; step < config_.steps; ++step)
-      batches.push_back(train_sampler_.indices(kTrainingBatches, step, config_.batch));
+    for (int64_t step = 0; step < config_.steps; ++step) batches.push_back(training_batch(step));
     loop_ =
         std::make_unique<DeviceLoop>(*model_, training_, config_, data_, batches, position_.step);
   }
@@ -129,6 +135,7 @@ class Run {
   }
 
   void evaluate_and_keep_best(int64_t step) {
+    if (dataset_.require_unchanged) dataset_.require_unchanged();
     validation_ = evaluate(step, config_.eval_batches);
     const auto sample =
         rows_of(data_.validation_x, data_.validation_y,
@@ -171,10 +178,10 @@ class Run {
   // False when loss or gradient is not finite; the weights are then those before the step.
   bool train_one(int64_t step) {
     if (loop_) return train_one_on_device(step);
-    const auto [x, y] = rows_of(data_.train_x, data_.train_y,
-                                train_sampler_.indices(kTrainingBatches, step, config_.batch));
+    const auto [x, y] = rows_of(data_.train_x, data_.train_y, training_batch(step));
     const auto before = training_.parameters().values().clone();
     StepResult done;
+    training_.set_pass(config_.seed, torch::full({1}, step, torch::kInt64));
     {
       const ExecutionScope precision(precision_from(config_.precision));
       done = training_.run(x, y, schedule_.at(step), config_.accumulate);
@@ -253,7 +260,13 @@ class Run {
       return;
     }
     const auto exact = [&] {
-      return exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
+      if (!dataset_.text())
+        return exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
+      return text_loss(*model_, dataset_.validation_ids,
+                       {.context = dataset_.length(),
+                        .stride = dataset_.length(),
+                        .before_first = dataset_.before_first})
+          .mean();
     };
     result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
     result.exact_validation = result.exact_best = exact();
@@ -267,6 +280,7 @@ class Run {
   const Catalogue& catalogue_;
   torch::Device device_;
   OwnCudaStream cuda_stream_;
+  const Dataset& dataset_;
   DeviceData data_;
   BatchSampler train_sampler_, validation_sampler_;
   std::shared_ptr<Model> model_;

@@ -23,6 +23,8 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   parameters_.collect_gradients(parts, [&](int64_t part) {
     const auto i = static_cast<size_t>(part);
     auto carry = carry_.part(part, parts);
+    pass_.first_row = part * xs[i].size(0);
+    model_.set_pass(pass_);
     const auto result = model_.objective({xs[i], ys[i]}, carry);
     const auto loss = result.mean(), objective = result.total();
     (parts == 1 ? objective : objective / parts).backward(one_);

@@ -20,6 +20,10 @@ class TrainingStep {
   // `carry` is what its first step begins with (Model::initial_carry).
   TrainingStep(Model& model, const AdamWOptions& options, const Carry& carry = {});
 
+  // What the model's random draws of the next steps depend on (Model::set_pass). `step` is (1) int64
+  // on the model's device.
+  void set_pass(int64_t seed, const Tensor& step) { pass_ = {.seed = seed, .step = step}; }
+
   // x and y are split into `parts` equal pieces whose gradients are summed.
   StepResult run(const Tensor& x, const Tensor& y, double learning_rate, int64_t parts = 1);
 
@@ -39,6 +43,7 @@ class TrainingStep {
   FlatParameters parameters_;
   AdamW optimizer_;
   Carry carry_;
+  PassPosition pass_;
   Tensor one_;  // the gradient of the objective by itself: kept, because making it is a kernel
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "geores/base/error.h"
 #include "geores/model/sublayers/rotary.h"
@@ -70,6 +71,20 @@ Tensor Attention::attended(const Tensor& qkv, AttentionCache* cache) const {
 
 Tensor Attention::forward(const Tensor& x, AttentionCache* cache) {
   return linear_map(attended(linear_map(x, qkv_->weight), cache), out_->weight);
+}
+
+Tensor Attention::forward(const Tensor& x, const Dropout& dropout, int64_t site) {
+  auto heads = by_head(linear_map(x, qkv_->weight), config_.heads);
+  if (config_.rotary)
+    for (const auto i : {0, 1}) heads[i] = rotate_by_position(heads[i], 0);
+  const auto scale = 1 / std::sqrt(static_cast<double>(heads[0].size(-1)));
+  auto scores = heads[0].matmul(heads[1].transpose(-2, -1)) * scale;
+  if (config_.causal) {
+    const auto later = torch::ones({x.size(1), x.size(1)}, x.options().dtype(torch::kBool)).triu(1);
+    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+  }
+  const auto weights = dropped(torch::softmax(scores, -1), dropout, site);
+  return linear_map(weights.matmul(heads[2]).transpose(1, 2).flatten(2), out_->weight);
 }
 
 Folding Attention::folding(const Tensor& pre, const Tensor& post) const {

@@ -7,6 +7,7 @@
 
 #include "geores/model/folding.h"
 #include "geores/ops/torch.h"
+#include "geores/ops/training/dropout.h"
 
 namespace geores {
 
@@ -32,6 +33,9 @@ class Attention : public torch::nn::Module {
 
   // With a cache, x continues the positions in it and is added to it; causal attention only.
   Tensor forward(const Tensor& x, AttentionCache* cache = nullptr);
+
+  // With some of the attention weights dropped, composed.
+  Tensor forward(const Tensor& x, const Dropout& dropout, int64_t site);
 
   // post · forward(pre · x), with both maps folded into the projections.
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,

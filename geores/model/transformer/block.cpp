@@ -19,7 +19,8 @@ Sublayer with_maps(Sublayer sublayer, const std::shared_ptr<BranchMaps>& maps) {
 }  // namespace
 
 Block::Block(const std::string& connection, const ResidualConfig& config,
-             const SublayerOptions& sublayers, int64_t heads, int64_t layers) {
+             const SublayerOptions& sublayers, int64_t heads, int64_t layers)
+    : index_(config.index) {
   auto place = config;  // two connections a block: their places in the stack are 2i and 2i + 1
   place.index = 2 * config.index;
   attention_residual_ = register_module("attention_residual", make_residual(connection, place));
@@ -69,6 +70,15 @@ State Block::advance(const State& state, Trace& trace, AttentionCache* cache,
                      const Folded* folded) {
   const auto attention = attention_branch(cache, folded ? &folded->attention : nullptr);
   const auto mlp = mlp_branch(folded ? &folded->mlp : nullptr);
+  return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
+}
+
+State Block::advance(const State& state, Trace& trace, const Dropout& dropout) {
+  const auto site = 1 + 3 * index_;  // 0 is the embedding's
+  const Sublayer attention([&](const Tensor& h) {
+    return dropped(attention_->forward(h, dropout, site), dropout, site + 1);
+  });
+  const Sublayer mlp([&](const Tensor& h) { return dropped(mlp_->forward(h), dropout, site + 2); });
   return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
 }
 

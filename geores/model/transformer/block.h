@@ -31,6 +31,10 @@ class Block : public torch::nn::Module {
   State advance(const State& state, Trace& trace, AttentionCache* cache = nullptr,
                 const Folded* folded = nullptr);
 
+  // The same in training with dropout on the attention weights and on both branches. Nothing is
+  // folded: the branch is what a sublayer gives, before the connection's own map.
+  State advance(const State& state, Trace& trace, const Dropout& dropout);
+
   AttentionCache make_cache(int64_t batch, int64_t capacity) const {
     return attention_->make_cache(batch, capacity);
   }
@@ -65,6 +69,7 @@ class Block : public torch::nn::Module {
     return maps ? maps->post() : residual.post();
   }
 
+  int64_t index_;
   std::shared_ptr<Residual> attention_residual_, mlp_residual_;
   std::shared_ptr<Attention> attention_;
   std::shared_ptr<Mlp> mlp_;

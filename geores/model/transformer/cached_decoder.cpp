@@ -109,14 +109,22 @@ const Tensor& CachedDecoder::step(const Tensor& x) {
     step_in_place(x.is_contiguous() ? x : x.contiguous());
     return result_;
   }
+  return read_tensors(x.unsqueeze(1));
+}
+
+const Tensor& CachedDecoder::read(const Tensor& x) {
+  return in_place() ? Decoder::read(x) : read_tensors(x);
+}
+
+const Tensor& CachedDecoder::read_tensors(const Tensor& x) {
   torch::NoGradGuard no_grad;
   memory_.start_pass();
   Trace trace(memory_);
-  auto state = model_.initial_state(x.unsqueeze(1), position_);
+  auto state = model_.initial_state(x, position_);
   for (size_t i = 0; i < caches_.size(); ++i)
     state = model_.blocks()[i]->forward(state, trace, &caches_[i]);
-  ++position_;
-  result_ = model_.outputs(state).squeeze(1);
+  position_ += x.size(1);
+  result_ = model_.outputs(state.slice(1, x.size(1) - 1)).squeeze(1);
   return result_;
 }
 

@@ -23,6 +23,9 @@ class CachedDecoder final : public Decoder {
   // Returns (B, input_width) or logits (B, vocabulary).
   const Tensor& step(const Tensor& x) override;
 
+  // In one pass where a step runs on tensors; position by position where it runs in buffers.
+  const Tensor& read(const Tensor& x) override;
+
   int64_t position() const { return position_; }
   bool in_place() const { return !layers_.empty(); }
 
@@ -35,6 +38,7 @@ class CachedDecoder final : public Decoder {
 
   std::vector<Layer> token_layers(int64_t batch) const;
   void step_in_place(const Tensor& x);
+  const Tensor& read_tensors(const Tensor& x);
   void embed(const Tensor& x);
 
   Transformer& model_;

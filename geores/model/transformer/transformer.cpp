@@ -7,6 +7,7 @@
 #include "geores/model/transformer/cached_decoder.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/training/chunked_loss.h"
 #include "geores/ops/training/loss.h"
 
 namespace geores {
@@ -20,6 +21,9 @@ Fields TransformerConfig::fields() {
       .add("streams", streams, "residual streams", {.min = 1})
       .add("input_start", input_start,
            "factor on the initial embedding and positions: how large states start", {.min = 0})
+      .add("loss_chunk", loss_chunk,
+           "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
+      .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
       .add_all(sublayers.fields());
 }
 
@@ -116,10 +120,11 @@ Tensor Transformer::outputs(const State& state) const {
       .projected;
 }
 
-Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace) {
+Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace,
+                                  const Dropout& dropout) {
   const SerialProducts serial;
   const auto [weight, bias] = output_end();
-  return normalized_linear_error(collapse(final_state(x, trace)),
+  return normalized_linear_error(collapse(final_state(x, trace, dropout)),
                                  {.layer = true, .weight = final_norm_->weight()}, weight, bias,
                                  target);
 }
@@ -141,10 +146,16 @@ std::vector<Block::Folded> Transformer::folded_blocks() const {
   return all;
 }
 
-State Transformer::final_state(const Tensor& x, Trace& trace) {
-  State state = initial_state(x);
+State Transformer::final_state(const Tensor& x, Trace& trace, const Dropout& dropout) {
+  State state =
+      dropout.active() ? to_state(traits(), dropped(embed(x, 0), dropout, 0)) : initial_state(x);
   if (recompute_) {  // a block folds its weights in each of its two passes
-    for (const auto& block : blocks_) state = forward_recomputed(block, state.total(), trace);
+    for (const auto& block : blocks_)
+      state = forward_recomputed(block, state.total(), trace, dropout);
+    return state;
+  }
+  if (dropout.active()) {
+    for (const auto& block : blocks_) state = block->advance(state, trace, dropout);
     return state;
   }
   const auto folded = folded_blocks();
@@ -160,15 +171,43 @@ InputShape Transformer::input() const {
           .vocabulary = vectors ? 0 : config_.vocabulary};
 }
 
+void Transformer::set_pass(const PassPosition& pass) {
+  dropout_ = {
+      .rate = config_.dropout, .seed = pass.seed, .step = pass.step, .first_row = pass.first_row};
+}
+
 Objective Transformer::objective(const Batch& batch, Carry&) {
   Trace trace;
-  if (are_classes(batch.y)) return prediction_objective(forward(batch.x, trace), batch.y, trace);
-  const auto error = squared_error(batch.x, batch.y, trace);
+  if (are_classes(batch.y)) {
+    const auto loss = cross_entropy(batch, trace, dropout_);
+    return {loss, [y = batch.y] { return scored_terms(y); }, trace.loss()};
+  }
+  const auto error = squared_error(batch.x, batch.y, trace, dropout_);
   return {error, [y = batch.y] { return scored_terms(y); }, trace.loss()};
+}
+
+// With many tokens the logits would be the largest tensor of a step, and stay until the backward pass.
+Tensor Transformer::cross_entropy(const Batch& batch, Trace& trace, const Dropout& dropout) {
+  const SerialProducts serial;
+  const auto state = final_state(batch.x, trace, dropout);
+  if (config_.loss_chunk == 0 || batch.y.numel() <= config_.loss_chunk)
+    return task_loss(outputs(state), batch.y);
+  const auto features = normalized(collapse(state).total(),
+                                   {.layer = true, .weight = final_norm_->weight()});
+  return chunked_cross_entropy(features.flatten(0, 1), embedding_, batch.y.flatten(),
+                               config_.loss_chunk);
+}
+
+Objective Transformer::evaluate(const Batch& batch) {
+  if (!are_classes(batch.y)) return Model::evaluate(batch);
+  const torch::NoGradGuard no_grad;
+  Trace trace;
+  return {cross_entropy(batch, trace), [y = batch.y] { return scored_terms(y); }};
 }
 
 Tensor Transformer::weighted_loss(const Batch& batch, const Tensor& weights) {
   const torch::NoGradGuard no_grad;
+  if (are_classes(batch.y)) return Model::weighted_loss(batch, weights);
   Trace trace;
   return weighted_task_loss(forward(batch.x, trace), batch.y, weights);
 }

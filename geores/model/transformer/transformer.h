@@ -30,6 +30,8 @@ struct TransformerConfig {
   int64_t vocabulary = 256;  // token input
   double input_start = 1;    // factor on the initial weights that make the first state
   SublayerOptions sublayers = {};
+  int64_t loss_chunk = 8192;  // tokens whose logits exist at a time; 0: all of them
+  double dropout = 0;         // in training: on the embedding, attention weights and both branches
   // A token model that sees the future predicts tokens it has been shown. Refused unless this is
   // set.
   bool allow_noncausal = false;
@@ -47,12 +49,15 @@ class Transformer : public Model {
   Tensor forward(const Tensor& x, Trace& trace);
 
   // Of forward(x): mean (outputs − target)², 0-dimensional.
-  Tensor squared_error(const Tensor& x, const Tensor& target, Trace& trace);
+  Tensor squared_error(const Tensor& x, const Tensor& target, Trace& trace,
+                       const Dropout& dropout = {});
 
   InputShape input() const override;
   Tensor predict(const Tensor& x, Trace& trace) override { return forward(x, trace); }
   Objective objective(const Batch& batch, Carry& carry) override;
+  void set_pass(const PassPosition& pass) override;
   bool weighs_sequences() const override { return config_.input == "continuous"; }
+  Objective evaluate(const Batch& batch) override;
   Tensor weighted_loss(const Batch& batch, const Tensor& weights) override;
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
@@ -87,13 +92,15 @@ class Transformer : public Model {
 
  private:
   Tensor embed(const Tensor& x, int64_t position) const;
-  State final_state(const Tensor& x, Trace& trace);
+  Tensor cross_entropy(const Batch& batch, Trace& trace, const Dropout& dropout = {});
+  State final_state(const Tensor& x, Trace& trace, const Dropout& dropout = {});
   State collapse(const State& state) const;  // the state after the last block as one stream
   // Each block's weights with its connections' maps folded into them.
   std::vector<Block::Folded> folded_blocks() const;
 
   TransformerConfig config_;
   bool recompute_ = false;
+  Dropout dropout_;                                     // of the training pass to come
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
   Tensor embedding_;                                    // tokens (vocabulary, width), also the head
   Tensor positions_;                                    // (context, width)

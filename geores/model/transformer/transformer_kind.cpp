@@ -66,7 +66,7 @@ TransformerConfig transformer_config(const nlohmann::json& options, const InputS
   config.fields().read(own, "transformer");
   config.options = rest;
   config.input = input.tokens() ? "tokens" : "continuous";
-  config.context = input.length + 1;  // the reference has one position more than it needs
+  config.context = input.length + input.spare_positions;
   config.input_width = input.width;
   config.vocabulary = std::max<int64_t>(input.vocabulary, 1);
   return config;

@@ -2,6 +2,7 @@
 
 #include "geores/kernels/training/step_tables.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/training/sequences.h"
 
 namespace geores {
 
@@ -15,7 +16,7 @@ StepInput step_input(const StepTables& tables, const Tensor& x, const Tensor& y)
   };
   if (!runs_cuda_kernel(x) || !fits(x) || !fits(y) || !fits(tables.rates)) {  // token ids, for one
     const auto rows = tables.batches.index_select(0, tables.step).view(-1);
-    return {x.index_select(0, rows), y.index_select(0, rows),
+    return {sequences_at(x, rows), sequences_at(y, rows),
             tables.rates.index_select(0, tables.step).view(-1)};
   }
   const auto sequences = tables.batches.size(1);

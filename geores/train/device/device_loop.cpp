@@ -5,6 +5,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/run/precision.h"
+#include "geores/ops/training/sequences.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/optimizer/schedule.h"
 
@@ -46,8 +47,7 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
       evaluation_work_(device_, [this] { evaluate_work(); }) {
   const auto& like = training.parameters().values();
   const auto counter = torch::TensorOptions(torch::kInt64).device(device_);
-  const Schedule schedule{
-      .peak = config.lr, .floor = config.min_lr, .warmup = config.warmup, .total = config.steps};
+  const auto schedule = learning_rates(config);
   const auto& options = training.optimizer().options();
   const auto correction = [](double beta) {
     return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
@@ -80,6 +80,7 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
 void DeviceLoop::train_work() {
   const ExecutionScope precision(precision_from(config_.precision));
   const auto [x, y, rates] = step_input(tables_, data_.train_x, data_.train_y);
+  training_.set_pass(config_.seed, tables_.step);
   const auto done = training_.run(x, y,
                                   AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),
                                                .bias1 = rates.slice(0, 1, 2),
@@ -112,8 +113,8 @@ void DeviceLoop::evaluate_work() {
   torch::NoGradGuard no_grad;
   const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
              shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
-  const auto x = data_.validation_x.index_select(0, rows),
-             y = data_.validation_y.index_select(0, rows);
+  const auto x = sequences_at(data_.validation_x, rows),
+             y = sequences_at(data_.validation_y, rows);
   evaluation_sum_.add_(model_.weighted_loss({x, y}, shares));
   evaluation_step_.add_(1);
 }

@@ -6,7 +6,10 @@
 namespace geores {
 
 double Schedule::at(int64_t step) const {
-  if (step < warmup) return peak * static_cast<double>(step) / static_cast<double>(warmup);
+  if (step < warmup) {
+    const auto later = from_zero ? 0 : 1;
+    return peak * static_cast<double>(step + later) / static_cast<double>(warmup + later);
+  }
   if (step >= total) return floor;
   const auto progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
   return floor + 0.5 * (peak - floor) * (1 + std::cos(std::numbers::pi * progress));

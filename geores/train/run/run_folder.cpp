@@ -50,8 +50,8 @@ bool has_checkpoint(const fs::path& folder) {
 }  // namespace
 
 RunFiles::RunFiles(const RunFolder& folder, const TrainConfig& config, const Catalogue& catalogue,
-                   const InputShape& data, Model& model, TrainingStep& training,
-                   const Notice& notice)
+                   const InputShape& data, const DataOrigin& origin, Model& model,
+                   TrainingStep& training, const Notice& notice)
     : folder_(folder), notice_(notice ? notice : [](const std::string&) {}) {
   if (in_memory()) return;
   open_folder();
@@ -66,10 +66,15 @@ RunFiles::RunFiles(const RunFolder& folder, const TrainConfig& config, const Cat
     starting_ = true;
     write_file_atomically(path("config.json"), config.write(catalogue.models).dump(2) + "\n");
   }
+  if (folder.resume) require_same_origin(origin);
+  for (const auto& companion : origin.companions)
+    if (!folder.resume && fs::exists(companion))
+      write_file_atomically(path(fs::path(companion).filename().c_str()), read_file(companion));
   auto built = model.description();
   built.update({{"kind", config.model.kind},
                 {"parameters", parameter_count(model)},
                 {"data", data.to_json()}});
+  if (!origin.facts.empty()) built["origin"] = origin.facts;
   write_file_atomically(path("model.json"), built.dump(2) + "\n");
   if (folder.resume) continue_run(config, model, training);
   metrics_ = MetricsLog(path("metrics.jsonl"), position_.step);
@@ -96,6 +101,17 @@ void RunFiles::open_folder() {
         fmt::format("{} cannot be locked: make sure that nobody else trains there", folder_.path));
   remove_abandoned_files(folder_.path);
   finish_replacing(folder_.path);
+}
+
+void RunFiles::require_same_origin(const DataOrigin& origin) const {
+  const auto file = path("model.json");
+  if (!fs::exists(file)) return;
+  const auto built = parse_json(read_text_file(file), file);
+  if (!built.is_object() || !built.contains("origin")) return;
+  for (const auto& [key, before] : built["origin"].items())
+    require(origin.facts.contains(key) && origin.facts[key] == before, "train",
+            "cannot resume {}: the data's '{}' was {} and now is {}", folder_.path, key,
+            before.dump(), origin.facts.value(key, nlohmann::json()).dump());
 }
 
 void RunFiles::require_same(const TrainConfig& config, const Catalogue& catalogue) const {

@@ -10,6 +10,7 @@
 //   in_use.lock              while a process trains: who it is (base/folder_lock.h)
 //   .starting/               a new run until its first checkpoint. Then its files replace those of
 //                            the run that was there; until then that run is untouched.
+//   tokenizer.json, .model   of a text: copies, so that the run can be used without its data
 #pragma once
 
 #include <functional>
@@ -40,7 +41,8 @@ class RunFiles {
   // training are as its last checkpoint left them, and position() too. A folder that another process
   // trains in is refused.
   RunFiles(const RunFolder& folder, const TrainConfig& config, const Catalogue& catalogue,
-           const InputShape& data, Model& model, TrainingStep& training, const Notice& notice);
+           const InputShape& data, const DataOrigin& origin, Model& model, TrainingStep& training,
+           const Notice& notice);
   ~RunFiles();  // a new run without a checkpoint or a result leaves nothing
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
@@ -65,6 +67,7 @@ class RunFiles {
   void open_folder();
   void require_same(const TrainConfig& config, const Catalogue& catalogue) const;
   void continue_run(const TrainConfig& config, Model& model, TrainingStep& training);
+  void require_same_origin(const DataOrigin& origin) const;
 
   RunFolder folder_;
   Notice notice_;

@@ -1,9 +1,13 @@
 #include "geores/train/run/train_config.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "geores/base/error.h"
 #include "geores/base/nearest.h"
+#include "geores/data/epoch_sampler.h"
+#include "geores/train/optimizer/adamw.h"
+#include "geores/train/optimizer/schedule.h"
 
 namespace geores {
 namespace {
@@ -75,6 +79,13 @@ Fields TrainConfig::fields() {
       .add("weight_decay", weight_decay,
            "on tensors of rank >= 2; not on static maps of hyper-connections", {.min = 0})
       .add("clip", clip, "largest gradient norm", {.min = 0})
+      .add("beta1", beta1, "AdamW: decay of the mean gradient", {.min = 0, .max = 1})
+      .add("beta2", beta2, "AdamW: decay of the mean squared gradient", {.min = 0, .max = 1})
+      .add("epsilon", epsilon, "AdamW: added to the root of the mean squared gradient", {.min = 0})
+      .choice("schedule", schedule, {"papers", "nanogpt"},
+              "warm-up from 0, or from lr/(warmup + 1) as nanoGPT has it")
+      .add("epochs", epochs, "text: sets the steps to so many passes over the text; 0: steps",
+           {.min = 0})
       .add("eval_interval", eval_interval, "steps between evaluations", {.min = 1})
       .add("eval_batches", eval_batches, "random batches per evaluation", {.min = 1})
       .add("final_eval_batches", final_eval_batches, "random batches after the last step",
@@ -172,8 +183,35 @@ json TrainConfig::write(const ModelKinds& kinds) const {
 }
 
 InputShape input_shape(const Dataset& dataset) {
-  return {
-      .length = dataset.length(), .width = dataset.input_width(), .vocabulary = dataset.vocabulary};
+  return {.length = dataset.length(),
+          .width = dataset.input_width(),
+          .vocabulary = dataset.vocabulary,
+          .spare_positions = dataset.spare_positions};
+}
+
+void set_steps_of_epochs(TrainConfig& config, const Dataset& dataset) {
+  if (config.epochs == 0) return;
+  require(dataset.text(), "train", "epochs are counted for text only; give --steps");
+  const EpochSampler sampler(0, dataset.train_ids.size(0), dataset.length());
+  const auto steps =
+      config.epochs * static_cast<double>(sampler.windows()) / static_cast<double>(config.batch);
+  config.steps = std::max<int64_t>(1, std::llround(std::ceil(steps)));
+}
+
+AdamWOptions optimizer_options(const TrainConfig& config) {
+  return {.beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .epsilon = config.epsilon,
+          .weight_decay = config.weight_decay,
+          .clip = config.clip};
+}
+
+Schedule learning_rates(const TrainConfig& config) {
+  return {.peak = config.lr,
+          .floor = config.min_lr,
+          .warmup = config.warmup,
+          .total = config.steps,
+          .from_zero = config.schedule != "nanogpt"};
 }
 
 }  // namespace geores

@@ -25,6 +25,9 @@ struct TrainConfig {
   int64_t warmup = 100;
   double weight_decay = 0.1;
   double clip = 1.0;
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;  // of AdamW
+  std::string schedule = "papers";                   // or nanogpt: see schedule.h
+  double epochs = 0;  // text: sets the steps (set_steps_of_epochs); 0: `steps` does
 
   int64_t eval_interval = 100;
   int64_t eval_batches = 40;
@@ -57,5 +60,13 @@ struct TrainConfig {
 };
 
 InputShape input_shape(const Dataset& dataset);
+
+// Where `epochs` is given: the steps that take every window of the train text so many times.
+void set_steps_of_epochs(TrainConfig& config, const Dataset& dataset);
+
+struct AdamWOptions;
+struct Schedule;
+AdamWOptions optimizer_options(const TrainConfig& config);
+Schedule learning_rates(const TrainConfig& config);
 
 }  // namespace geores

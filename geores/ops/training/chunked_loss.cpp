@@ -1,0 +1,79 @@
+#include "geores/ops/training/chunked_loss.h"
+
+#include <algorithm>
+
+#include "geores/base/error.h"
+#include "geores/ops/dense/products.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy> {
+  struct Kept {
+    Tensor dx, dweight;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.dx), f(s.dweight);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const Tensor& targets, int64_t chunk, bool gradients) {
+    const auto type = x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+    const auto in = for_product(x).contiguous(), w = for_product(weight);
+    const auto scored = targets >= 0;
+    const auto count = scored.sum().to(type);
+    const auto places = targets.clamp_min(0).unsqueeze(1);
+    auto total = torch::zeros({}, x.options().dtype(torch::kFloat64));
+    Tensor dx, dweight;
+    if (gradients) {
+      dx = torch::empty(x.sizes(), x.options().dtype(type));
+      dweight = torch::zeros(weight.sizes(), x.options().dtype(type));
+    }
+    for (int64_t from = 0; from < x.size(0); from += chunk) {
+      const auto size = std::min(chunk, x.size(0) - from);
+      const auto part = [&](const Tensor& all) { return all.narrow(0, from, size); };
+      auto logits = multiply(part(in), w.t(), type);
+      const auto log_sum = logits.logsumexp(1, /*keepdim=*/true);
+      const auto losses = (log_sum - logits.gather(1, part(places))).squeeze(1);
+      total += torch::where(part(scored), losses, torch::zeros_like(losses)).sum(torch::kFloat64);
+      if (!gradients) continue;
+      // softmax − one at the target, in the place of the logits
+      logits.sub_(log_sum).exp_();
+      logits.scatter_add_(1, part(places), torch::full_like(log_sum, -1));
+      logits.mul_((part(scored).to(type) / count).unsqueeze(1));
+      const auto half = logits.to(w.scalar_type());
+      part(dx).copy_(multiply(half, w, type));
+      dweight.add_(multiply(half.t(), part(in), type));
+    }
+    save(context, Kept{.dx = dx, .dweight = dweight});
+    return (total / count).to(type);
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    return {s.dx * gradients[0], s.dweight * gradients[0], Tensor(), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor chunked_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& targets,
+                             int64_t chunk) {
+  require(x.dim() == 2 && weight.dim() == 2 && x.size(1) == weight.size(1) && targets.dim() == 1 &&
+              targets.size(0) == x.size(0) && chunk >= 1,
+          "chunked_cross_entropy", "{} rows, {} targets and chunks of {} do not fit", x.size(0),
+          targets.numel(), chunk);
+  const bool gradients =
+      torch::GradMode::is_enabled() && (needs_gradient(x) || needs_gradient(weight));
+  return ChunkedCrossEntropy::apply(x, weight, targets, chunk, gradients);
+}
+
+}  // namespace geores

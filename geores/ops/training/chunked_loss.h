@@ -1,0 +1,18 @@
+// The head of a language model and its loss together: mean −log softmax(x Wᵀ)[target] over the
+// positions whose target is not −1, in pieces of `chunk` positions. Only the logits of one piece
+// exist at a time. The gradients of x and W are computed in the forward pass, while a piece's logits
+// are there, and multiplied in the backward pass by the gradient that arrives: so there is no second
+// derivative.
+#pragma once
+
+#include "geores/ops/torch.h"
+
+namespace geores {
+
+using torch::Tensor;
+
+// x (N, C), weight (V, C), targets (N) int64 in −1..V − 1; 0-dimensional.
+Tensor chunked_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& targets,
+                             int64_t chunk);
+
+}  // namespace geores
