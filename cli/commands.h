@@ -8,9 +8,11 @@
 namespace geores::cli {
 
 void add_list(CLI::App& app, int& exit_code);
+void add_data(CLI::App& app, int& exit_code);
 void add_params(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
+void add_generate(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/eval_puzzles.h"
+#include "cli/eval_text.h"
 #include "geores/data/baselines.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/run/run_folder.h"
@@ -13,20 +14,21 @@ namespace geores::cli {
 namespace {
 
 struct EvalFlags {
-  std::string run, cache;
-  bool json = false;
+  std::string cache;
   PuzzleEvaluationFlags puzzles;
+  EvalTextFlags text;  // of every task: run and json
 };
 
 void evaluate(const EvalFlags& flags) {
-  const auto run = load_run(flags.run, flags.cache);
+  const auto run = load_run(flags.text.run, flags.cache);
+  if (run.config.task.name == "text") return evaluate_text(run, flags.text);
   const auto data = load_dataset(run.config.task, flags.cache);
   const auto validation = exact_loss(*run.model, data.validation_x, data.validation_y);
   const auto training =
       exact_loss(*run.model, data.train_x.slice(0, 0, 1000), data.train_y.slice(0, 0, 1000));
   const auto baselines = data.tokens() ? std::vector<Baseline>() : trivial_baselines(data);
-  if (flags.json) {
-    nlohmann::json object = {{"run", flags.run},
+  if (flags.text.json) {
+    nlohmann::json object = {{"run", flags.text.run},
                              {"step", run.step},
                              {"validation", validation},
                              {"train", training},
@@ -54,15 +56,23 @@ void add_eval(CLI::App& app, int& exit_code) {
       "model. A run on puzzles: exact answers, cells, by difficulty, both kinds of pass@k.\n"
       "Examples:\n"
       "  geores eval --run runs/gyro-edelta\n"
+      "  geores eval --run runs/text --data data/other --split test --stride 64\n"
       "  geores eval --run runs/arc --votes 1000 --submission submission.json\n"
       "  geores eval --run runs/arc --identifiers blank");
-  command->add_option("--run", flags->run, "folder of the run")->required();
+  command->add_option("--run", flags->text.run, "folder of the run")->required();
   command->add_option("--cache", flags->cache, "folder for generated data");
-  command->add_flag("--json", flags->json, "machine-readable result");
+  command->add_flag("--json", flags->text.json, "machine-readable result");
   add_puzzle_flags(*command, flags->puzzles);
+  command->add_option("--data", flags->text.data,
+                      "text: another folder, prepared with the same tokeniser");
+  command->add_option("--split", flags->text.split, "text: train, val or test [val]");
+  command->add_option("--stride", flags->text.stride,
+                      "text: ids between windows; less than the context gives more of it");
+  command->add_option("--ngrams", flags->text.ngrams, "text: longest table of counts [5]")
+      ->check(CLI::Range(0, 8));
   command->callback([flags, &exit_code] {
-    if (is_puzzle_evaluation(flags->run))
-      evaluate_puzzle_run(flags->run, flags->puzzles, flags->json);
+    if (is_puzzle_evaluation(flags->text.run))
+      evaluate_puzzle_run(flags->text.run, flags->puzzles, flags->text.json);
     else
       evaluate(*flags);
     exit_code = 0;

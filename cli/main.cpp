@@ -22,6 +22,9 @@ constexpr const char* kDescription =
   geores list edelta                 one connection and all its options
   geores train --task gyroscope --model edelta --out runs/first
                                      train any connection on any task; --resume continues exactly
+  geores data text --input a.txt --tokenizer chars --out data/a
+                                     text as ids, for train --task text --data data/a
+  geores generate --run runs/text    text from a run on text
   geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
   geores solve --run runs/puzzles --puzzle task.json
                                      a trained recursive model answers one puzzle
@@ -64,8 +67,10 @@ int run_command(int argc, char** argv) {
   int exit_code = 0;
   geores::cli::add_list(app, exit_code);
   geores::cli::add_params(app, exit_code);
+  geores::cli::add_data(app, exit_code);
   geores::cli::add_train(app, exit_code);
   geores::cli::add_eval(app, exit_code);
+  geores::cli::add_generate(app, exit_code);
   geores::cli::add_compare(app, exit_code);
   geores::cli::add_predict(app, exit_code);
   geores::cli::add_inspect(app, exit_code);

@@ -74,6 +74,7 @@ int run_training(const TrainFlags& flags) {
 
   const StopOnSignal stop;
   const auto dataset = load_dataset(config.task, flags.cache);
+  set_steps_of_epochs(config, dataset);
   ProgressBar bar(fmt::format("{} on {}", config.model.label(), config.task.name));
   Listener listener;
   listener.progress = [&](const Progress& p) {

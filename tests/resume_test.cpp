@@ -85,10 +85,17 @@ class Resume : public testing::Test {
   const fs::path root_ = temporary_.path();
 };
 
-TEST_F(Resume, KilledAtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
+class ResumeKilled : public Resume {
+ protected:
+  // Kills a run at random moments, continues it each time, and compares it with the run that was not
+  // killed.
+  void expect_unharmed(const std::string& flags, int attempts);
+};
+
+void ResumeKilled::expect_unharmed(const std::string& flags, int attempts) {
   // How long the program takes to start depends on the machine.
   const auto begin = std::chrono::steady_clock::now();
-  const auto whole = start(fmt::format("train {} --out {}", kRun, folder("whole")), [] {});
+  const auto whole = start(fmt::format("train {} --out {}", flags, folder("whole")), [] {});
   while (!fs::exists(root_ / "whole" / "config.json")) std::this_thread::sleep_for(1ms);
   const auto start_up = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begin);
@@ -100,10 +107,10 @@ TEST_F(Resume, KilledAtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
   const auto go_on = [&] {
     return fs::exists(root_ / "killed" / "config.json")
                ? fmt::format("train --resume {}", folder("killed"))
-               : fmt::format("train {} --out {}", kRun, folder("killed"));
+               : fmt::format("train {} --out {}", flags, folder("killed"));
   };
   int kills = 0, finished = 0;
-  for (int attempt = 0; attempt < 20; ++attempt) {
+  for (int attempt = 0; attempt < attempts; ++attempt) {
     const auto child = start(go_on(), [] {});
     std::this_thread::sleep_for(moment(random) * 1ms);
     kill(child, SIGKILL);
@@ -114,9 +121,31 @@ TEST_F(Resume, KilledAtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
       ++finished;
     ASSERT_TRUE(code == -SIGKILL || code == 0) << output();
   }
-  EXPECT_GE(kills, 10) << "the run is too short to be killed; it finished " << finished << " times";
+  EXPECT_GE(kills, attempts / 2) << "the run is too short to be killed; it finished " << finished
+                                 << " times";
   ASSERT_EQ(run(go_on()), 0) << output();
   expect_equal_runs("whole", "killed");
+}
+
+TEST_F(ResumeKilled, AtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
+  expect_unharmed(kRun, 20);
+}
+
+TEST_F(ResumeKilled, OnTextWithDropoutAndEpochsItIsBitForBitTheUninterruptedRun) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += fmt::format("line {} of a text\n", i * i % 91);
+  write_file_atomically(root_ / "a.txt", text);
+  ASSERT_EQ(run(fmt::format("data text --input {} --tokenizer chars --out {}", folder("a.txt"),
+                            folder("data"))),
+            0)
+      << output();
+  expect_unharmed(
+      fmt::format("--task text --data {} --context 16 --sampling epochs --dropout 0.2 --model "
+                  "additive --layers 2 --width 16 --heads 2 --batch 8 --steps 1200 --warmup 20 "
+                  "--eval-interval 50 --eval-batches 2 --final-eval-batches 3 --log-interval 5 "
+                  "--checkpoint-interval 7",
+                  folder("data")),
+      6);
 }
 
 TEST_F(Resume, AFullDiskLeavesTheLastCheckpointAndSaysSo) {

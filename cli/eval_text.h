@@ -1,0 +1,19 @@
+// `geores eval` on text: the exact loss of a run, beside tables of counts.
+#pragma once
+
+#include <string>
+
+#include "geores/train/run/run_folder.h"
+
+namespace geores::cli {
+
+struct EvalTextFlags {
+  std::string run, data, split = "val";
+  int64_t stride = 0;  // 0: the context
+  int64_t ngrams = 5;  // longest
+  bool json = false;
+};
+
+void evaluate_text(const LoadedRun& run, const EvalTextFlags& flags);
+
+}  // namespace geores::cli

@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/commands.h"
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/generation/generator.h"
+#include "geores/text/prepared.h"
+#include "geores/text/utf8.h"
+#include "geores/train/run/run_folder.h"
+
+namespace geores::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct GenerateFlags {
+  std::string run, prompt_file, stop, device = "cpu";
+  std::optional<std::string> prompt;
+  GenerationOptions options = {.sampling = {.temperature = 0.8, .top_k = 200}};
+  int64_t tokens = 200, samples = 1;
+  bool no_cache = false, json = false, interactive = false, verbose = false, speed = false;
+};
+
+// Prints text as it comes, but holds back what may not be complete: a UTF-8 sequence, or the begin
+// of the text to stop at.
+class TextStream {
+ public:
+  TextStream(std::string stop, bool quiet) : stop_(std::move(stop)), quiet_(quiet) {}
+
+  // False when the text to stop at has come; it is not printed.
+  bool add(std::string_view piece) {
+    pending_ += piece;
+    if (!stop_.empty()) {
+      if (const auto at = pending_.find(stop_); at != std::string::npos) {
+        print(at);
+        pending_.clear();
+        return false;
+      }
+    }
+    auto held = incomplete_tail(pending_);
+    for (size_t length = std::min(stop_.size(), pending_.size()); length > held; --length)
+      if (std::string_view(pending_).ends_with(std::string_view(stop_).substr(0, length)))
+        held = length;
+    print(pending_.size() - held);
+    return true;
+  }
+  void finish() { print(pending_.size()); }
+  const std::string& text() const { return text_; }
+
+ private:
+  void print(size_t count) {
+    text_ += pending_.substr(0, count);
+    if (!quiet_) {
+      std::fwrite(pending_.data(), 1, count, stdout);
+      std::fflush(stdout);
+    }
+    pending_.erase(0, count);
+  }
+
+  std::string stop_, pending_, text_;
+  bool quiet_;
+};
+
+struct Written {
+  std::string text;
+  Ids ids;
+  std::vector<double> log_probabilities;
+  double seconds = 0;
+  int64_t times_reread = 0;
+};
+
+Written write_one(Model& model, const Tokenizer& tokenizer, const Ids& prompt,
+                  const GenerateFlags& flags, uint64_t sample) {
+  const auto start = std::chrono::steady_clock::now();
+  Generator generator(model, prompt, flags.options, sample);
+  TextStream out(flags.stop, flags.json);
+  Written written;
+  for (int64_t i = 0; i < flags.tokens && !interrupted; ++i) {
+    const auto chosen = generator.next();
+    written.ids.push_back(chosen.id);
+    written.log_probabilities.push_back(chosen.log_probability);
+    if (!out.add(tokenizer.piece(chosen.id))) break;
+  }
+  out.finish();
+  written.text = out.text();
+  written.times_reread = generator.times_reread();
+  written.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return written;
+}
+
+Ids prompt_ids(const Tokenizer& tokenizer, const std::string& text) {
+  const auto ids = tokenizer.encode(text, "prompt");
+  require(!ids.empty(), "generate", "the prompt gives no ids");
+  return ids;
+}
+
+// End of text, or a line end.
+Ids default_prompt(const Tokenizer& tokenizer) {
+  if (const auto end = tokenizer.end_of_text()) return {*end};
+  return prompt_ids(tokenizer, "\n");
+}
+
+std::string all_of_standard_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+void tell_speed(const Written& written, const GenerateFlags& flags) {
+  if (flags.speed || flags.verbose)
+    fmt::print(stderr, "{} tokens in {:.3f} s: {:.0f} tokens/s {} cache\n", written.ids.size(),
+               written.seconds, static_cast<double>(written.ids.size()) / written.seconds,
+               flags.options.cache ? "with" : "without");
+  if (flags.verbose && written.times_reread > 0)
+    fmt::print(stderr, "the context was full {} times: its last half was read again\n",
+               written.times_reread);
+}
+
+void generate(GenerateFlags flags) {
+  require(flags.tokens >= 1, "generate", "tokens must be >= 1, got {}", flags.tokens);
+  require(flags.samples >= 1, "generate", "samples must be >= 1, got {}", flags.samples);
+  require(flags.options.sampling.top_k >= 1, "generate", "top-k must be >= 1, got {}",
+          flags.options.sampling.top_k);
+  flags.options.sampling.check();
+  flags.options.cache = !flags.no_cache;
+  require(!flags.prompt || flags.prompt_file.empty(), "generate",
+          "give either --prompt or --prompt-file");
+  const auto run = load_run(flags.run);
+  require(run.model->input().tokens(), "generate", "{} is not a run on text", flags.run);
+  const auto tokenizer = Tokenizer::load(flags.run);
+  require(tokenizer->vocabulary() == run.model->input().vocabulary, flags.run,
+          "its tokeniser has a vocabulary of {}, its model one of {}", tokenizer->vocabulary(),
+          run.model->input().vocabulary);
+  if (flags.device == "cuda")
+    require(torch::cuda::is_available(), "generate",
+            "device cuda was asked for, but there is none");
+  else
+    require(flags.device == "cpu", "generate", "device must be cpu or cuda, got '{}'",
+            flags.device);
+  if (flags.device == "cuda") run.model->to(torch::kCUDA);
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+
+  if (flags.interactive) {
+    uint64_t sample = 0;
+    for (std::string line; !interrupted && std::getline(std::cin, line);) {
+      if (line.empty()) continue;
+      tell_speed(write_one(*run.model, *tokenizer, prompt_ids(*tokenizer, line), flags, sample++),
+                 flags);
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+    return;
+  }
+  auto prompt = default_prompt(*tokenizer);
+  std::string text;
+  if (flags.prompt) text = *flags.prompt;
+  if (!flags.prompt_file.empty())
+    text = flags.prompt_file == "-" ? all_of_standard_input() : read_text_file(flags.prompt_file);
+  if (flags.prompt || !flags.prompt_file.empty()) prompt = prompt_ids(*tokenizer, text);
+  auto results = nlohmann::json::array();
+  for (int64_t sample = 0; sample < flags.samples && !interrupted; ++sample) {
+    if (!flags.json) fmt::print("{}{}", sample > 0 ? "---------------\n" : "", text);
+    const auto written =
+        write_one(*run.model, *tokenizer, prompt, flags, static_cast<uint64_t>(sample));
+    results.push_back(
+        {{"prompt", prompt},
+         {"text", written.text},
+         {"ids", written.ids},
+         {"log_probabilities", written.log_probabilities},
+         {"seconds", written.seconds},
+         {"tokens_per_second", static_cast<double>(written.ids.size()) / written.seconds}});
+    if (!flags.json) fmt::print("\n");
+    tell_speed(written, flags);
+  }
+  if (flags.json)
+    fmt::print("{}\n", results.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<GenerateFlags>();
+  auto* command = app.add_subcommand(
+      "generate",
+      "Text from a run that was trained on text. It is printed as it comes.\n"
+      "Examples:\n"
+      "  geores generate --run runs/a --prompt 'The ' --tokens 200 --temperature 0.8 --top-k 200\n"
+      "  geores generate --run runs/a --interactive");
+  auto& sampling = flags->options.sampling;
+  command->add_option("--run", flags->run, "folder of the run")->required();
+  command->add_option("--prompt", flags->prompt, "text to continue; default: an end of text");
+  command->add_option("--prompt-file", flags->prompt_file,
+                      "the same from a file; -: standard input");
+  command->add_option("--tokens", flags->tokens, "how many [200]");
+  command->add_option("--samples", flags->samples, "how many texts [1]");
+  command->add_option("--temperature", sampling.temperature, "0: always the likeliest token [0.8]");
+  command->add_option("--top-k", sampling.top_k, "only the k likeliest tokens [200]");
+  command->add_option("--top-p", sampling.top_p, "only the likeliest, up to this probability [1]");
+  command->add_option("--repetition-penalty", sampling.repetition_penalty,
+                      "makes tokens less likely that were there [1]");
+  command->add_option("--stop", flags->stop, "end before this text");
+  command->add_option("--seed", sampling.seed, "of the random choices [1337]");
+  command->add_flag("--no-cache", flags->no_cache, "read the whole window for every token");
+  command->add_flag("--interactive", flags->interactive, "continue each line of standard input");
+  command->add_flag("--speed", flags->speed, "say how many tokens a second");
+  command->add_flag("--verbose", flags->verbose, "say also when the context was full");
+  command->add_flag("--json", flags->json, "ids, log-probabilities and seconds");
+  command->add_option("--device", flags->device, "cpu or cuda [cpu]");
+  command->callback([flags, &exit_code] {
+    generate(*flags);
+    exit_code = 0;
+  });
+}
+
+}  // namespace geores::cli

@@ -1,0 +1,120 @@
+// Text from one end of the program to the other: prepared, trained on, evaluated, written.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "geores/base/file.h"
+#include "geores/testing/testing.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TextProgram : public testing::Test {
+ protected:
+  struct Result {
+    int exit_code;
+    std::string output;
+  };
+
+  // `streams` chooses what is read: "2>&1" both, "2>/dev/null" standard output alone.
+  Result run(const std::string& arguments, const char* streams = "2>&1") const {
+    const auto command = fmt::format("cd {} && {} {} {}", temporary_.path().string(),
+                                     GEORES_PROGRAM, arguments, streams);
+    auto* pipe = popen(command.c_str(), "r");
+    std::string output;
+    char buffer[4096];
+    while (const auto count = std::fread(buffer, 1, sizeof buffer, pipe))
+      output.append(buffer, count);
+    const auto status = pclose(pipe);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+  }
+
+  void succeed(const std::string& arguments) const {
+    const auto result = run(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+  }
+  nlohmann::json json_of(const std::string& arguments) const {
+    const auto result = run(arguments + " --json", "2>/dev/null");
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return nlohmann::json::parse(result.output);
+  }
+  void refuse(const std::string& arguments, const std::string& line) const {
+    const auto result = run(arguments);
+    EXPECT_EQ(result.exit_code, 1) << arguments;
+    EXPECT_EQ(result.output, "geores: " + line + "\n") << arguments;
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    write_file_atomically(temporary_.path() / name, text);
+  }
+
+  const TemporaryFolder temporary_;
+};
+
+TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += fmt::format("the number {} is here.\n", i * i % 97);
+  write("a.txt", text);
+  succeed("data text --input a.txt --tokenizer chars --out data");
+  const auto shown = run("data show data");
+  EXPECT_NE(shown.output.find("train begins: \"the number 0 is here.\\nthe"), std::string::npos)
+      << shown.output;
+  succeed(
+      "train --task text --data data --context 16 --model additive --layers 2 --width 32 --heads 2 "
+      "--steps 150 --batch 16 --warmup 10 --lr 5e-3 --eval-interval 150 --eval-batches 2 "
+      "--final-eval-batches 2 --schedule nanogpt --beta2 0.99 --out run");
+
+  const auto evaluation = json_of("eval --run run --ngrams 3");
+  const auto& rows = evaluation["rows"];
+  ASSERT_EQ(rows.size(), 5u);  // the model, uniform, unigram, 2-gram, 3-gram
+  const auto nats = rows[0]["nats"].get<double>(), ids = evaluation["ids"].get<double>();
+  EXPECT_LT(nats, rows[2]["nats"].get<double>()) << "better than a unigram";
+  EXPECT_NEAR(rows[0]["bits_per_byte"].get<double>(), nats / std::log(2.0), 1e-9) << "ASCII";
+  const auto words = nlohmann::json::parse(read_text_file(temporary_.path() / "data/data.json"))
+                         .at("splits")
+                         .at("val")
+                         .at("words")
+                         .get<double>();
+  EXPECT_NEAR(std::log(rows[0]["word_perplexity"].get<double>()), nats * ids / words, 1e-9);
+  EXPECT_LT(json_of("eval --run run --stride 4 --ngrams 1")["rows"][0]["nats"].get<double>(), nats)
+      << "more context";
+
+  const auto cached = json_of("generate --run run --prompt 'the n' --tokens 40 --temperature 0"),
+             whole = json_of(
+                 "generate --run run --prompt 'the n' --tokens 8 --temperature 0 "
+                 "--no-cache");
+  EXPECT_EQ(cached[0]["text"].get<std::string>().substr(0, 8), whole[0]["text"]);
+  EXPECT_EQ(cached[0]["ids"].size(), 40u) << "beyond the context of 16";
+  const auto three = json_of("generate --run run --tokens 20 --samples 3 --seed 4"),
+             one = json_of("generate --run run --tokens 20 --seed 4");
+  EXPECT_EQ(three[0]["ids"], one[0]["ids"]);
+  EXPECT_NE(three[0]["ids"], three[1]["ids"]);
+  const auto printed = run("generate --run run --prompt 'the n' --tokens 40 --temperature 0");
+  EXPECT_EQ(printed.output, "the n" + cached[0]["text"].get<std::string>() + "\n");
+  const auto stopped =
+      run("generate --run run --prompt 'the n' --tokens 40 --temperature 0 --stop 'er '");
+  EXPECT_EQ(stopped.output, "the numb\n") << stopped.output;
+
+  refuse("generate --run run --prompt ''", "[generate] the prompt gives no ids");
+  refuse("generate --run run --prompt 'aQ'",
+         "[prompt] the character U+0051 at byte offset 1 is not among the 24 of the vocabulary");
+  refuse("generate --run run --temperature -1", "[generate] temperature must be >= 0, got -1");
+  refuse("generate --run run --top-k 0", "[generate] top-k must be >= 1, got 0");
+  refuse("generate --run run --tokens 0", "[generate] tokens must be >= 1, got 0");
+
+  write("b.txt", "quite other characters");
+  succeed("data text --input b.txt --tokenizer chars --out other");
+  refuse("eval --run run --data other",
+         "[eval] other has a vocabulary of 10, the model of run one of 24");
+}
+
+}  // namespace
+}  // namespace geores
