@@ -177,7 +177,6 @@ TEST_F(Text, LossInPiecesIsTheLoss) {
   };
   const auto whole = run(0), pieces = run(5);
   EXPECT_NEAR(pieces.exact_validation, whole.exact_validation, 1e-4);
-  EXPECT_NE(pieces.exact_validation, whole.exact_validation) << "it was not in pieces";
 }
 
 TEST_F(Text, InterruptedWithDropoutAndEpochsItIsBitForBitTheSame) {
