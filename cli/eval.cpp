@@ -21,7 +21,11 @@ struct EvalFlags {
 
 void evaluate(const EvalFlags& flags) {
   const auto run = load_run(flags.text.run, flags.cache);
-  if (run.config.task.name == "text") return evaluate_text(run, flags.text);
+  if (run.config.task.name == "text") {
+    auto text = flags.text;
+    text.data = flags.puzzles.data;  // one flag for both
+    return evaluate_text(run, text);
+  }
   const auto data = load_dataset(run.config.task, flags.cache);
   const auto validation = exact_loss(*run.model, data.validation_x, data.validation_y);
   const auto training =
@@ -63,8 +67,6 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--cache", flags->cache, "folder for generated data");
   command->add_flag("--json", flags->text.json, "machine-readable result");
   add_puzzle_flags(*command, flags->puzzles);
-  command->add_option("--data", flags->text.data,
-                      "text: another folder, prepared with the same tokeniser");
   command->add_option("--split", flags->text.split, "text: train, val or test [val]");
   command->add_option("--stride", flags->text.stride,
                       "text: ids between windows; less than the context gives more of it");
