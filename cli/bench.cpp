@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/benchmark/step_benchmark.h"
 #include "geores/experiments/experiment.h"

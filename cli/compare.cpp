@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/terminal/output.h"
 #include "geores/base/file.h"
 #include "geores/experiments/comparison.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/eval_puzzles.h"
-#include "cli/eval_text.h"
+#include "cli/puzzles/eval_puzzles.h"
+#include "cli/text/eval_text.h"
 #include "geores/data/baselines.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/run/run_folder.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/terminal/output.h"
 #include "geores/base/file.h"
 #include "geores/diagnostics/inspect.h"
 #include "geores/train/run/run_folder.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/process.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/process.h"
 #include "geores/base/error.h"
 #include "geores/base/nearest.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/progress_bar.h"
-#include "cli/stop_on_signal.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/progress_bar.h"
+#include "cli/terminal/stop_on_signal.h"
 #include "geores/experiments/reproduce.h"
 
 namespace geores::cli {

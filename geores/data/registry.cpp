@@ -17,8 +17,7 @@ namespace geores {
 const std::vector<Task>& tasks() {
   static const std::vector<Task> all = {
       gyroscope_task(),  stability_task(), near_pi_task(), near_pi_multi_task(),
-      reflection_task(), copy_task(),      folder_task(),
-      text_task(),
+      reflection_task(), copy_task(),      folder_task(),  text_task(),
   };
   return all;
 }

@@ -113,8 +113,7 @@ void DeviceLoop::evaluate_work() {
   torch::NoGradGuard no_grad;
   const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
              shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
-  const auto x = sequences_at(data_.validation_x, rows),
-             y = sequences_at(data_.validation_y, rows);
+  const auto x = sequences_at(data_.validation_x, rows), y = sequences_at(data_.validation_y, rows);
   evaluation_sum_.add_(model_.weighted_loss({x, y}, shares));
   evaluation_step_.add_(1);
 }

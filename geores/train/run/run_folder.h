@@ -7,7 +7,7 @@
 //                            are a function of seed and step: there is no generator to save.
 //   best.safetensors         weights of the best evaluation
 //   result.json              written once, at the end
-//   in_use.lock              while a process trains: who it is (base/folder_lock.h)
+//   in_use.lock              while a process trains: who it is (base/files/folder_lock.h)
 //   .starting/               a new run until its first checkpoint. Then its files replace those of
 //                            the run that was there; until then that run is untouched.
 //   tokenizer.json, .model   of a text: copies, so that the run can be used without its data

@@ -1,4 +1,4 @@
-#include "cli/stop_on_signal.h"
+#include "cli/terminal/stop_on_signal.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "cli/eval_text.h"
+#include "cli/text/eval_text.h"
 
 #include <fmt/format.h>
 

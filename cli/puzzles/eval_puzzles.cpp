@@ -1,8 +1,8 @@
-#include "cli/eval_puzzles.h"
+#include "cli/puzzles/eval_puzzles.h"
 
 #include <fmt/format.h>
 
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 #include "geores/base/file.h"
 #include "geores/train/puzzles/puzzle_run.h"
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <string>
 
-#include "cli/output.h"
+#include "cli/terminal/output.h"
 
 namespace geores::cli {
 

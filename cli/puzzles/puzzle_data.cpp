@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/base/nearest.h"
 #include "geores/puzzles/arc/reflect.h"

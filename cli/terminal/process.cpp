@@ -1,4 +1,4 @@
-#include "cli/process.h"
+#include "cli/terminal/process.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "cli/output.h"
+#include "cli/terminal/output.h"
 #include "geores/base/error.h"
 
 namespace geores::cli {

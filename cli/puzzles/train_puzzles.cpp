@@ -1,8 +1,8 @@
-#include "cli/train_puzzles.h"
+#include "cli/puzzles/train_puzzles.h"
 
 #include <fmt/format.h>
 
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
