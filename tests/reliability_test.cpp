@@ -130,13 +130,16 @@ TEST_F(Reliability, ASignalEndsARunAfterItsStep) {
 }
 
 TEST_F(Reliability, ASecondSignalStopsAtOnce) {
-  // A step that takes seconds.
+  // The first step takes seconds; it begins after an evaluation.
   const auto child = start(
       fmt::format("train {} --layers 8 --width 512 --heads 8 --batch 64 --out {}", kData, out()));
-  for (int i = 0; i < 3000 && !fs::exists(file("in_use.lock")); ++i)
-    std::this_thread::sleep_for(10ms);
+  const auto wait_until = [](auto&& happened) {
+    for (int i = 0; i < 6000 && !happened(); ++i) std::this_thread::sleep_for(10ms);
+  };
+  const auto metrics = file(".starting") / "metrics.jsonl";
+  wait_until([&] { return fs::exists(metrics) && fs::file_size(metrics) > 0; });
   kill(child, SIGTERM);
-  std::this_thread::sleep_for(100ms);
+  wait_until([&] { return output().find("once more to stop at once") != std::string::npos; });
   kill(child, SIGTERM);
   EXPECT_EQ(wait_for(child), -SIGTERM) << output();
 }
