@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kShakespeare = GEORES_DATA_DIR "/tinyshakespeare.txt";
+constexpr const char* kPlays = GEORES_DATA_DIR "/tinyshakespeare.txt";
 
 class PreparedFolder : public testing::Test {
  protected:
@@ -164,8 +164,8 @@ TEST(Words, OfWikiTextAreThePublishedOnes) {
 }
 
 TEST_F(PreparedFolder, TinyShakespeareIsNanoGptsAndItsNGramsAreKnown) {
-  if (!fs::exists(kShakespeare)) GTEST_SKIP() << "tinyshakespeare is not here";
-  const auto made = prepare_text({.input = {kShakespeare}, .out = out(), .tokenizer = "chars"});
+  if (!fs::exists(kPlays)) GTEST_SKIP() << "tinyshakespeare is not here";
+  const auto made = prepare_text({.input = {kPlays}, .out = out(), .tokenizer = "chars"});
   EXPECT_EQ(made.vocabulary, 65);
   EXPECT_EQ(made.splits.at("train").ids, 1003854);
   EXPECT_EQ(made.splits.at("val").ids, 111540);
