@@ -239,7 +239,7 @@ std::string which(const std::vector<OperatorReport>& operators, Holds&& holds) {
   return fmt::format("operator{} {}", numbers.size() > 1 ? "s" : "", fmt::join(numbers, ", "));
 }
 
-constexpr double kNearlySingular = 0.1, kDrift = 1e-4, kAmplified = 10;
+constexpr double kNearlySingular = 0.1, kDrift = 1e-4, kAmplified = 10, kInert = 1e-6;
 
 void warn(Inspection& out) {
   const auto& all = out.operators;
@@ -269,6 +269,17 @@ void warn(Inspection& out) {
   if (const auto names = which(all, drifted); !names.empty())
     out.warnings.push_back(fmt::format(
         "{}: max |QᵀQ − I| exceeds {}: a rotation that should be exact is not.", names, kDrift));
+  if (out.inert && (out.inert->first < kInert || out.inert->last < kInert)) {
+    const auto both = out.inert->first < kInert && out.inert->last < kInert;
+    out.warnings.push_back(fmt::format(
+        "the mixer{} of the {} connection{} no gradient ({:.1g} of the others'): streams that "
+        "enter "
+        "equal stay equal under rows that sum to 1, and their sum at the end does not see columns "
+        "that sum to 1.",
+        both ? "s" : "",
+        both ? "first and the last" : (out.inert->first < kInert ? "first" : "last"),
+        both ? " get" : " gets", std::min(out.inert->first, out.inert->last)));
+  }
   if (out.composite && out.composite->norm.most > kAmplified)
     out.warnings.push_back(
         fmt::format("the product of all residual operators amplifies a state up to {:.3g} times: "
@@ -302,6 +313,11 @@ Inspection inspect(Model& model, const Tensor& x, const InspectOptions& options)
   out.blocks = static_cast<int64_t>(out.layers.size());
   const auto first = data.slice(0, 0, 1).slice(1, 0, options.jacobian_length);
   differentiate(stages, traits, stack->initial_state(first), out);
+  out.mixers =
+      describe_mixers(model, data, {.sequences = data.size(0), .positions = options.positions});
+  out.inert = measure_inert(model, data);
+  out.ranks = describe_ranks(model, data);
+  out.betas = describe_betas(model, data);
   warn(out);
   return out;
 }

@@ -87,6 +87,8 @@ std::string Inspection::to_table() const {
 }
 
 nlohmann::json Inspection::to_json() const {
+  auto beta_list = nlohmann::json::array();
+  for (const auto& beta : betas) beta_list.push_back(beta.to_json());
   auto operator_list = nlohmann::json::array(), layer_list = nlohmann::json::array();
   for (const auto& o : operators) operator_list.push_back(json_of(o));
   for (const auto& layer : layers) layer_list.push_back(json_of(layer));
@@ -108,6 +110,11 @@ nlohmann::json Inspection::to_json() const {
           {"layers", layer_list},
           {"composite", json_of(composite)},
           {"composite_of_means", json_of(composite_of_means)},
+          {"mixers", mixers ? mixers->to_json() : nlohmann::json()},
+          {"inert", inert ? nlohmann::json{{"first", inert->first}, {"last", inert->last}}
+                          : nlohmann::json()},
+          {"relative_rank", ranks ? ranks->to_json() : nlohmann::json()},
+          {"beta", beta_list},
           {"jacobian",
            {{"residual_path", json_of(residual_path)}, {"whole_stack", json_of(whole_stack)}}}};
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "geores/diagnostics/mixer_report.h"
+
 namespace geores {
 
 // Of a value over sequences and positions; `deviation` is the standard deviation.
@@ -65,9 +67,13 @@ struct Inspection {
   std::vector<LayerReport> layers;
   std::optional<CompositeReport> composite;           // token by token
   std::optional<CompositeReport> composite_of_means;  // of the mean operators
-  JacobianSpectrum residual_path;                     // all sublayers silent
-  JacobianSpectrum whole_stack;                       // all blocks as they are
-  std::vector<std::string> warnings;                  // in plain words
+  std::optional<MixerReport> mixers;                  // of two or more streams
+  std::optional<InertMixers> inert;                   // of hyper-connections
+  std::optional<RankReport> ranks;
+  std::vector<BetaReport> betas;      // of delta rules
+  JacobianSpectrum residual_path;     // all sublayers silent
+  JacobianSpectrum whole_stack;       // all blocks as they are
+  std::vector<std::string> warnings;  // in plain words
 
   std::string to_table() const;
   nlohmann::json to_json() const;

@@ -112,6 +112,8 @@ std::string count(int64_t number, const std::string& thing) {
 std::vector<Table> tables_of(const Inspection& inspection) {
   std::vector<Table> tables = {operator_table(inspection), state_table(inspection)};
   if (inspection.composite) tables.push_back(composite_table(inspection));
+  if (inspection.mixers)
+    for (auto& table : inspection.mixers->tables()) tables.push_back(std::move(table));
   tables.push_back(jacobian_table(inspection));
   for (auto& table : tables) drop_empty_columns(table);
   return tables;

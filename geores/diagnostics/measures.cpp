@@ -32,6 +32,10 @@ Tensor effective_rank(const Tensor& tokens) {
   return torch::where(total.squeeze(-1) > 0, rank, torch::zeros_like(rank));
 }
 
+Tensor relative_rank(const Tensor& tokens) {
+  return effective_rank(tokens) / static_cast<double>(std::min(tokens.size(-1), tokens.size(-2)));
+}
+
 Tensor stream_cosine(const Tensor& streams) {
   const auto n = streams.size(-2);
   require(n >= 2, "stream_cosine", "streams must be >= 2, got {}", n);

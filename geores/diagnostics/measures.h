@@ -24,6 +24,10 @@ double largest_orthogonality_error(const Tensor& a);
 // 1 for rank one, k for k equal singular values, 0 for the zero matrix. Not centred.
 Tensor effective_rank(const Tensor& tokens);
 
+// Effective rank over min(T, W), as MGT Eq. 8 prints it: 1 only for equal singular values. Of i.i.d.
+// Gaussian values 0.806 for 256 × 256 and 0.928 for 128 × 256.
+Tensor relative_rank(const Tensor& tokens);
+
 // Mean cosine between different streams of a token: (..., n, d) -> (...), n >= 2. A stream that is
 // zero counts as orthogonal to all.
 Tensor stream_cosine(const Tensor& streams);
