@@ -94,7 +94,11 @@ std::vector<std::byte> file_of(const Transformer& model) {
 portable::Model portable_of(const Transformer& model, const Case& one,
                             const std::vector<std::byte>& file) {
   const auto& config = model.config();
-  auto keys = one.options.is_object() ? one.options : nlohmann::json::object();
+  auto keys = nlohmann::json::object();  // all options, as a run's config.json has them
+  const auto& connection = find_connection(config.connection);
+  for (const auto& option : connection.options)
+    keys[option.key] = connection.option_from_text(option.key, option.default_text);
+  if (one.options.is_object()) keys.update(one.options);
   keys.update({{"connection", config.connection},
                {"layers", config.layers},
                {"width", config.width},

@@ -64,10 +64,9 @@ void LayerNorm::apply(const double* x, double* y) const {
     y[i] = (x[i] - mean) * scale * weight[i] + (bias.empty() ? 0 : bias[i]);
 }
 
-void rms_normalize(const double* x, std::vector<double>& y) {
-  const auto width = static_cast<int>(y.size());
-  const double scale = 1 / std::sqrt(dot(x, x, width) / width + 1e-6);
-  for (int i = 0; i < width; ++i) y[i] = scale * x[i];
+void rms_normalize(const double* x, int count, double epsilon, double* y) {
+  const double scale = 1 / std::sqrt(dot(x, x, count) / count + epsilon);
+  for (int i = 0; i < count; ++i) y[i] = scale * x[i];
 }
 
 void normalize(double* x, int count) {

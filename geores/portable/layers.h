@@ -30,8 +30,8 @@ struct LayerNorm {
   void apply(const double* x, double* y) const;
 };
 
-void rms_normalize(const double* x, std::vector<double>& y);  // x/√(mean x² + 1e-6)
-void normalize(double* x, int count);                         // to length 1; zero stays zero
+void rms_normalize(const double* x, int count, double epsilon, double* y);  // x/√(mean x² + ε)
+void normalize(double* x, int count);  // to length 1; zero stays zero
 
 double gelu(double x);  // with the error function
 double sigmoid(double x);

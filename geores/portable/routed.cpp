@@ -25,7 +25,9 @@ void Routed::read(int position, double* state, double* input) {
     for (int j = 0; j < streams_; ++j)
       for (int c = 0; c < stream_width_; ++c)
         room_[copy * stream_width_ + c] += routes_.read[j] * state[j * stream_width_ + c];
-  norm_.apply(room_.data(), input);
+  if (rms_epsilon_ < 0) return norm_.apply(room_.data(), input);
+  rms_normalize(room_.data(), stream_width_, rms_epsilon_, input);
+  for (int c = 0; c < stream_width_; ++c) input[c] *= norm_.weight[c];
 }
 
 void Routed::write(int, const double* output, double* state) {
@@ -151,21 +153,39 @@ class EdeltaStream final : public Routed {
 };
 
 // How H_res follows from what a projection of the normalized state gives.
-enum class Mixing { free, sinkhorn, guarded, projector, permutations, sphere };
+enum class Mixing {
+  free,
+  none,
+  sinkhorn,
+  softmax_sinkhorn,
+  guarded,
+  projector,
+  permutations,
+  sphere
+};
 
 // Everything with x' = RMSNorm(x), read = σ(pre), write = 2σ(post): the hyper-connections, the EΔ
 // paper's mHC, and JPmHC's other mixers.
 class SigmoidRouted final : public Routed {
  public:
-  // `name`: of the module that holds the projections.
+  // `name`: of the module that holds the projections; `epsilon` of the norm before them. An option
+  // that the configuration does not have is as it was before there was such an option.
   SigmoidRouted(const Place& place, const std::string& name, int stream_width, bool tiled,
-                Mixing mixing)
+                Mixing mixing, double epsilon = 1e-6)
       : Routed(place, stream_width, tiled),
         mixing_(mixing),
         pre_(projection(place, name + ".pre")),
         post_(projection(place, name + ".post")),
         iterations_(place.count("sinkhorn_iterations", 20)),
+        epsilon_(epsilon),
+        bound_(mixing == Mixing::sinkhorn ? place.number("logit_bound", 10) : 0),
+        rows_last_(place.text("sinkhorn_order", "columns_last") == "rows_last"),
         normalized_(streams_ * stream_width) {
+    if (mixing == Mixing::softmax_sinkhorn) {
+      guard_ = place.number("guard", 1e-6);
+      epsilon_ = epsilon == 0 ? 1e-6 : epsilon;
+      rms_epsilon_ = epsilon_;
+    }
     refuse_unless(pre_.rows == streams_ && post_.rows == streams_, place.name,
                   "reads or writes another number of streams than {}", streams_);
     int rows = streams_ * streams_;
@@ -179,9 +199,13 @@ class SigmoidRouted final : public Routed {
         const int entries = (streams_ - 1) * (streams_ - 2) / 2;
         refuse_unless(left_.rows == entries && right_.rows == entries, place.name,
                       "a rotation of {} streams has {} entries", streams_, entries);
-        left_amplitude_ = place.weights.read(name + ".left_amplitude", {1})[0];
-        right_amplitude_ = place.weights.read(name + ".right_amplitude", {1})[0];
+        if (place.weights.contains(name + ".left_amplitude")) {
+          left_amplitude_ = place.weights.read(name + ".left_amplitude", {1})[0];
+          right_amplitude_ = place.weights.read(name + ".right_amplitude", {1})[0];
+        }
       }
+    } else if (mixing == Mixing::none) {
+      rows = 0;
     } else {
       res_ = projection(place, name + ".res");
     }
@@ -216,11 +240,11 @@ class SigmoidRouted final : public Routed {
   }
 
   void route(int, double* state, Routes& routes) override {
-    rms_normalize(state, normalized_);
+    rms_normalize(state, streams_ * stream_width_, epsilon_, normalized_.data());
     for (std::size_t i = 0; i < norm_weight_.size(); ++i) normalized_[i] *= norm_weight_[i];
     double* projected = projected_.data();
     pre_.apply(normalized_.data(), projected);
-    for (int j = 0; j < streams_; ++j) routes.read[j] = sigmoid(projected[j]);
+    for (int j = 0; j < streams_; ++j) routes.read[j] = sigmoid(projected[j]) + guard_;
     post_.apply(normalized_.data(), projected);
     for (int i = 0; i < streams_; ++i) routes.write[i] = 2 * sigmoid(projected[i]);
     routes.mix = mix();
@@ -229,6 +253,7 @@ class SigmoidRouted final : public Routed {
   Square mix() {
     const int n = streams_;
     double* projected = projected_.data();
+    if (mixing_ == Mixing::none) return manifold::identity<double, kMostStreams>();
     if (mixing_ == Mixing::sphere) return mix_on_sphere();
     res_.apply(normalized_.data(), projected);
     if (mixing_ == Mixing::permutations) {
@@ -241,7 +266,12 @@ class SigmoidRouted final : public Routed {
       return sum;
     }
     const auto raw = leading_block(projected, n, res_.rows / n);
-    if (mixing_ == Mixing::sinkhorn) return doubly_stochastic(raw, n, iterations_);
+    if (mixing_ == Mixing::sinkhorn)
+      return rows_last_ ? manifold::transpose(
+                              doubly_stochastic(manifold::transpose(raw), n, iterations_, bound_))
+                        : doubly_stochastic(raw, n, iterations_, bound_);
+    if (mixing_ == Mixing::softmax_sinkhorn)
+      return softmax_doubly_stochastic(raw, n, iterations_, guard_);
     if (mixing_ == Mixing::guarded) return guarded_doubly_stochastic(raw, n, iterations_);
     return mixing_ == Mixing::projector ? projector(raw, n) : raw;
   }
@@ -262,30 +292,59 @@ class SigmoidRouted final : public Routed {
   Mixing mixing_;
   Linear pre_, post_, res_, left_, right_;
   int iterations_;
+  double epsilon_, bound_, guard_ = 0;
+  bool rows_last_;
   double left_amplitude_ = 1, right_amplitude_ = 1;
   std::vector<double> permutations_, norm_weight_, normalized_, projected_, singular_;
 };
 
-// Their forms before published HC, mHC's order of normalisations and DeepSeek-V4's form were added:
-// what a configuration without these options means.
-void refuse_later_forms(const Place& place) {
-  const auto form = place.text("form", "");
-  refuse_unless(form.empty() || form == "sigmoid" || form == "paper", "config",
-                "'form' {} does not run here yet", quote(form));
-  refuse_unless(place.text("mixer", "sinkhorn") == "sinkhorn", "config",
-                "'mixer' {} does not run here yet", quote(place.text("mixer", "")));
-  refuse_unless(place.text("sinkhorn_order", "columns_last") == "columns_last" &&
-                    place.number("logit_bound", 10) == 10 &&
-                    place.number("norm_epsilon", 1e-6) == 1e-6 &&
-                    place.text("head", "sum") == "sum" && !place.flag("fixed_amplitude", false),
-                "config",
-                "hyper-connections run here with sinkhorn_order = columns_last, logit_bound = 10, "
-                "norm_epsilon = 1e-6, head = sum and fixed_amplitude = false only");
-}
+// HC as published: each stream says by itself how it is read, mixed and written.
+class StreamwiseRouted final : public Routed {
+ public:
+  explicit StreamwiseRouted(const Place& place)
+      : Routed(place, place.width, false),
+        pre_(map(place, ".pre", 1, {streams_})),
+        res_(map(place, ".res", streams_, {streams_, streams_})),
+        post_(map(place, ".post", 1, {streams_})),
+        scale_(place.weights.read(place.name + ".scale", {1})[0]),
+        post_scale_(place.weights.read(place.name + ".post_scale", {1})[0]),
+        epsilon_(place.number("norm_epsilon", 1e-6)),
+        normalized_(place.width) {}
+
+ private:
+  // The weights act on one stream, the bias has an entry for every route.
+  struct Map {
+    Linear dynamic;
+    std::vector<double> bias;
+  };
+  static Map map(const Place& place, const char* name, int rows,
+                 const std::vector<std::int64_t>& bias) {
+    return {Linear::read(place.weights, place.name + name, rows, place.width, false),
+            place.weights.read(place.name + name + ".bias", bias)};
+  }
+
+  void route(int, double* state, Routes& routes) override {
+    double values[kMostStreams];
+    for (int j = 0; j < streams_; ++j) {
+      rms_normalize(state + j * stream_width_, stream_width_, epsilon_, normalized_.data());
+      pre_.dynamic.apply(normalized_.data(), values);
+      routes.read[j] = scale_ * std::tanh(values[0]) + pre_.bias[j];
+      post_.dynamic.apply(normalized_.data(), values);
+      routes.write[j] = post_scale_ * std::tanh(values[0]) + post_.bias[j];
+      res_.dynamic.apply(normalized_.data(), values);
+      for (int i = 0; i < streams_; ++i)
+        routes.mix(i, j) = scale_ * std::tanh(values[i]) + res_.bias[i * streams_ + j];
+    }
+  }
+
+  Map pre_, res_, post_;
+  double scale_, post_scale_, epsilon_;
+  std::vector<double> normalized_;
+};
 
 std::unique_ptr<Connection> hyper_connection(const Place& place, Mixing mixing) {
-  refuse_later_forms(place);
-  return std::make_unique<SigmoidRouted>(place, place.name, place.width, false, mixing);
+  return std::make_unique<SigmoidRouted>(place, place.name, place.width, false, mixing,
+                                         place.number("norm_epsilon", 1e-6));
 }
 
 }  // namespace
@@ -312,9 +371,14 @@ std::unique_ptr<Connection> make_mhc_split(const Place& place) {
 }
 
 std::unique_ptr<Connection> make_hc(const Place& place) {
+  if (place.text("form", "sigmoid") == "original") return std::make_unique<StreamwiseRouted>(place);
   return hyper_connection(place, Mixing::free);
 }
 std::unique_ptr<Connection> make_mhc(const Place& place) {
+  refuse_unless(place.text("head", "sum") == "sum", "model",
+                "has a learned head over its streams: live predictions have a sum only");
+  if (place.text("form", "paper") == "v4") return hyper_connection(place, Mixing::softmax_sinkhorn);
+  if (place.text("mixer", "sinkhorn") == "identity") return hyper_connection(place, Mixing::none);
   return hyper_connection(place, Mixing::sinkhorn);
 }
 std::unique_ptr<Connection> make_mhc_lite(const Place& place) {

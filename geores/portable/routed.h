@@ -29,6 +29,7 @@ class Routed : public Connection {
   virtual void route(int position, double* state, Routes& routes) = 0;
 
   const int streams_, stream_width_;
+  double rms_epsilon_ = -1;  // not negative: an RMSNorm with this ε reads, not a LayerNorm
 
  private:
   const bool tiled_;

@@ -41,15 +41,40 @@ inline double rotation_angle(const manifold::HybridGenerators<double, kMostStrea
   return 2 * __builtin_atan(manifold::rotation_plane(p.u, p.v, p.beta).omega);
 }
 
-// mHC's Sinkhorn–Knopp, logits clamped to ±10.
-inline Square doubly_stochastic(const Square& logits, int n, int iterations) {
+// Sinkhorn–Knopp, columns last; logits clamped to ±bound, or none where bound is 0.
+inline Square doubly_stochastic(const Square& logits, int n, int iterations, double bound = 10) {
   constexpr double infinity = __builtin_inf();
   Square apart{};
-  for (int i = 0; i < kMostStreams; ++i)
-    for (int j = 0; j < kMostStreams; ++j)
-      apart(i, j) =
-          i < n && j < n ? manifold::clamp(logits(i, j), -10.0, 10.0) : (i == j ? 0 : -infinity);
+  for (int i = 0; i < kMostStreams; ++i) {
+    double largest = bound > 0 ? 0 : logits(i, 0);  // the first normalisation removes it
+    for (int j = 1; j < n && bound == 0; ++j) largest = manifold::larger(largest, logits(i, j));
+    for (int j = 0; j < kMostStreams; ++j) {
+      const bool inside = i < n && j < n;
+      apart(i, j) = !inside     ? (i == j ? 0 : -infinity)
+                    : bound > 0 ? manifold::clamp(logits(i, j), -bound, bound)
+                                : logits(i, j) - largest;
+    }
+  }
   return manifold::sinkhorn_scaling(apart, {.iterations = iterations, .clamp = infinity});
+}
+
+// As DeepSeek-V4 has it: softmax of the columns, then rows, then (iterations − 1) × (columns, rows);
+// `guard` is added to the softmax and to every sum.
+inline Square softmax_doubly_stochastic(const Square& logits, int n, int iterations, double guard) {
+  Square p{};
+  for (int j = 0; j < n; ++j) {
+    double largest = logits(0, j), sum = 0;
+    for (int i = 1; i < n; ++i) largest = manifold::larger(largest, logits(i, j));
+    for (int i = 0; i < n; ++i) sum += p(i, j) = manifold::exponential(logits(i, j) - largest);
+    for (int i = 0; i < n; ++i) p(i, j) = p(i, j) / sum + guard;
+  }
+  for (int half = 1; half < 2 * iterations; ++half)
+    for (int i = 0; i < n; ++i) {
+      double sum = guard;
+      for (int j = 0; j < n; ++j) sum += half % 2 == 1 ? p(i, j) : p(j, i);
+      for (int j = 0; j < n; ++j) (half % 2 == 1 ? p(i, j) : p(j, i)) /= sum;
+    }
+  return p;
 }
 
 // The EΔ paper's: every sum gets 1e-8 against division by zero.
