@@ -13,7 +13,7 @@
 namespace geores {
 namespace {
 
-constexpr int64_t kRows = 3, kCells = 4, kTokens = 5;
+constexpr int64_t kRows = 3, kCells = 4, kColours = 5;
 
 // Every mixer in every layout that it has.
 std::vector<RecursiveOptions> all_small() {
@@ -56,7 +56,7 @@ std::string name_of(const RecursiveOptions& o) {
 
 std::shared_ptr<Recursive> make(const RecursiveOptions& options) {
   auto model = std::make_shared<Recursive>(
-      options, InputShape{.length = kCells, .width = 1, .vocabulary = kTokens});
+      options, InputShape{.length = kCells, .width = 1, .vocabulary = kColours});
   model->to(torch::kFloat64);
   return model;
 }
@@ -73,8 +73,8 @@ void randomize(Recursive& model) {
 }
 
 Batch random_batch(int64_t rows = kRows) {
-  const auto tokens = torch::randint(kTokens, {rows, kCells}, torch::kInt64);
-  auto labels = torch::randint(kTokens, {rows, kCells}, torch::kInt64);
+  const auto tokens = torch::randint(kColours, {rows, kCells}, torch::kInt64);
+  auto labels = torch::randint(kColours, {rows, kCells}, torch::kInt64);
   labels.select(1, 0).fill_(-100);
   const auto identifiers = torch::arange(rows).remainder(4).unsqueeze(1);
   return {torch::cat({identifiers, tokens}, 1), labels};

@@ -132,7 +132,7 @@ class SinkhornSoftmaxMixer final : public SoftmaxRouting {
  private:
   Tensor mixing(const Tensor& x) override {
     return sinkhorn(ScaledProjection::forward_all({res_.get()}, x, {.layer = false}).outputs[0],
-                    iterations_, gradient_);
+                    {.iterations = iterations_, .gradient = gradient_});
   }
 
   int64_t iterations_;
