@@ -17,7 +17,7 @@ class RecursiveGolden : public testing::TestWithParam<const char*> {
     if (!std::filesystem::exists(path())) GTEST_SKIP() << path() << " is not there";
   }
   std::string name() const { return std::string(GetParam()) + ".safetensors"; }
-  std::string path() const { return std::string(GEORES_DUMPS_DIR) + "/" + name(); }
+  std::string path() const { return (std::filesystem::path(GEORES_DUMPS_DIR) / name()).string(); }
 };
 
 TEST_P(RecursiveGolden, EveryGroupAgrees) {
@@ -50,7 +50,7 @@ TEST_P(RecursiveGolden, SeesAChangedNumber) {
 
 INSTANTIATE_TEST_SUITE_P(All, RecursiveGolden,
                          testing::Values("trm_none", "trm_mlp_t", "trm_jpmhc", "trm_edelta"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& dump) { return std::string(dump.param); });
 
 }  // namespace
 }  // namespace geores

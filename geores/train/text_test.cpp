@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Interruption {};
+struct StoppedRun {};
 
 class Text : public testing::Test {
  protected:
@@ -189,10 +189,10 @@ TEST_F(Text, InterruptedWithDropoutAndEpochsItIsBitForBitTheSame) {
   for (const int64_t stop : {1, 7, 15}) {
     Listener listener;
     listener.progress = [&](const Progress& progress) {
-      if (progress.step > stop) throw Interruption();
+      if (progress.step > stop) throw StoppedRun();
     };
     EXPECT_THROW(train(given, dataset, {.path = folder("broken"), .resume = resume}, listener),
-                 Interruption);
+                 StoppedRun);
     resume = true;
   }
   train(given, dataset, {.path = folder("broken"), .resume = true});
