@@ -30,16 +30,31 @@ struct Case {
   }
 };
 
-// What runs without LibTorch: hyper-connections in their earlier forms.
-nlohmann::json portable_options(const Connection& connection, nlohmann::json variant) {
+// The options of a run that was made before some of them existed.
+nlohmann::json of_an_earlier_run(const Connection& connection, nlohmann::json variant) {
   for (const auto& [key, value] : connection.in_earlier_runs.items())
     if (!variant.contains(key)) variant[key] = value;
   return variant;
 }
 
+// Those of a run of today, whose configuration has them all.
+nlohmann::json of_a_run(const Connection& connection, nlohmann::json variant) {
+  for (const auto& option : connection.options)
+    if (!variant.contains(option.key))
+      variant[option.key] = connection.option_from_text(option.key, option.default_text);
+  return variant;
+}
+
 bool runs_portably(const Connection& connection, const nlohmann::json& variant) {
-  return connection.name != "mhc" || (variant.value("form", "paper") == "paper" &&
-                                      variant.value("mixer", "sinkhorn") == "sinkhorn");
+  for (const auto* key : {"read_norm", "generator_norm", "reflection"})
+    if (variant.contains(key)) return false;
+  return connection.name != "isometry";
+}
+
+bool existed_in_earlier_runs(const Connection& connection, const nlohmann::json& variant) {
+  for (const auto* key : {"form", "mixer", "fixed_amplitude"})
+    if (connection.name != "jpmhc" && variant.contains(key)) return false;
+  return true;
 }
 
 // Every connection as its registry entry varies it, with each pool, and with other numbers of
@@ -49,19 +64,23 @@ std::vector<Case> all_cases() {
   for (const auto& connection : connections()) {
     std::vector<nlohmann::json> variants;
     for (const auto& variant : connection.variants)
-      if (runs_portably(connection, variant))
-        variants.push_back(portable_options(connection, variant));
+      if (runs_portably(connection, variant)) {
+        variants.push_back(of_a_run(connection, variant));
+        if (!connection.in_earlier_runs.empty() && existed_in_earlier_runs(connection, variant))
+          variants.push_back(of_an_earlier_run(connection, variant));
+      }
     for (const auto& variant : variants) {
       cases.push_back({connection.name, variant});
       bool pools = false;
       for (const auto& option : connection.options) pools |= option.key == "pool";
-      if (!pools || variant.contains("pool")) continue;
+      if (!pools) continue;
       for (const char* pool : {"causal", "token"}) {
         auto pooled = variant;
         pooled["pool"] = pool;
         cases.push_back({connection.name, pooled});
       }
     }
+    if (variants.empty()) continue;
     cases.push_back({connection.name, variants.front(), 2});
     cases.push_back({connection.name, variants.back(), 6});
   }
@@ -180,8 +199,13 @@ TEST(PortableModel, RefusesOtherSublayers) {
   const Case one{"additive", nlohmann::json::object()};
   const auto model = random_model(one);
   const auto file = file_of(*model);
-  for (const auto& [key, value] : std::map<std::string, std::string>{
-           {"attention", "full"}, {"positions", "rotary"}, {"mlp", "swiglu"}}) {
+  for (const auto& [key, value] : std::map<std::string, std::string>{{"attention", "full"},
+                                                                     {"positions", "rotary"},
+                                                                     {"mlp", "swiglu"},
+                                                                     {"maps", "normal"},
+                                                                     {"read_norm", "none"},
+                                                                     {"generator_norm", "rms"},
+                                                                     {"reflection", "whole"}}) {
     auto changed = one;
     changed.options[key] = value;
     const auto why = refusal([&] { portable_of(*model, changed, file); });

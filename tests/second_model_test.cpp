@@ -233,8 +233,8 @@ TEST(SecondModel, LearnsAndIsMeasuredByItsOwnMeter) {
     if (object.contains("hidden_norm")) norms.push_back(object["hidden_norm"]);
     if (object.contains("validation")) validation.push_back(object["validation"]);
   }
-  ASSERT_EQ(norms.size(), 4u);
-  ASSERT_EQ(validation.size(), 4u);
+  ASSERT_EQ(norms.size(), 5u) << "four evaluations, and one after the last step";
+  ASSERT_EQ(validation.size(), 5u);
   EXPECT_EQ(norms.front(), 0) << "nothing is carried before the first step";
   EXPECT_GT(norms.back(), 0);
   EXPECT_LT(result.best_validation, 0.5 * validation.front());

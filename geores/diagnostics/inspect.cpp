@@ -191,7 +191,9 @@ JacobianSpectrum spectrum(const Tensor& matrix) {
 // R as a matrix on all values of a token, stream after stream.
 Tensor on_the_whole_token(const Tensor& r, const Traits& traits) {
   const auto copies = torch::eye(traits.state_width / r.size(-1), r.options());
-  return traits.axis == OperatorAxis::streams ? torch::kron(r, copies) : torch::kron(copies, r);
+  const auto matrix = r.contiguous();  // kron refuses a transposed one
+  return traits.axis == OperatorAxis::streams ? torch::kron(matrix, copies)
+                                              : torch::kron(copies, matrix);
 }
 
 // state: (1, T, ...); Jacobians at its last position.

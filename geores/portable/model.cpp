@@ -45,8 +45,10 @@ Model::Model(const Weights& weights, const Json& config) {
   refuse_unless(!weights.contains("embedding"), "model",
                 "predicts tokens; live predictions are for models of vectors");
   const auto connection = connection_of(config);
-  for (const auto& [key, only] : {std::pair("attention", "causal"),
-                                  std::pair("positions", "learned"), std::pair("mlp", "gelu")}) {
+  for (const auto& [key, only] :
+       {std::pair("attention", "causal"), std::pair("positions", "learned"),
+        std::pair("mlp", "gelu"), std::pair("maps", "none"), std::pair("read_norm", "layer"),
+        std::pair("generator_norm", "affine"), std::pair("reflection", "streams")}) {
     const auto* value = config.find(key);
     refuse_unless(value == nullptr || value->string() == only, "model",
                   "{} is {}: live predictions have {} only", key,

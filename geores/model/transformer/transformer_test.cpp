@@ -259,7 +259,9 @@ TEST(Transformer, ALearnedHeadWeighsTheStreams) {
     weighed.named_parameters()["head.weights.bias"].copy_(
         torch::arange(config.streams, torch::kFloat32));
   }
-  EXPECT_GT(largest_difference({weighed.forward(x, trace)}, {sum}), 1e-3);
+  // Equal weights leave a difference of rounding; others do not.
+  EXPECT_GT(largest_difference({weighed.forward(x, trace)}, {sum}),
+            5 * largest_difference({half}, {sum}));
 }
 
 TEST(Transformer, ThreadsChangeNothingBeyondRounding) {

@@ -158,7 +158,9 @@ Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec) {
     return sinkhorn(logits.transpose(-1, -2), transposed).transpose(-1, -2);
   }
   if (need_mixer(Choice("sinkhorn", logits)
-                     .need(gradient == SinkhornGradient::implicit, "the implicit gradient"),
+                     .need(gradient == SinkhornGradient::implicit, "the implicit gradient")
+                     // Its numbers are no logarithms: far apart, they leave float32's range.
+                     .need(bound > 0, "a bound of the logits"),
                  logits.size(-1))
           .runs())
     return FusedSinkhorn::apply(logits, iterations, bound);

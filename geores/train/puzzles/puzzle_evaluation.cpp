@@ -1,6 +1,7 @@
 #include "geores/train/puzzles/puzzle_evaluation.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "geores/base/error.h"
@@ -69,7 +70,8 @@ nlohmann::json evaluate_puzzles(const puzzles::Dataset& data, PuzzleSolver& solv
   require(std::ranges::find(known, options.identifiers) != known.end(), "evaluate",
           "identifiers must be kept, blank or shuffled, got '{}'", options.identifiers);
   const auto rows = chosen_rows(data, options);
-  const puzzles::ShuffledIdentifiers shuffled(data.info().identifiers, options.seed);
+  std::optional<puzzles::ShuffledIdentifiers> shuffled;
+  if (options.identifiers == "shuffled") shuffled.emplace(data.info().identifiers, options.seed);
   puzzles::Evaluation evaluation(data);
   Sums sums;
   const auto count = static_cast<int64_t>(rows.size());
@@ -79,7 +81,7 @@ nlohmann::json evaluate_puzzles(const puzzles::Dataset& data, PuzzleSolver& solv
     auto offered = data.test().batch(some);
     const auto kept = offered.identifiers;
     if (options.identifiers == "blank") puzzles::blank_identifiers(offered);
-    if (options.identifiers == "shuffled") shuffled.apply(offered);
+    if (shuffled) shuffled->apply(offered);
     const auto solved = solver.solve(offered);
     const auto last = solved.predictions[-1].contiguous();
     const auto q = solved.q_halt[-1].contiguous();
