@@ -103,8 +103,10 @@ void add_solving(Document& document, const DatasetInfo& info, const Solving& sol
   }
   Strip strip;
   strip.add(info.kind, "input", solving.input, width);
-  if (!solving.label.empty()) strip.add(info.kind, "answer", solving.label, width);
-  const bool has_label = !solving.label.empty();
+  // A puzzle that somebody asks about has no known answer: none of its cells is scored.
+  const bool has_label =
+      std::ranges::any_of(solving.label, [](int32_t token) { return token != kNotScored; });
+  if (has_label) strip.add(info.kind, "answer", solving.label, width);
   for (std::size_t i = 0; i < solving.steps.size(); ++i) {
     const auto wrong = has_label ? wrong_cells(solving.steps[i], solving.label) : 0;
     const auto halting = 1 / (1 + std::exp(-solving.q_halt[i]));
@@ -120,10 +122,10 @@ void add_solving(Document& document, const DatasetInfo& info, const Solving& sol
                            : kWrong);
   }
   document.figure(fmt::format("puzzle-{}", number), strip.svg(),
-                  solving.steps.empty()
-                      ? "The puzzle and its answer."
-                      : "The answer after each step of the recursion. Frames mark wrong cells; "
-                        "cells outside the answer are not scored.");
+                  solving.steps.empty() ? "The puzzle and its answer."
+                  : has_label ? "The answer after each step of the recursion. Frames mark wrong "
+                                "cells; cells outside the answer are not scored."
+                              : "The answer after each step of the recursion.");
 }
 
 }  // namespace

@@ -45,6 +45,10 @@ TEST(Page, ShowsHowAnAnswerForms) {
   EXPECT_NE(page.find("step 2: right, halt 0.95"), std::string::npos);
   EXPECT_NE(page.find("output 1"), std::string::npos);
   EXPECT_EQ(page.find("<script"), std::string::npos);
+  solving.label.assign(4, kNotScored);  // nobody knows the answer
+  const auto asked = page_of(info, "Puzzles", std::vector{solving});
+  EXPECT_EQ(asked.find(": right,"), std::string::npos);
+  EXPECT_EQ(asked.find(">answer<"), std::string::npos);
   solving.steps[0].pop_back();
   EXPECT_EQ(refusal([&] { page_of(info, "Puzzles", std::vector{solving}); }),
             "[page] 'task <1>' does not fit a canvas of 2 x 2");
