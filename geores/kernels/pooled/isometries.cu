@@ -1,12 +1,11 @@
 #include "geores/kernels/cuda/device.cuh"
 #include "geores/kernels/pooled/isometries.h"
+#include "geores/kernels/pooled/operator_launch.cuh"
 
 namespace geores::kernels {
 namespace {
 
 using namespace device;
-
-constexpr int kIsometriesPerBlock = 64;
 
 template <int N, class T>
 __global__ void forward_isometries(IsometryShape shape, const T* raw, T* g, int64_t operators) {
@@ -27,27 +26,13 @@ __global__ void backward_isometries(IsometryShape shape, const T* raw, const T* 
   isometry_backward_at<N>(shape, raw + o * numbers, dg + o * N * N, draw + o * numbers);
 }
 
-// f(size, blocks).
-template <class F>
-void with_isometries(int64_t operators, int64_t n, F&& f) {
-  const auto blocks =
-      static_cast<unsigned>((operators + kIsometriesPerBlock - 1) / kIsometriesPerBlock);
-  if (blocks == 0) return;
-  if (n == 2)
-    f(std::integral_constant<int, 2>(), blocks);
-  else if (n == 3)
-    f(std::integral_constant<int, 3>(), blocks);
-  else
-    f(std::integral_constant<int, 4>(), blocks);
-}
-
 }  // namespace
 
 template <class T>
 void isometries_forward(CudaStream stream, const IsometryShape& shape, const T* raw, T* g,
                         int64_t operators) {
-  with_isometries(operators, shape.n, [&](auto size, unsigned blocks) {
-    launch(stream, {blocks, kIsometriesPerBlock}, forward_isometries<size.value, T>, shape, raw, g,
+  with_operators(operators, shape.n, [&](auto size, unsigned blocks) {
+    launch(stream, {blocks, kOperatorsPerBlock}, forward_isometries<size.value, T>, shape, raw, g,
            operators);
   });
   check_launch("isometries_forward");
@@ -56,9 +41,9 @@ void isometries_forward(CudaStream stream, const IsometryShape& shape, const T* 
 template <class T>
 void isometries_backward(CudaStream stream, const IsometryShape& shape, const T* raw, const T* dg,
                          T* draw, int64_t operators) {
-  with_isometries(operators, shape.n, [&](auto size, unsigned blocks) {
-    launch(stream, {blocks, kIsometriesPerBlock}, backward_isometries<size.value, T>, shape, raw,
-           dg, draw, operators);
+  with_operators(operators, shape.n, [&](auto size, unsigned blocks) {
+    launch(stream, {blocks, kOperatorsPerBlock}, backward_isometries<size.value, T>, shape, raw, dg,
+           draw, operators);
   });
   check_launch("isometries_backward");
 }

@@ -1,4 +1,5 @@
 #include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/pooled/operator_launch.cuh"
 #include "geores/kernels/pooled/operators.h"
 #include "geores/manifold/hybrid.h"
 
@@ -6,8 +7,6 @@ namespace geores::kernels {
 namespace {
 
 using namespace device;
-
-constexpr int kOperatorsPerBlock = 64;
 
 template <int N, class T>
 __device__ inline manifold::HybridGenerators<T, N> generators_at(const HybridArrays<const T>& p,
@@ -52,20 +51,6 @@ __global__ void backward(HybridArrays<const T> p, const T* dg, HybridArrays<T> g
   }
   gradients.beta[o] = d.beta;
   gradients.gamma[o] = d.gamma;
-}
-
-// f(size, blocks).
-template <class F>
-void with_operators(int64_t operators, int64_t n, F&& f) {
-  const auto blocks =
-      static_cast<unsigned>((operators + kOperatorsPerBlock - 1) / kOperatorsPerBlock);
-  if (blocks == 0) return;
-  if (n == 2)
-    f(std::integral_constant<int, 2>(), blocks);
-  else if (n == 3)
-    f(std::integral_constant<int, 3>(), blocks);
-  else
-    f(std::integral_constant<int, 4>(), blocks);
 }
 
 }  // namespace
