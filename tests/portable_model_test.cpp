@@ -101,7 +101,7 @@ std::unique_ptr<Transformer> random_model(const Case& one) {
   model->to(torch::kFloat64);
   torch::NoGradGuard no_grad;
   for (auto& parameter : model->parameters())
-    parameter.add_(0.3 * torch::randn_like(parameter));  // away from the start
+    parameter.add_(0.2 * torch::randn_like(parameter));  // away from the start
   return model;
 }
 

@@ -91,7 +91,7 @@ TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
              whole = json_of(
                  "generate --run run --prompt 'the n' --tokens 8 --temperature 0 "
                  "--no-cache");
-  EXPECT_EQ(cached[0]["text"].get<std::string>().substr(0, 8), whole[0]["text"]);
+  EXPECT_EQ(cached[0]["text"].get<std::string>().substr(0, 8), whole[0]["text"].get<std::string>());
   EXPECT_EQ(cached[0]["ids"].size(), 40u) << "beyond the context of 16";
   const auto three = json_of("generate --run run --tokens 20 --samples 3 --seed 4"),
              one = json_of("generate --run run --tokens 20 --seed 4");

@@ -16,8 +16,8 @@ TEST(Variant, AllEightSymmetriesAreThoseOfTheGolden) {
     const auto [task, variant] = parse_variant(each["name"].get<std::string>(), "golden");
     const auto output = apply(variant, grid_from(each["input"]));
     EXPECT_EQ(output, grid_from(each["output"])) << each["name"];
-    EXPECT_EQ(grid_hash(output), each["sha256"]);
-    EXPECT_EQ(name_of(task, variant), each["name"]);
+    EXPECT_EQ(grid_hash(output), each["sha256"].get<std::string>());
+    EXPECT_EQ(name_of(task, variant), each["name"].get<std::string>());
   }
 }
 
@@ -62,7 +62,7 @@ TEST(Grid, HashOfAPuzzleIsTheGoldens) {
   const auto& task = find_task(arc_subset("evaluation"), each["puzzle"], "evaluation");
   auto pairs = task.demonstrations;
   pairs.insert(pairs.end(), task.tests.begin(), task.tests.end());
-  EXPECT_EQ(puzzle_hash(pairs), each["sha256"]);
+  EXPECT_EQ(puzzle_hash(pairs), each["sha256"].get<std::string>());
 }
 
 TEST(Tokens, ArePlacedAsInTheGolden) {

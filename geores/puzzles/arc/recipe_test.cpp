@@ -56,8 +56,8 @@ TEST(ArcBuild, IsThatOfThePublicCodeToTheBit) {
   EXPECT_TRUE(std::equal(last.rbegin(), last.rend(), names.rbegin()));
   for (const bool train : {true, false}) {
     const auto& split = expected[train ? "train" : "test"];
-    EXPECT_EQ(sum_of_rows(recipe, train, false), split["inputs_sha256"]);
-    EXPECT_EQ(sum_of_rows(recipe, train, true), split["labels_sha256"]);
+    EXPECT_EQ(sum_of_rows(recipe, train, false), split["inputs_sha256"].get<std::string>());
+    EXPECT_EQ(sum_of_rows(recipe, train, true), split["labels_sha256"].get<std::string>());
   }
 }
 

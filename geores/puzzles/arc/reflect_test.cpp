@@ -33,7 +33,7 @@ TEST(Reflect, PublishedChoiceIsTheGoldens) {
     ASSERT_EQ(candidates.size(), expected["candidates"].size());
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const auto& wanted = expected["candidates"][i];
-      EXPECT_EQ(id_of(candidates[i]), wanted["id"]);
+      EXPECT_EQ(id_of(candidates[i]), wanted["id"].get<std::string>());
       EXPECT_NEAR(candidates[i].score.reflect, wanted["reflect"], 1e-6);
       EXPECT_NEAR(candidates[i].score.rotation, wanted["rotation"], 1e-6);
       EXPECT_NEAR(candidates[i].score.identity, wanted["identity"], 1e-6);
