@@ -291,4 +291,13 @@ void with_row(int64_t width, F&& f) {
   f(Columns<1, 32, kDeviceRow / 32>());
 }
 
+// The same for rows of up to Most values.
+template <class T, int64_t Most, class F>
+void with_long_row(int64_t width, F&& f) {
+  if (width <= kDeviceRow) return with_row<T>(width, f);
+  if constexpr (sizeof(T) == 4)
+    if (width % 4 == 0) return f(Columns<4, 32, Most / 128>());
+  f(Columns<1, 32, Most / 32>());
+}
+
 }  // namespace geores::kernels::device

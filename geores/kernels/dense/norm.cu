@@ -96,7 +96,7 @@ void norm_forward(CudaStream stream, const T* x, const Norm<T>& norm, A* y,
                   RowStatistics<T>* statistics, int64_t rows, int64_t width, const A* branch,
                   T* sum) {
   if (rows == 0) return;
-  with_row<T>(width, [&]<class L>(L) {
+  with_long_row<T, kNormRow>(width, [&]<class L>(L) {
     launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A>, x, norm, y,
            statistics, rows, static_cast<int>(width), branch, sum);
   });
@@ -108,7 +108,7 @@ void norm_backward(CudaStream stream, const T* x, const RowStatistics<T>* statis
                    const Norm<T>& norm, const A* dy, const T* skip, T* dx, T* dweight, T* dbias,
                    int64_t rows, int64_t width, A* dbranch) {
   if (rows == 0) return;
-  with_row<T>(width, [&]<class L>(L) {
+  with_long_row<T, kNormRow>(width, [&]<class L>(L) {
     // Each block adds its sums to global memory at the end. Long rows get fewer blocks, so that
     // there are fewer additions.
     const auto blocks =

@@ -53,7 +53,9 @@ void norm_backward(const T* x, const RowStatistics<T>* statistics, const Norm<T>
                    const T* skip, T* dx, T* dweight, T* dbias, int64_t rows, int64_t width,
                    T* dbranch = nullptr);
 
-// On a GPU; width up to kDeviceRow.
+inline constexpr int64_t kNormRow = 1024;  // the longest row on a GPU
+
+// On a GPU; width up to kNormRow.
 template <class T, class A>
 void norm_forward(CudaStream stream, const T* x, const Norm<T>& norm, A* y,
                   RowStatistics<T>* statistics, int64_t rows, int64_t width,

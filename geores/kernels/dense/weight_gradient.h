@@ -15,7 +15,12 @@ struct WeightGradient {
   int64_t out, in;
 };
 
-constexpr bool fits_weight_gradient(int64_t out, int64_t in) { return out % 8 == 0 && in % 8 == 0; }
+// Several small products at once fill a GPU; a large one does so alone, and the BLAS has faster
+// instructions for it.
+inline constexpr int64_t kMostWeights = 512 * 512;
+constexpr bool fits_weight_gradient(int64_t out, int64_t in) {
+  return out % 8 == 0 && in % 8 == 0 && out * in <= kMostWeights;
+}
 
 inline constexpr int kMostWeightGradients = 8;
 

@@ -88,7 +88,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
 
 bool norm_runs_fused(const Tensor& x) {
   return Choice("norm", x)
-      .need_on_gpu(x.dim() > 0 && x.size(-1) <= kernels::kDeviceRow, "rows of at most 512 values")
+      .need_on_gpu(x.dim() > 0 && x.size(-1) <= kernels::kNormRow, "rows of at most 1024 values")
       .need_on_gpu(x.numel() > 0, "at least one value")
       .runs();
 }

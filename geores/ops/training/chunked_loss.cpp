@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
+#include "geores/kernels/training/cross_entropy.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
 
@@ -37,10 +39,31 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
       dx = torch::empty(x.sizes(), x.options().dtype(type));
       dweight = torch::zeros(weight.sizes(), x.options().dtype(type));
     }
+    const auto add_gradients = [&](const Tensor& dlogits, int64_t from, int64_t size) {
+      dx.narrow(0, from, size).copy_(multiply(dlogits, w, type));
+      dweight.add_(multiply(dlogits.t(), in.narrow(0, from, size), type));
+    };
+    const bool in_kernel = Choice::any_type("cross_entropy", x, "kernel")
+                               .need(x.is_cuda(), "a GPU")
+                               .need(x.numel() > 0, "at least one value")
+                               .runs();
     for (int64_t from = 0; from < x.size(0); from += chunk) {
       const auto size = std::min(chunk, x.size(0) - from);
       const auto part = [&](const Tensor& all) { return all.narrow(0, from, size); };
       auto logits = multiply(part(in), w.t(), type);
+      if (in_kernel) {
+        const auto half = gradients ? torch::empty_like(logits, w.options()) : Tensor();
+        const auto losses = torch::empty({size}, logits.options());
+        const auto goals = part(targets).contiguous();
+        on_gpu(logits, w, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
+          kernels::cross_entropy_rows(stream, values<T>(logits), values<int64_t>(goals),
+                                      values<T>(count), values<T>(losses), values<A>(half), size,
+                                      logits.size(1));
+        });
+        total += losses.sum(torch::kFloat64);
+        if (gradients) add_gradients(half, from, size);
+        continue;
+      }
       const auto log_sum = logits.logsumexp(1, /*keepdim=*/true);
       const auto losses = (log_sum - logits.gather(1, part(places))).squeeze(1);
       total += torch::where(part(scored), losses, torch::zeros_like(losses)).sum(torch::kFloat64);
@@ -49,9 +72,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
       logits.sub_(log_sum).exp_();
       logits.scatter_add_(1, part(places), torch::full_like(log_sum, -1));
       logits.mul_((part(scored).to(type) / count).unsqueeze(1));
-      const auto half = logits.to(w.scalar_type());
-      part(dx).copy_(multiply(half, w, type));
-      dweight.add_(multiply(half.t(), part(in), type));
+      add_gradients(logits.to(w.scalar_type()), from, size);
     }
     save(context, Kept{.dx = dx, .dweight = dweight});
     return (total / count).to(type);
