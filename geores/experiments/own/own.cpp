@@ -199,6 +199,9 @@ json always_orthogonal(const char* factor, const json& changes = json::object())
 }
 
 const json kLowEnd = {{"min_lr", 1e-6}};
+const json kFree = {{"min_lr", 1e-6}, {"lr", 3e-3}, {"weight_decay", 0.0}};
+const json kMuon = {{"min_lr", 1e-6}, {"weight_decay", 0.0}, {"optimizer", "muon"}};
+const json kMuonHigh = with(kMuon, {{"lr", 3e-3}});
 
 Experiment orthogonal() {
   return {.name = "orthogonal",
@@ -233,7 +236,9 @@ Experiment search() {
     };
     add("", "1e-3 to 1e-6", kLowEnd);
     add("_high", "3e-3 to 1e-6", with(kLowEnd, {{"lr", 3e-3}}));
-    add("_free", "3e-3 to 1e-6, no decay", with(kLowEnd, {{"lr", 3e-3}, {"weight_decay", 0.0}}));
+    add("_free", "3e-3 to 1e-6, no decay", kFree);
+    add("_muon", "Muon, 1e-3 to 1e-6, no decay", kMuon);
+    add("_muon_high", "Muon, 3e-3 to 1e-6, no decay", kMuonHigh);
   };
   row("gpt", "GPT (additive)", gpt());
   row("none", "no operator, small maps", small_gpt());
@@ -248,7 +253,7 @@ Experiment search() {
       .title = "Search for one configuration for all tasks",
       .text =
           "At most 1.79M parameters but for GPT (1.81M), causal, 2000 steps of batch 64. Columns: "
-          "learning rate and weight decay.",
+          "learning rate, weight decay, and the optimiser where it is not AdamW.",
       .columns = all_tasks(),
       .arms = arms};
 }
@@ -261,21 +266,36 @@ Experiment held_out() {
     column.label += ", held out";
     column.config["data_seed"] = 2027;
   }
-  return {.name = "held_out",
-          .title = "Data of another seed, which no choice was made on",
-          .text = "data_seed = 2027. Learning rate to 1e-6 where the label says so.",
-          .columns = columns,
-          .arms = {{"gpt", "GPT (additive)", gpt()},
-                   {"gpt_low", "GPT, end 1e-6", with(gpt(), kLowEnd)},
-                   {"jpmhc", "JPmHC (Cayley)", jpmhc()},
-                   {"edelta", "EΔ's operator, small start", causal_edelta()},
-                   {"none", "no operator, small start", small_gpt()},
-                   {"none_low", "no operator, small start, end 1e-6", with(small_gpt(), kLowEnd)},
-                   {"reflection_low", "EΔ, reflection only, end 1e-6", with(reflection(), kLowEnd)},
-                   {"reflections_low", "two reflections, end 1e-6",
-                    always_orthogonal("reflections", kLowEnd)},
-                   {"unitary_low", "complex reflection, end 1e-6",
-                    always_orthogonal("unitary", kLowEnd)}}};
+  return {
+      .name = "held_out",
+      .title = "Data of another seed, which no choice was made on",
+      .text =
+          "data_seed = 2027. Learning rate to 1e-6 where the label says so, and always without "
+          "weight decay and with Muon.",
+      .columns = columns,
+      .arms = {
+          {"gpt", "GPT (additive)", gpt()},
+          {"gpt_low", "GPT, end 1e-6", with(gpt(), kLowEnd)},
+          {"jpmhc", "JPmHC (Cayley)", jpmhc()},
+          {"edelta", "EΔ's operator, small start", causal_edelta()},
+          {"none", "no operator, small start", small_gpt()},
+          {"none_low", "no operator, small start, end 1e-6", with(small_gpt(), kLowEnd)},
+          {"reflection_low", "EΔ, reflection only, end 1e-6", with(reflection(), kLowEnd)},
+          {"reflections_low", "two reflections, end 1e-6",
+           always_orthogonal("reflections", kLowEnd)},
+          {"unitary_low", "complex reflection, end 1e-6", always_orthogonal("unitary", kLowEnd)},
+          {"gpt_free", "GPT, 3e-3 to 1e-6, no decay", with(gpt(), kFree)},
+          {"none_free", "no operator, small start, 3e-3 to 1e-6, no decay",
+           with(small_gpt(), kFree)},
+          {"unitary_free", "complex reflection, 3e-3 to 1e-6, no decay",
+           always_orthogonal("unitary", kFree)},
+          {"gpt_muon", "GPT, Muon", with(gpt(), kMuon)},
+          {"none_muon", "no operator, small start, Muon", with(small_gpt(), kMuon)},
+          {"unitary_muon", "complex reflection, Muon", always_orthogonal("unitary", kMuon)},
+          {"gpt_muon_high", "GPT, Muon, 3e-3", with(gpt(), kMuonHigh)},
+          {"none_muon_high", "no operator, small start, Muon, 3e-3", with(small_gpt(), kMuonHigh)},
+          {"unitary_muon_high", "complex reflection, Muon, 3e-3",
+           always_orthogonal("unitary", kMuonHigh)}}};
 }
 
 }  // namespace

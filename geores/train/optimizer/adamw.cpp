@@ -11,56 +11,66 @@ AdamW::AdamW(FlatParameters& parameters, const AdamWOptions& options)
     : parameters_(parameters),
       options_(options),
       first_moment_(torch::zeros_like(parameters.values())),
-      second_moment_(torch::zeros_like(parameters.values())) {}
+      second_moment_(torch::zeros_like(parameters.values())) {
+  if (options.muon) muon_.emplace(parameters, first_moment_, options.weight_decay);
+}
 
 Tensor AdamW::step(double learning_rate) {
   torch::NoGradGuard no_grad;
   ++steps_;
-  auto &values = parameters_.values(), &gradients = parameters_.gradients();
   const auto t = static_cast<double>(steps_);
   const auto bias1 = 1 - std::pow(options_.beta1, t), bias2 = 1 - std::pow(options_.beta2, t);
-  if (runs_cpu_kernel(values)) {
-    auto norm = fused_adamw({.values = values,
-                             .gradients = gradients,
-                             .first_moment = first_moment_,
-                             .second_moment = second_moment_,
-                             .decayed = parameters_.decayed(),
-                             .clip = options_.clip,
-                             .decay = 1 - learning_rate * options_.weight_decay,
-                             .beta1 = options_.beta1,
-                             .beta2 = options_.beta2,
-                             .step_size = learning_rate / bias1,
-                             .second_scale = 1 / std::sqrt(bias2),
-                             .epsilon = options_.epsilon});
-    parameters_.optimizer_wrote(/*left_ready=*/false);
-    return norm;
-  }
-
-  return composed_step(learning_rate, bias1, bias2);
+  if (muon_) muon_->before_adamw();
+  const auto norm = runs_cpu_kernel(parameters_.values())
+                        ? fused_step(learning_rate, bias1, bias2)
+                        : composed_step(learning_rate, bias1, bias2);
+  if (muon_) muon_->after_adamw(learning_rate);
+  parameters_.optimizer_wrote(/*left_ready=*/false);
+  return norm;
 }
 
 Tensor AdamW::step(const Rates& rates) {
   torch::NoGradGuard no_grad;
-  auto &values = parameters_.values(), &gradients = parameters_.gradients();
-  if (!runs_cuda_kernel(values))
-    return composed_step(rates.learning_rate, rates.bias1, rates.bias2);
-  auto norm = device_adamw({.values = values,
-                            .gradients = gradients,
-                            .first_moment = first_moment_,
-                            .second_moment = second_moment_,
-                            .learning_rate = rates.learning_rate,
-                            .bias1 = rates.bias1,
-                            .bias2 = rates.bias2,
-                            .decayed = parameters_.decayed(),
-                            .clip = options_.clip,
-                            .weight_decay = options_.weight_decay,
-                            .beta1 = options_.beta1,
-                            .beta2 = options_.beta2,
-                            .epsilon = options_.epsilon,
-                            .product_values = parameters_.product_values(),
-                            .clear_gradients = parameters_.ready()});
-  parameters_.optimizer_wrote(parameters_.ready());
+  const bool kernel = runs_cuda_kernel(parameters_.values());
+  if (muon_) muon_->before_adamw();
+  const auto norm =
+      kernel ? fused_step(rates) : composed_step(rates.learning_rate, rates.bias1, rates.bias2);
+  if (muon_) muon_->after_adamw(rates.learning_rate);
+  parameters_.optimizer_wrote(kernel && parameters_.ready());
   return norm;
+}
+
+Tensor AdamW::fused_step(double learning_rate, double bias1, double bias2) {
+  return fused_adamw({.values = parameters_.values(),
+                      .gradients = parameters_.gradients(),
+                      .first_moment = first_moment_,
+                      .second_moment = second_moment_,
+                      .decayed = parameters_.decayed(),
+                      .clip = options_.clip,
+                      .decay = 1 - learning_rate * options_.weight_decay,
+                      .beta1 = options_.beta1,
+                      .beta2 = options_.beta2,
+                      .step_size = learning_rate / bias1,
+                      .second_scale = 1 / std::sqrt(bias2),
+                      .epsilon = options_.epsilon});
+}
+
+Tensor AdamW::fused_step(const Rates& rates) {
+  return device_adamw({.values = parameters_.values(),
+                       .gradients = parameters_.gradients(),
+                       .first_moment = first_moment_,
+                       .second_moment = second_moment_,
+                       .learning_rate = rates.learning_rate,
+                       .bias1 = rates.bias1,
+                       .bias2 = rates.bias2,
+                       .decayed = parameters_.decayed(),
+                       .clip = options_.clip,
+                       .weight_decay = options_.weight_decay,
+                       .beta1 = options_.beta1,
+                       .beta2 = options_.beta2,
+                       .epsilon = options_.epsilon,
+                       .product_values = parameters_.product_values(),
+                       .clear_gradients = parameters_.ready()});
 }
 
 // The definition; a number is a double or a tensor of one value.
@@ -77,7 +87,6 @@ Tensor AdamW::composed_step(const Number& learning_rate, const Number& bias1, co
 
   const auto scale = (second_moment_.sqrt() / sqrt(bias2)).add_(options_.epsilon);
   values.sub_(first_moment_ / scale * (learning_rate / bias1));
-  parameters_.optimizer_wrote(/*left_ready=*/false);
   return norm;
 }
 

@@ -5,7 +5,10 @@
 //   p ← p − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
 #pragma once
 
+#include <optional>
+
 #include "geores/train/optimizer/flat_parameters.h"
+#include "geores/train/optimizer/muon.h"
 
 namespace geores {
 
@@ -15,6 +18,7 @@ struct AdamWOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.1;
   double clip = 1.0;  // 0: no clipping
+  bool muon = false;  // the matrices of the blocks move as muon.h says
 };
 
 class AdamW {
@@ -42,12 +46,15 @@ class AdamW {
   int64_t& steps() { return steps_; }
 
  private:
+  Tensor fused_step(double learning_rate, double bias1, double bias2);
+  Tensor fused_step(const Rates& rates);
   template <class Number>
   Tensor composed_step(const Number& learning_rate, const Number& bias1, const Number& bias2);
 
   FlatParameters& parameters_;
   AdamWOptions options_;
   Tensor first_moment_, second_moment_;
+  std::optional<Muon> muon_;
   int64_t steps_ = 0;
 };
 

@@ -45,11 +45,13 @@ class FlatParameters {
   // unfrozen since: a recording would not notice either.
   void before_replay();
 
+  using Named = std::vector<std::pair<std::string, Tensor>>;
+  const Named& trained() const { return trained_; }  // in the order of the flat buffers
+
   int64_t size() const { return values_.numel(); }
   int64_t decayed() const { return decayed_; }  // how many leading values decay
 
  private:
-  using Named = std::vector<std::pair<std::string, Tensor>>;
   FlatParameters(Named trained, Named frozen, const std::vector<Tensor>& decay_exceptions);
 
   void begin_gradients();

@@ -79,6 +79,8 @@ Fields TrainConfig::fields() {
       .add("weight_decay", weight_decay,
            "on tensors of rank >= 2; not on static maps of hyper-connections", {.min = 0})
       .add("clip", clip, "largest gradient norm", {.min = 0})
+      .choice("optimizer", optimizer, {"adamw", "muon"},
+              "muon: the matrices of blocks move by orthogonalised steps, the rest by AdamW")
       .add("beta1", beta1, "AdamW: decay of the mean gradient", {.min = 0, .max = 1})
       .add("beta2", beta2, "AdamW: decay of the mean squared gradient", {.min = 0, .max = 1})
       .add("epsilon", epsilon, "AdamW: added to the root of the mean squared gradient", {.min = 0})
@@ -203,7 +205,8 @@ AdamWOptions optimizer_options(const TrainConfig& config) {
           .beta2 = config.beta2,
           .epsilon = config.epsilon,
           .weight_decay = config.weight_decay,
-          .clip = config.clip};
+          .clip = config.clip,
+          .muon = config.optimizer == "muon"};
 }
 
 Schedule learning_rates(const TrainConfig& config) {

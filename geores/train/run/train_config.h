@@ -25,6 +25,7 @@ struct TrainConfig {
   int64_t warmup = 100;
   double weight_decay = 0.1;
   double clip = 1.0;
+  std::string optimizer = "adamw";
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;  // of AdamW
   std::string schedule = "papers";                   // or nanogpt: see schedule.h
   double epochs = 0;  // text: sets the steps (set_steps_of_epochs); 0: `steps` does
