@@ -108,14 +108,15 @@ const RotaryTables& Recursive::rotary() {
 }
 
 Tensor Recursive::net(const Tensor& state, const Tensor& input, Trace& trace) {
-  auto h = state + input;
+  auto h = with_product(state + input);
   for (const auto& layer : layers_) h = layer->forward(h, rotary(), trace);
-  return h;
+  return h.state;
 }
 
 void Recursive::cycle(States& states, const Tensor& e, Trace& early, Trace& last) {
+  const auto question = states.answer + e;
   for (int64_t i = 0; i < options_.l_cycles; ++i)
-    states.scratch = net(states.scratch, states.answer + e, early);
+    states.scratch = net(states.scratch, question, early);
   states.answer = net(states.answer, states.scratch, last);
 }
 

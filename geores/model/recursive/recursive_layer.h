@@ -9,6 +9,8 @@
 
 #include "geores/model/recursive/recursive_options.h"
 #include "geores/model/sublayers/mlp.h"
+#include "geores/ops/attention/rotary.h"
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -17,12 +19,6 @@ using torch::Tensor;
 
 // A normal distribution cut at ±2 deviations and rescaled so that its standard deviation is `std`.
 Tensor truncated_normal(at::IntArrayRef shape, double std);
-
-// cos and sin of position times frequency, (S, head/2) each.
-struct RotaryTables {
-  Tensor cosine, sine;  // undefined: no rotary positions
-};
-RotaryTables rotary_tables(int64_t positions, int64_t head_width, double theta, const Tensor& like);
 
 // softmax(q kᵀ/√hd) v over all positions, no mask, no biases. A head may be wider than the input.
 class FullAttention : public torch::nn::Module {
@@ -40,7 +36,7 @@ class RecursiveLayer : public torch::nn::Module {
   // `positions` is S, for mlp_t; `index` counts layers.
   RecursiveLayer(const RecursiveOptions& options, int64_t positions, int64_t index);
 
-  Tensor forward(const Tensor& h, const RotaryTables& rotary, Trace& trace);
+  StateAndProduct forward(const StateAndProduct& h, const RotaryTables& rotary, Trace& trace);
 
   std::vector<Residual*> mixers() const;
 

@@ -1,6 +1,7 @@
 #include "geores/model/sublayers/mlp.h"
 
 #include "geores/modules/layers.h"
+#include "geores/ops/dense/swiglu.h"
 
 namespace geores {
 
@@ -21,8 +22,7 @@ SwiGluMlp::SwiGluMlp(int64_t width, int64_t hidden, double out_std)
       down_(register_module("down", make_linear(hidden, width, false, out_std))) {}
 
 Tensor SwiGluMlp::apply(const Tensor& x, const Tensor& first, const Tensor& last) const {
-  const auto parts = linear_map(x, first).chunk(2, -1);
-  return linear_map(torch::silu(parts[0]) * parts[1], last);
+  return linear_map(swiglu(linear_map(x, first)), last);
 }
 
 Folding SwiGluMlp::folding(const Tensor& pre, const Tensor& post) const {

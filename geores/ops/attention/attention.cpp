@@ -126,6 +126,24 @@ bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
       .runs();
 }
 
+// LibTorch's own kernels of attention, which keep no weights of all pairs. They are there from 2.0 on.
+bool takes_libtorch_attention(const char* operation, const Tensor& x) {
+  return Choice::any_type(operation, x, "LibTorch's attention")
+      .need(x.is_cuda(), "a GPU")
+      .need(TORCH_VERSION_MAJOR >= 2, "LibTorch 2")
+      .runs();
+}
+
+Tensor libtorch_attention([[maybe_unused]] const Heads& heads, [[maybe_unused]] bool causal) {
+#if TORCH_VERSION_MAJOR >= 2
+  return at::scaled_dot_product_attention(heads.q, heads.k, heads.v, {}, 0.0, causal)
+      .transpose(1, 2)
+      .flatten(2);
+#else
+  fail("attention", "needs LibTorch 2");
+#endif
+}
+
 }  // namespace
 
 Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
@@ -160,19 +178,18 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
                                      values<float>(out), attention_shape(input, heads));
     return out;
   }
-  const auto by_head = for_product(qkv)
-                           .unflatten(-1, std::vector<int64_t>{3, heads, -1})
-                           .permute({2, 0, 3, 1, 4})
-                           .unbind(0);
-#if TORCH_VERSION_MAJOR >= 2
-  if (qkv.is_cuda() && execution().form == Form::fused)
-    return at::scaled_dot_product_attention(by_head[0], by_head[1], by_head[2], {}, 0.0,
-                                            /*is_causal=*/true)
-        .transpose(1, 2)
-        .flatten(2)
-        .to(qkv.scalar_type());
-#endif
-  return attend(by_head[0], by_head[1], by_head[2]).to(qkv.scalar_type());
+  const auto by_head = split_heads(for_product(qkv), heads);
+  if (takes_libtorch_attention("causal_attention", qkv))
+    return libtorch_attention(by_head, /*causal=*/true).to(qkv.scalar_type());
+  return attend(by_head.q, by_head.k, by_head.v).to(qkv.scalar_type());
+}
+
+Tensor full_attention(const Heads& heads) {
+  const auto& [q, k, v] = heads;
+  if (takes_libtorch_attention("full_attention", q)) return libtorch_attention(heads, false);
+  const auto scale = 1.0 / std::sqrt(static_cast<double>(q.size(-1)));
+  const auto weights = torch::softmax(q.matmul(k.transpose(-2, -1)) * scale, -1);
+  return weights.matmul(v).transpose(1, 2).flatten(2);
 }
 
 }  // namespace geores

@@ -4,6 +4,7 @@
 // triangle.
 #pragma once
 
+#include "geores/ops/attention/rotary.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -15,5 +16,8 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads);
 // The composed core, for queries that come after `keys.size(2) − queries.size(2)` earlier
 // positions: queries (B, h, T, d), keys and values (B, h, past + T, d) -> (B, T, h·d).
 Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values);
+
+// softmax(q kᵀ/√d) v of all pairs of positions, without a mask: (B, S, h·d).
+Tensor full_attention(const Heads& heads);
 
 }  // namespace geores

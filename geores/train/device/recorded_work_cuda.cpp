@@ -147,6 +147,7 @@ void RecordedWork::run() {
   }
   if (graph_->runs++ == Graph::kRunsBefore) {
     at::cuda::getCurrentCUDAStream().synchronize();
+    give_memory_back();  // a recording has memory of its own beside what the first runs have left
     // Other threads may allocate meanwhile: only this one is recorded.
     const std::shared_lock nothing_given_back(recording);
     {

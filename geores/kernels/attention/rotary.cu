@@ -1,0 +1,126 @@
+#include "geores/kernels/attention/rotary.h"
+
+#include <type_traits>
+
+#include "geores/kernels/cuda/device.cuh"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+// Where a run of pairs of one head lies: its first values in qkv and in the part it belongs to, and
+// its place in the tables.
+struct Place {
+  int part;
+  int64_t whole, alone, angle;
+};
+
+// f(place) for each run of V pairs of all heads of q, k and v.
+template <int V, class F>
+__device__ inline void for_each_run(const HeadsShape& s, F&& f) {
+  const int64_t half = s.head_width / 2, runs = half / V, per_part = s.heads * runs;
+  const int64_t all = s.batch * s.length * 3 * per_part;
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < all;
+       i += int64_t(gridDim.x) * blockDim.x) {
+    const int64_t token = i / (3 * per_part), inside = i - token * 3 * per_part;
+    const int part = static_cast<int>(inside / per_part);
+    const int64_t rest = inside - part * per_part, head = rest / runs;
+    const int64_t column = (rest - head * runs) * V, at = head * s.head_width + column;
+    const int64_t row = s.heads * s.head_width;
+    f(Place{part, (token * 3 + part) * row + at, token * row + at,
+            (token % s.length) * half + column});
+  }
+}
+
+// Turns a run of pairs by the angles of the tables, or back.
+template <int V, class T>
+__device__ inline void turn(T (&a)[V], T (&b)[V], const T* cosine, const T* sine, T sign) {
+  T c[V], s[V];
+  load_values<V>(cosine, c);
+  load_values<V>(sine, s);
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    const T first = a[i], second = b[i], turned = sign * s[i];
+    a[i] = first * c[i] - second * turned;
+    b[i] = second * c[i] + first * turned;
+  }
+}
+
+template <int V, class T, class A>
+__global__ void forward(const A* qkv, const T* cosine, const T* sine, A* q, A* k, A* v,
+                        HeadsShape shape) {
+  wait_for_previous();
+  const int64_t half = shape.head_width / 2;
+  for_each_run<V>(shape, [&](const Place& place) {
+    T a[V], b[V];
+    load_values<V>(qkv + place.whole, a);
+    load_values<V>(qkv + place.whole + half, b);
+    if (cosine && place.part < 2) turn<V>(a, b, cosine + place.angle, sine + place.angle, T(1));
+    A* to = (place.part == 0 ? q : place.part == 1 ? k : v) + place.alone;
+    store_values<V>(to, a);
+    store_values<V>(to + half, b);
+  });
+}
+
+template <int V, class T, class A>
+__global__ void backward(const A* dq, const A* dk, const A* dv, const T* cosine, const T* sine,
+                         A* dqkv, HeadsShape shape) {
+  wait_for_previous();
+  const int64_t half = shape.head_width / 2;
+  for_each_run<V>(shape, [&](const Place& place) {
+    const A* from = (place.part == 0 ? dq : place.part == 1 ? dk : dv) + place.alone;
+    T a[V], b[V];
+    load_values<V>(from, a);
+    load_values<V>(from + half, b);
+    if (cosine && place.part < 2) turn<V>(a, b, cosine + place.angle, sine + place.angle, T(-1));
+    store_values<V>(dqkv + place.whole, a);
+    store_values<V>(dqkv + place.whole + half, b);
+  });
+}
+
+// f(V) with the longest run of pairs that is read in one access.
+template <class T, class F>
+void with_pairs(int64_t pairs, F&& f) {
+  if (sizeof(T) == 4 && pairs % 4 == 0)
+    f(std::integral_constant<int, 4>());
+  else
+    f(std::integral_constant<int, 1>());
+}
+
+Grid grid_for(const HeadsShape& s, int values) {
+  const auto runs = s.batch * s.length * 3 * s.heads * (s.head_width / 2 / values);
+  return {std::clamp<int64_t>((runs + kThreads - 1) / kThreads, 1, 1 << 15), kThreads};
+}
+
+}  // namespace
+
+template <class T, class A>
+void split_heads_forward(CudaStream stream, const A* qkv, const T* cosine, const T* sine, A* q,
+                         A* k, A* v, const HeadsShape& shape) {
+  with_pairs<T>(shape.head_width / 2, [&]<int V>(std::integral_constant<int, V>) {
+    launch(stream, grid_for(shape, V), forward<V, T, A>, qkv, cosine, sine, q, k, v, shape);
+  });
+  check_launch("split_heads_forward");
+}
+
+template <class T, class A>
+void split_heads_backward(CudaStream stream, const A* dq, const A* dk, const A* dv, const T* cosine,
+                          const T* sine, A* dqkv, const HeadsShape& shape) {
+  with_pairs<T>(shape.head_width / 2, [&]<int V>(std::integral_constant<int, V>) {
+    launch(stream, grid_for(shape, V), backward<V, T, A>, dq, dk, dv, cosine, sine, dqkv, shape);
+  });
+  check_launch("split_heads_backward");
+}
+
+#define GEORES_INSTANTIATE(T, A)                                                                   \
+  template void split_heads_forward(CudaStream, const A*, const T*, const T*, A*, A*, A*,          \
+                                    const HeadsShape&);                                            \
+  template void split_heads_backward(CudaStream, const A*, const A*, const A*, const T*, const T*, \
+                                     A*, const HeadsShape&);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels
