@@ -21,7 +21,8 @@ std::vector<double> doubles(const TensorView& view) {
 }
 
 Model model_of(const GoldenModel& golden) {
-  return Model(Weights(golden.weights, "golden"), Json::parse(golden.config.dump(), "config"));
+  return Model(Weights(golden.weights, "golden"),
+               JsonDocument(golden.config.dump(), "config").root());
 }
 
 class Golden : public testing::TestWithParam<const char*> {};
@@ -84,7 +85,7 @@ TEST(Portable, RefusesATokenModel) {
   const std::vector<float> values(6);
   writer.add("embedding", Dtype::f32, {2, 3}, std::as_bytes(std::span(values)));
   const auto file = writer.serialize();
-  EXPECT_EQ(refusal([&] { Model(Weights(file, "a"), Json::parse("{}", "config")); }),
+  EXPECT_EQ(refusal([&] { Model(Weights(file, "a"), JsonDocument("{}", "config").root()); }),
             "[model] predicts tokens; live predictions are for models of vectors");
 }
 
@@ -95,16 +96,47 @@ TEST(Portable, RefusesPositionsOutsideTheContext) {
             "[model] positions 0 ... 10 do not lie in the context of 10");
 }
 
-TEST(Weights, ReadsEightBitRowsWithTheirScales) {
+std::vector<double> values_of(const Weights& weights, const char* name, const Shape& shape) {
+  std::vector<double> values(shape.count());
+  weights.read(name, shape, values.data());
+  return values;
+}
+
+std::vector<std::byte> packed_file(const char* list, int scales = 2) {
   SafetensorsWriter writer;
   const std::vector<std::int8_t> values = {1, -2, 127, -128};
-  const std::vector<float> scales = {0.5f, 2.0f};
-  writer.add("w", Dtype::i8, {2, 2}, std::as_bytes(std::span(values)));
-  writer.add("w.scale", Dtype::f32, {2}, std::as_bytes(std::span(scales)));
-  const auto file = writer.serialize();
+  const std::vector<std::uint16_t> halves = {0x3800, 0x4000};           // 0.5, 2
+  const std::vector<std::uint16_t> vectors = {0xBC00, 0x0001, 0x7BFF};  // -1, 2⁻²⁴, 65504
+  writer.add("values", Dtype::i8, {4}, std::as_bytes(std::span(values)));
+  writer.add("scales", Dtype::f16, {scales}, std::as_bytes(std::span(halves)).first(2 * scales));
+  writer.add("vectors", Dtype::f16, {3}, std::as_bytes(std::span(vectors)));
+  writer.metadata("tensors", list);
+  return writer.serialize();
+}
+
+TEST(Weights, ReadsAPackedFile) {
+  const auto file = packed_file("w 2 2;b 3;");
   const Weights weights(file, "a");
-  EXPECT_EQ(weights.read("w", {2, 2}), (std::vector<double>{0.5, -1, 254, -256}));
-  EXPECT_EQ(weights.parameters(), 4);
+  EXPECT_EQ(values_of(weights, "w", {2, 2}), (std::vector<double>{0.5, -1, 254, -256}));
+  EXPECT_EQ(values_of(weights, "b", {3}), (std::vector<double>{-1, 0x1p-24, 65504}));
+  EXPECT_EQ(weights.parameters(), 7);
+}
+
+TEST(Weights, RefusesAPackedFileWhoseListDoesNotFit) {
+  const auto why = [](const char* list, int scales = 2) {
+    const auto file = packed_file(list, scales);
+    return refusal([&] { Weights(file, "a"); });
+  };
+  EXPECT_EQ(why("w 2 2;"), "[a] vectors holds more than the list of tensors says");
+  EXPECT_EQ(why("w 2 3;b 3;"), "[a] values does not hold what the list of tensors says");
+  EXPECT_EQ(why("w 2 2;b 3;", 1), "[a] scales does not hold what the list of tensors says");
+  EXPECT_EQ(why("w 2 x;b 3;"), "[a] the list of tensors is broken at 'w'");
+  EXPECT_EQ(why("w 1 2 2;b 3;"), "[a] the list of tensors is broken at 'w'");
+  EXPECT_EQ(why("w 99999999999 2;b 3;"), "[a] the list of tensors is broken at 'w'");
+  const auto file = packed_file("");
+  const Weights plain(file, "a");
+  EXPECT_EQ(refusal([&] { values_of(plain, "values", {4}); }),
+            "[a] tensor 'values': 8-bit values need scales");
 }
 
 TEST(Weights, RefusesNaN) {
@@ -112,7 +144,7 @@ TEST(Weights, RefusesNaN) {
   const std::vector<float> values = {1, NAN};
   writer.add("w", Dtype::f32, {2}, std::as_bytes(std::span(values)));
   const auto file = writer.serialize();
-  EXPECT_EQ(refusal([&] { Weights(file, "a").read("w", {2}); }),
+  EXPECT_EQ(refusal([&] { values_of(Weights(file, "a"), "w", {2}); }),
             "[a] tensor 'w' holds NaN or infinite values");
 }
 
@@ -133,7 +165,8 @@ TEST(Weights, RefusesHostileFiles) {
   EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7), "");
   EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9), "");
   EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8), "");
-  EXPECT_NE(why(R"({"w":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}})", 8), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]}})", 8), "");
+  EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[1,1,1,1,2],"data_offsets":[0,8]}})", 8), "");
   EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "");
   EXPECT_NE(why(R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})", 8),
             "");
@@ -152,12 +185,12 @@ TEST(Weights, RefusesHostileFiles) {
 
 TEST(Weights, MutatedFilesAreReadOrRefusedInOneLine) {
   const auto golden = small_model();
-  const auto config = Json::parse(golden.config.dump(), "config");
+  const JsonDocument config(golden.config.dump(), "config");
   std::mt19937_64 random(1);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
     const auto file = to_bytes(std::string_view(mutate(to_text(golden.weights), 3000, random)));
-    refused += !refusal([&] { Model(Weights(file, "a"), config); }).empty();
+    refused += !refusal([&] { Model(Weights(file, "a"), config.root()); }).empty();
   }
   EXPECT_GT(refused, 1000);
 }
@@ -165,16 +198,49 @@ TEST(Weights, MutatedFilesAreReadOrRefusedInOneLine) {
 TEST(PortableJson, ReadsWhatNlohmannReads) {
   for (const char* text :
        {R"({"a": [1, -2.5e3, true, null, "x\n\u00e9\ud83d\ude00"]})", "[]", "3"}) {
-    EXPECT_EQ(refusal([&] { Json::parse(text, "a"); }), "") << text;
+    EXPECT_EQ(refusal([&] { JsonDocument(text, "a"); }), "") << text;
   }
-  const auto json = Json::parse(R"({"s":"x\n\u00e9\ud83d\ude00","n":-2.5e3})", "a");
+  const JsonDocument document(R"({"s":"x\n\u00e9\ud83d\ude00","n":-2.5e3})", "a");
+  const auto& json = document.root();
   EXPECT_EQ(json.find("s")->string(), "x\n\u00e9\U0001F600");
   EXPECT_EQ(json.find("n")->number(), -2500);
   for (const char* text : {"", "{", "[1,]", "{\"a\":1,\"a\":2}", "01x", "nul", "\"\\ud800\"",
                            "[1 2]", "\"\x01\"", "{a:1}", "-", "1 2", "\"\xff\""}) {
-    EXPECT_NE(refusal([&] { Json::parse(text, "a"); }), "") << text;
+    EXPECT_NE(refusal([&] { JsonDocument(text, "a"); }), "") << text;
   }
-  EXPECT_NE(refusal([] { Json::parse(std::string(100000, '['), "a"); }), "");
+  EXPECT_NE(refusal([] { JsonDocument(std::string(100000, '['), "a"); }), "");
+  std::string many = "{";
+  for (int i = 0; i <= 10000; ++i) many += (i ? ",\"" : "\"") + std::to_string(i) + "\":0";
+  EXPECT_NE(refusal([&] { JsonDocument(many + "}", "a"); }).find("too many keys"),
+            std::string::npos);
+}
+
+TEST(PortableJson, ListsWhatItHoldsInOrder) {
+  const JsonDocument document(R"({"a":[1,[2,3],{"b":4}],"c":5})", "a");
+  std::string keys;
+  for (const auto& member : document.root()) keys += member.key();
+  EXPECT_EQ(keys, "ac");
+  int items = 0;
+  for ([[maybe_unused]] const auto& item : *document.root().find("a")) ++items;
+  EXPECT_EQ(items, 3);
+  EXPECT_EQ(document.root().find("c")->number(), 5);
+  EXPECT_EQ(document.root().find("b"), nullptr);
+  for ([[maybe_unused]] const auto& none : *document.root().find("c")) FAIL();
+}
+
+TEST(PortableRefusal, IsOneLineWithItsValues) {
+  const auto line = [](std::initializer_list<Shown> values) {
+    return refusal([&] { refuse("a", "{} and {}", values); });
+  };
+  EXPECT_EQ(line({0, -12}), "[a] 0 and -12");
+  EXPECT_EQ(line({0.5, 1234567}), "[a] 0.5 and 1234567");
+  EXPECT_EQ(line({3.14159265, 0.05}), "[a] 3.14159 and 0.05");
+  EXPECT_EQ(line({1e-7, 2.5e20}), "[a] 1e-7 and 2.5e20");
+  EXPECT_EQ(line({NAN, -INFINITY}), "[a] nan and -inf");
+  EXPECT_EQ(line({"x", quoted("a\n\x01\xff")}), "[a] x and 'a\\n\\x01\\xff'");
+  const std::string long_name(90, 'y');
+  EXPECT_EQ(line({"x", quoted(std::string_view(long_name))}),
+            "[a] x and '" + std::string(80, 'y') + "...'");
 }
 
 // ---- predictors without a model ----

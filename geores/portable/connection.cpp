@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "geores/base/refusal.h"
 #include "geores/portable/delta.h"
 #include "geores/portable/edelta.h"
 #include "geores/portable/routed.h"
@@ -11,36 +10,26 @@ namespace geores::portable {
 namespace {
 
 // x + F(LN(x)), or LN(x + F(x)).
-class Additive final : public Connection {
+class Additive final : public Added {
  public:
   explicit Additive(const Place& place)
-      : width_(place.width),
-        pre_norm_(place.text("norm", "pre") == "pre"),
-        norm_(LayerNorm::read(place.weights, place.name + ".norm", width_, false)) {}
+      : Added(place), pre_norm_(place.text("norm", "pre") == "pre") {}
 
-  void read(int, double* state, double* input) override {
-    if (pre_norm_) {
-      norm_.apply(state, input);
-    } else {
-      for (int i = 0; i < width_; ++i) input[i] = state[i];
-    }
+  void read(int position, double* state, double* input) override {
+    if (pre_norm_) return Added::read(position, state, input);
+    for (int i = 0; i < norm_.width; ++i) input[i] = state[i];
   }
 
-  void write(int, const double* output, double* state) override {
-    for (int i = 0; i < width_; ++i) state[i] += output[i];
+  void write(int position, const double* output, double* state) override {
+    Added::write(position, output, state);
     if (!pre_norm_) norm_.apply(state, state);
   }
 
  private:
-  int width_;
   bool pre_norm_;
-  LayerNorm norm_;
 };
 
-template <class Made>
-std::unique_ptr<Connection> make(const Place& place) {
-  return std::make_unique<Made>(place);
-}
+Connection* make_additive(const Place& place) { return place.room.make<Additive>(place); }
 
 enum class Layout {
   whole,   // one stream of the full width
@@ -51,19 +40,20 @@ enum class Layout {
 
 struct Kind {
   std::string_view name;
-  std::unique_ptr<Connection> (*make)(const Place&);
+  Connection* (*make)(const Place&);
   Layout layout;
-  int fewest = 1;      // streams
-  bool pools = false;  // not causal where the option pool is "sequence", its default
+  int fewest = 1;             // streams
+  const char* pool = "none";  // default of the option pool; "sequence" is not causal
 };
 
 constexpr Kind kKinds[] = {
-    {"additive", make<Additive>, Layout::whole},
+    {"additive", make_additive, Layout::whole},
     {"ddl", make_ddl, Layout::expand},
-    {"ddl_pooled", make_ddl_pooled, Layout::whole, 1, true},
-    {"edelta", make<Edelta>, Layout::split, 1, true},
-    {"edelta_stream", make_edelta_stream, Layout::stream, 1, true},
+    {"ddl_pooled", make_ddl_pooled, Layout::whole, 1, "sequence"},
+    {"edelta", make_edelta, Layout::split, 1, "sequence"},
+    {"edelta_stream", make_edelta_stream, Layout::stream, 1, "sequence"},
     {"hc", make_hc, Layout::expand},
+    {"isometry", make_isometry, Layout::split, 2, "causal"},
     {"jpmhc", make_jpmhc, Layout::stream},
     {"mgt", make_mgt, Layout::whole},
     {"mhc", make_mhc, Layout::expand},
@@ -75,63 +65,70 @@ constexpr Kind kKinds[] = {
 const Kind& kind_named(std::string_view name) {
   for (const auto& kind : kKinds)
     if (kind.name == name) return kind;
-  std::string known;
-  for (const auto& kind : kKinds) known += (known.empty() ? "" : ", ") + std::string(kind.name);
-  refuse("model", "connection {} has no live predictions here: {} have", quote(name), known);
+  char known[200];
+  int length = 0;
+  for (const auto& kind : kKinds)
+    for (const auto part : {length > 0 ? std::string_view(", ") : "", kind.name})
+      for (const char c : part) known[length++] = c;
+  refuse("model", "connection {} has no live predictions here: {} have",
+         {quoted(name), std::string_view(known, static_cast<std::size_t>(length))});
 }
 
 }  // namespace
 
 Probe Connection::probe(int) const { return {NAN, NAN, NAN}; }
 
-std::string Place::text(std::string_view key, std::string_view otherwise) const {
+const Json* Place::find(const char* key, Json::Kind kind, const char* what) const {
   const auto* value = options.find(key);
-  if (value == nullptr) return std::string(otherwise);
-  refuse_unless(value->kind() == Json::Kind::string, "config", "{} must be text", quote(key));
-  return value->string();
+  refuse_unless(value == nullptr || value->kind() == kind, "config", "{} must be {}",
+                {quoted(key), what});
+  return value;
 }
 
-double Place::number(std::string_view key, double otherwise) const {
-  const auto* value = options.find(key);
-  if (value == nullptr) return otherwise;
-  refuse_unless(value->kind() == Json::Kind::number, "config", "{} must be a number", quote(key));
-  return value->number();
+std::string_view Place::text(const char* key, const char* otherwise) const {
+  const auto* value = find(key, Json::Kind::string, "text");
+  if (value) return value->string();
+  return otherwise;
 }
 
-bool Place::flag(std::string_view key, bool otherwise) const {
-  const auto* value = options.find(key);
-  if (value == nullptr) return otherwise;
-  refuse_unless(value->kind() == Json::Kind::boolean, "config", "{} must be true or false",
-                quote(key));
-  return value->boolean();
+double Place::number(const char* key, double otherwise) const {
+  const auto* value = find(key, Json::Kind::number, "a number");
+  return value ? value->number() : otherwise;
 }
 
-int Place::count(std::string_view key, int otherwise) const {
+bool Place::flag(const char* key, bool otherwise) const {
+  const auto* value = find(key, Json::Kind::boolean, "true or false");
+  return value ? value->boolean() : otherwise;
+}
+
+int Place::count(const char* key, int otherwise) const {
   const double value = number(key, otherwise);
   refuse_unless(value >= 0 && value <= 1000 && value == std::floor(value), "config",
-                "{} must be a whole number 0 ... 1000, got {}", quote(key), value);
+                "{} must be a whole number 0 ... 1000, got {}", {quoted(key), value});
   return static_cast<int>(value);
 }
 
-std::unique_ptr<Connection> make_connection(const std::string& connection, const Place& place) {
+Connection* make_connection(std::string_view connection, const Place& place) {
   return kind_named(connection).make(place);
 }
 
-Traits traits_of(const std::string& connection, const Place& place) {
+Traits traits_of(std::string_view connection, const Place& place) {
   const auto& kind = kind_named(connection);
   const int n = place.streams;
   Traits traits{place.width, place.width,
-                !kind.pools || place.text("pool", "sequence") != "sequence" ||
+                std::string_view(kind.pool) == "none" ||
+                    place.text("pool", kind.pool) != "sequence" ||
                     place.text("operator", "") == "identity"};
   if (kind.layout == Layout::whole) return traits;
   refuse_unless(n >= kind.fewest && n <= kMostStreams, "model",
-                "{} of {} streams: live predictions have {} ... {}", connection, n, kind.fewest,
-                kMostStreams);
+                "{} of {} streams: live predictions have {} ... {}",
+                {connection, n, kind.fewest, kMostStreams});
   if (kind.layout == Layout::expand) {
     traits.state_width = n * place.width;
     return traits;
   }
-  refuse_unless(place.width % n == 0, "model", "{} streams do not divide width {}", n, place.width);
+  refuse_unless(place.width % n == 0, "model", "{} streams do not divide width {}",
+                {n, place.width});
   if (kind.layout == Layout::stream) traits.sublayer_width = place.width / n;
   return traits;
 }

@@ -7,10 +7,6 @@
 // The names and options are those of geores/residual/; the tests hold each one to it.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "geores/portable/json.h"
 #include "geores/portable/layers.h"
 
@@ -23,8 +19,6 @@ struct Probe {
 
 class Connection {
  public:
-  virtual ~Connection() = default;
-
   // Called before the positions from … to − 1 are read, with all states (context, state width) so
   // far: for operators that look at a whole sequence.
   virtual void look(const double* /*states*/, int /*from*/, int /*to*/) {}
@@ -35,24 +29,49 @@ class Connection {
   // Linear maps around the sublayer, for the model to fold into its weights; empty: none.
   virtual const Linear* before() const { return nullptr; }
   virtual const Linear* after() const { return nullptr; }
+
+ protected:
+  ~Connection() = default;
 };
 
 // What a connection is made of.
-struct Place {
-  const Weights& weights;
+struct Place : Source {
   const Json& options;  // all keys of the run's configuration
-  std::string name;     // "blocks.0.attention_residual"
+  Name name;            // "blocks.0.attention_residual"
   int width, streams, context;
 
   // The option's text, or `otherwise` where the configuration does not have it.
-  std::string text(std::string_view key, std::string_view otherwise) const;
-  double number(std::string_view key, double otherwise) const;
-  bool flag(std::string_view key, bool otherwise) const;
-  int count(std::string_view key, int otherwise) const;  // 0 ... 1000
+  std::string_view text(const char* key, const char* otherwise) const;
+  double number(const char* key, double otherwise) const;
+  bool flag(const char* key, bool otherwise) const;
+  int count(const char* key, int otherwise) const;  // 0 ... 1000
+
+ private:
+  const Json* find(const char* key, Json::Kind kind, const char* what) const;
+};
+
+// A connection whose sublayer reads LN(x), and whose output is added to x. What carries the state, if
+// anything, stands before both.
+class Added : public Connection {
+ public:
+  void read(int position, double* state, double* input) override {
+    carry(position, state);
+    norm_.apply(state, input);
+  }
+  void write(int, const double* output, double* state) override {
+    for (int i = 0; i < norm_.width; ++i) state[i] += output[i];
+  }
+
+ protected:
+  explicit Added(const Place& place)
+      : norm_(LayerNorm::read(place, place.name + ".norm", place.width, false)) {}
+  virtual void carry(int /*position*/, double* /*state*/) {}
+
+  LayerNorm norm_;
 };
 
 // Refuses an unknown connection with the list of those that are here.
-std::unique_ptr<Connection> make_connection(const std::string& connection, const Place& place);
+Connection* make_connection(std::string_view connection, const Place& place);
 
 // How a connection's state lies in memory, and whether it sees later positions.
 struct Traits {
@@ -60,6 +79,6 @@ struct Traits {
   int sublayer_width = 0;  // width at which the sublayers work
   bool causal = true;
 };
-Traits traits_of(const std::string& connection, const Place& place);
+Traits traits_of(std::string_view connection, const Place& place);
 
 }  // namespace geores::portable

@@ -13,13 +13,13 @@ class Ddl final : public Connection {
   explicit Ddl(const Place& place)
       : width_(place.width),
         streams_(place.streams),
-        norm_(LayerNorm::read(place.weights, place.name + ".norm", width_, false)),
-        read_(place.weights.read(place.name + ".read", {streams_})),
-        beta_map_(Linear::read(place.weights, place.name + ".beta", 1, width_, true)),
-        value_map_(Linear::read(place.weights, place.name + ".value", streams_, width_, true)),
-        seen_(width_),
-        value_(streams_),
-        betas_(place.context) {}
+        norm_(LayerNorm::read(place, place.name + ".norm", width_, false)),
+        read_(place.read(place.name + ".read", streams_)),
+        beta_map_(Linear::read(place, place.name + ".beta", 1, width_, true)),
+        value_map_(Linear::read(place, place.name + ".value", streams_, width_, true)),
+        seen_(place.room.doubles(width_)),
+        value_(place.room.doubles(streams_)),
+        betas_(place.room.doubles(place.context)) {}
 
   void read(int position, double* state, double* input) override {
     for (int c = 0; c < width_; ++c) {
@@ -27,14 +27,14 @@ class Ddl final : public Connection {
       for (int j = 0; j < streams_; ++j) seen_[c] += read_[j] * state[j * width_ + c];
     }
     double logit = 0;
-    beta_map_.apply(seen_.data(), &logit);
+    beta_map_.apply(seen_, &logit);
     betas_[position] = 2 * sigmoid(logit);
-    value_map_.apply(seen_.data(), value_.data());
-    norm_.apply(seen_.data(), input);
+    value_map_.apply(seen_, value_);
+    norm_.apply(seen_, input);
   }
 
   void write(int position, const double* output, double* state) override {
-    double* k = seen_.data();
+    double* k = seen_;
     for (int c = 0; c < width_; ++c) k[c] = output[c];
     normalize(k, width_);
     for (int j = 0; j < streams_; ++j) {
@@ -50,50 +50,42 @@ class Ddl final : public Connection {
  private:
   int width_, streams_;
   LayerNorm norm_;
-  std::vector<double> read_;
+  const double* read_;
   Linear beta_map_, value_map_;
-  std::vector<double> seen_, value_, betas_;
+  double *seen_, *value_, *betas_;
 };
 
 // g = x − β k (kᵀx),  x' = g + F(LN(g)).
-class DdlPooled final : public Connection {
+class DdlPooled final : public Added {
  public:
   explicit DdlPooled(const Place& place)
-      : width_(place.width),
-        summary_(Summary::pool_from(place.text("pool", "sequence")), width_),
-        norm_(LayerNorm::read(place.weights, place.name + ".norm", width_, false)),
-        k_map_(Perceptron::read(place.weights, place.name + ".k", width_, width_)),
-        beta_map_(Perceptron::read(place.weights, place.name + ".beta", width_, 1)),
-        k_(width_),
-        room_(std::max(k_map_.hidden.rows, beta_map_.hidden.rows)),
-        betas_(place.context) {}
+      : Added(place),
+        width_(place.width),
+        summary_(Summary::pool_from(place.text("pool", "sequence")), width_, place.room),
+        k_map_(Perceptron::read(place, place.name + ".k", width_, width_)),
+        beta_map_(Perceptron::read(place, place.name + ".beta", width_, 1)),
+        k_(place.room.doubles(width_)),
+        betas_(place.room.doubles(place.context)) {}
 
   void look(const double* states, int, int to) override { summary_.look(states, width_, to); }
-
-  void read(int position, double* state, double* input) override {
-    const double* summary = summary_.at(position, state);
-    double logit = 0, along = 0;
-    k_map_.apply(summary, k_.data(), room_.data());
-    beta_map_.apply(summary, &logit, room_.data());
-    normalize(k_.data(), width_);
-    betas_[position] = 2 * sigmoid(logit);
-    for (int c = 0; c < width_; ++c) along += k_[c] * state[c];
-    for (int c = 0; c < width_; ++c) state[c] -= betas_[position] * along * k_[c];
-    norm_.apply(state, input);
-  }
-
-  void write(int, const double* output, double* state) override {
-    for (int c = 0; c < width_; ++c) state[c] += output[c];
-  }
-
   Probe probe(int position) const override { return {NAN, betas_[position], NAN}; }
 
  private:
+  void carry(int position, double* state) override {
+    const double* summary = summary_.at(position, state);
+    double logit = 0, along = 0;
+    k_map_.apply(summary, k_);
+    beta_map_.apply(summary, &logit);
+    normalize(k_, width_);
+    betas_[position] = 2 * sigmoid(logit);
+    for (int c = 0; c < width_; ++c) along += k_[c] * state[c];
+    for (int c = 0; c < width_; ++c) state[c] -= betas_[position] * along * k_[c];
+  }
+
   int width_;
   Summary summary_;
-  LayerNorm norm_;
   Perceptron k_map_, beta_map_;
-  std::vector<double> k_, room_, betas_;
+  double *k_, *betas_;
 };
 
 // V = F(LN(x)) ⊙ σ(LN(W_gate x)),  x' = x + β ⊙ (V − αx),  β = λ tanh(W_β x + b) + ε; without
@@ -106,26 +98,26 @@ class Mgt final : public Connection {
         delta_(place.flag("delta", true)),
         scale_(place.number("beta_scale", 1)),
         offset_(place.number("beta_offset", 0)),
-        norm_(LayerNorm::read(place.weights, place.name + ".norm", width_, false)),
-        gate_(width_),
-        beta_(width_) {
+        norm_(LayerNorm::read(place, place.name + ".norm", width_, false)),
+        gate_(place.room.doubles(width_)),
+        beta_(place.room.doubles(width_)) {
     if (rectify_) {
-      gate_map_ = Linear::read(place.weights, place.name + ".gate", width_, width_, false);
-      gate_norm_ = LayerNorm::read(place.weights, place.name + ".gate_norm", width_, false);
+      gate_map_ = Linear::read(place, place.name + ".gate", width_, width_, false);
+      gate_norm_ = LayerNorm::read(place, place.name + ".gate_norm", width_, false);
     }
     if (!delta_) return;
-    beta_map_ = Linear::read(place.weights, place.name + ".beta", width_, width_, true);
-    alpha_ = place.weights.read(place.name + ".alpha", {1})[0];
+    beta_map_ = Linear::read(place, place.name + ".beta", width_, width_, true);
+    alpha_ = place.single(place.name + ".alpha");
   }
 
   void read(int, double* state, double* input) override { norm_.apply(state, input); }
 
   void write(int, const double* output, double* state) override {
     if (rectify_) {
-      gate_map_.apply(state, gate_.data());
-      gate_norm_.apply(gate_.data(), gate_.data());
+      gate_map_.apply(state, gate_);
+      gate_norm_.apply(gate_, gate_);
     }
-    if (delta_) beta_map_.apply(state, beta_.data());
+    if (delta_) beta_map_.apply(state, beta_);
     for (int c = 0; c < width_; ++c) {
       const double v = rectify_ ? output[c] * sigmoid(gate_[c]) : output[c];
       state[c] += delta_ ? (scale_ * std::tanh(beta_[c]) + offset_) * (v - alpha_ * state[c]) : v;
@@ -138,15 +130,13 @@ class Mgt final : public Connection {
   double scale_, offset_, alpha_ = 0;
   LayerNorm norm_, gate_norm_;
   Linear gate_map_, beta_map_;
-  std::vector<double> gate_, beta_;
+  double *gate_, *beta_;
 };
 
 }  // namespace
 
-std::unique_ptr<Connection> make_ddl(const Place& place) { return std::make_unique<Ddl>(place); }
-std::unique_ptr<Connection> make_ddl_pooled(const Place& place) {
-  return std::make_unique<DdlPooled>(place);
-}
-std::unique_ptr<Connection> make_mgt(const Place& place) { return std::make_unique<Mgt>(place); }
+Connection* make_ddl(const Place& place) { return place.room.make<Ddl>(place); }
+Connection* make_ddl_pooled(const Place& place) { return place.room.make<DdlPooled>(place); }
+Connection* make_mgt(const Place& place) { return place.room.make<Mgt>(place); }
 
 }  // namespace geores::portable

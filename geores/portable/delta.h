@@ -5,8 +5,8 @@
 
 namespace geores::portable {
 
-std::unique_ptr<Connection> make_ddl(const Place& place);
-std::unique_ptr<Connection> make_ddl_pooled(const Place& place);
-std::unique_ptr<Connection> make_mgt(const Place& place);
+Connection* make_ddl(const Place& place);
+Connection* make_ddl_pooled(const Place& place);
+Connection* make_mgt(const Place& place);
 
 }  // namespace geores::portable

@@ -1,48 +1,69 @@
 #include "geores/portable/edelta.h"
 
-#include <algorithm>
 #include <cmath>
 
-namespace geores::portable {
+#include "geores/portable/streams.h"
+#include "geores/portable/summary.h"
 
+namespace geores::portable {
 namespace {
 
 // Does the operator have this part of the blend? Without geometry ("identity") it has neither.
-bool has_part(const Place& place, const char* part) {
+bool has_part(const Place& place, std::string_view part) {
   const auto name = place.text("operator", "hybrid");
   return name == "hybrid" || name == part;
 }
 
-}  // namespace
+class Edelta final : public Added {
+ public:
+  explicit Edelta(const Place& place);
+  void look(const double* states, int from, int to) override;
+  Probe probe(int position) const override { return probes_[position]; }
+  const Linear* before() const override { return before_.rows > 0 ? &before_ : nullptr; }
+  const Linear* after() const override { return after_.rows > 0 ? &after_ : nullptr; }
+
+ private:
+  using Generators = manifold::HybridGenerators<double, kMostStreams>;
+
+  void carry(int position, double* state) override;
+  double entropy(const double* state) const;
+  Generators generators(int position, const double* state);
+
+  int width_, streams_;
+  bool rotates_, reflects_, entropy_gate_;
+  Summary summary_, entropy_summary_;
+  Perceptron u_, v_, beta_, k_;
+  Linear gate_, before_, after_;
+  double *mixed_, *entropies_;
+  Probe* probes_;
+};
 
 Edelta::Edelta(const Place& place)
-    : width_(place.width),
+    : Added(place),
+      width_(place.width),
       streams_(place.streams),
       rotates_(has_part(place, "cayley")),
       reflects_(has_part(place, "householder")),
       entropy_gate_(place.text("gate", "plain") == "entropy"),
-      summary_(Summary::pool_from(place.text("pool", "sequence")), width_),
-      entropy_summary_(summary_.pool(), 1),
-      norm_(LayerNorm::read(place.weights, place.name + ".norm", width_, false)),
-      mixed_(width_),
-      probes_(place.context) {
+      summary_(Summary::pool_from(place.text("pool", "sequence")), width_, place.room),
+      entropy_summary_(summary_.pool(), 1, place.room),
+      mixed_(place.room.doubles(width_)),
+      entropies_(place.room.doubles(place.context)),
+      probes_(static_cast<Probe*>(place.room.bytes(place.context, sizeof(Probe)))) {
   const auto net = [&](const char* name, int out) {
-    auto perceptron = Perceptron::read(place.weights, place.name + "." + name, width_, out);
-    room_.resize(std::max<std::size_t>(room_.size(), perceptron.hidden.rows));
-    return perceptron;
+    return Perceptron::read(place, place.name + name, width_, out);
   };
   if (rotates_) {
-    u_ = net("u", streams_);
-    v_ = net("v", streams_);
-    beta_ = net("beta", 1);
+    u_ = net(".u", streams_);
+    v_ = net(".v", streams_);
+    beta_ = net(".beta", 1);
   }
-  if (reflects_) k_ = net("k", streams_);
-  if (rotates_ && reflects_)
-    gate_ = Linear::read(place.weights, place.name + ".gate", 1, width_, true);
+  if (reflects_) k_ = net(".k", streams_);
+  if (rotates_ && reflects_) gate_ = Linear::read(place, place.name + ".gate", 1, width_, true);
   // Weights made for the page have both maps folded into the sublayers already.
   if (place.weights.metadata("folded") == "true") return;
-  before_ = Linear::read(place.weights, place.name + ".pre", width_, width_, false);
-  after_ = Linear::read(place.weights, place.name + ".post", width_, width_, false);
+  before_ = Linear::read(place, place.name + ".pre", width_, width_, false);
+  after_ = Linear::read(place, place.name + ".post", width_, width_, false);
 }
 
 double Edelta::entropy(const double* state) const {
@@ -61,10 +82,9 @@ double Edelta::entropy(const double* state) const {
 void Edelta::look(const double* states, int from, int to) {
   summary_.look(states, width_, to);
   if (!entropy_gate_ || summary_.pool() != Summary::Pool::sequence) return;
-  entropies_.resize(to);
   for (int t = from; t < to; ++t)
     entropies_[t] = entropy(states + static_cast<std::size_t>(t) * width_);
-  entropy_summary_.look(entropies_.data(), 1, to);
+  entropy_summary_.look(entropies_, 1, to);
 }
 
 Edelta::Generators Edelta::generators(int position, const double* state) {
@@ -72,13 +92,13 @@ Edelta::Generators Edelta::generators(int position, const double* state) {
   Generators p{};
   double beta = 0;
   if (rotates_) {
-    u_.apply(summary, p.u.at, room_.data());
-    v_.apply(summary, p.v.at, room_.data());
-    beta_.apply(summary, &beta, room_.data());
+    u_.apply(summary, p.u.at);
+    v_.apply(summary, p.v.at);
+    beta_.apply(summary, &beta);
     p.beta = softplus(beta);
   }
   if (reflects_) {
-    k_.apply(summary, p.k.at, room_.data());
+    k_.apply(summary, p.k.at);
     normalize(p.k.at, streams_);
   }
   p.gamma = rotates_ ? 1 : 0;
@@ -94,16 +114,15 @@ Edelta::Generators Edelta::generators(int position, const double* state) {
   return p;
 }
 
-void Edelta::read(int position, double* state, double* input) {
+void Edelta::carry(int position, double* state) {
   const auto p = generators(position, state);
-  mix_streams(manifold::hybrid_operator(p), streams_, width_ / streams_, state, mixed_.data());
-  norm_.apply(state, input);
+  mix_streams(manifold::hybrid_operator(p), streams_, width_ / streams_, state, mixed_);
   probes_[position] = {rotates_ && reflects_ ? p.gamma : NAN, rotates_ ? p.beta : NAN,
                        rotates_ ? rotation_angle(p) : NAN};
 }
 
-void Edelta::write(int, const double* output, double* state) {
-  for (int i = 0; i < width_; ++i) state[i] += output[i];
-}
+}  // namespace
+
+Connection* make_edelta(const Place& place) { return place.room.make<Edelta>(place); }
 
 }  // namespace geores::portable

@@ -1,25 +1,33 @@
 #include "geores/portable/json.h"
 
-#include "geores/base/refusal.h"
+#include "geores/base/printable.h"
 
 namespace geores::portable {
 
 class JsonReader {
  public:
-  JsonReader(std::string_view text, std::string_view where) : text_(text), where_(where) {}
+  // `values` and `characters` have room for all that the text can hold.
+  JsonReader(std::string_view text, const char* where, Json* values, char* characters)
+      : text_(text), where_(where), values_(values), characters_(characters) {}
 
-  Json document() {
-    Json value = read(0);
+  void document() {
+    read({}, 0);
     skip_spaces();
     expect(at_ == text_.size(), "text after the value");
-    return value;
+  }
+
+  // At most this many values are in the text: every one but the first follows one of these.
+  static std::size_t most_values(std::string_view text) {
+    std::size_t count = 1;
+    for (const char c : text) count += c == '[' || c == ',' || c == ':';
+    return count;
   }
 
  private:
-  static constexpr int deepest = 32;
+  static constexpr int deepest = 32, most_members = 10000;
 
-  void expect(bool condition, std::string_view what) const {
-    refuse_unless(condition, where_, "not valid JSON at byte {}: {}", at_, what);
+  void expect(bool condition, const char* what) const {
+    refuse_unless(condition, where_, "not valid JSON at byte {}: {}", {at_, what});
   }
 
   void skip_spaces() {
@@ -35,17 +43,19 @@ class JsonReader {
     return true;
   }
 
-  bool take_word(std::string_view word) {
+  bool take_word(const char* text) {
+    const std::string_view word = text;
     if (text_.substr(at_, word.size()) != word) return false;
     at_ += word.size();
     return true;
   }
 
-  Json read(int depth) {
+  void read(std::string_view key, int depth) {
     expect(depth < deepest, "nested too deeply");
     skip_spaces();
     expect(at_ < text_.size(), "ends too early");
-    Json value;
+    Json& value = *new (values_++) Json;
+    value.key_ = key;
     const char c = text_[at_];
     if (c == '{') {
       read_object(value, depth);
@@ -63,19 +73,22 @@ class JsonReader {
       value.kind_ = Json::Kind::number;
       value.number_ = read_number();
     }
-    return value;
+    value.size_ = static_cast<int>(values_ - &value);
   }
 
   void read_object(Json& value, int depth) {
     value.kind_ = Json::Kind::object;
     ++at_;
     if (take('}')) return;
+    int members = 0;
     do {
       skip_spaces();
-      auto key = read_string();
+      const auto key = read_string();
+      value.size_ = static_cast<int>(values_ - &value);
+      expect(++members <= most_members, "too many keys");
       expect(value.find(key) == nullptr, "a key is given twice");
       expect(take(':'), "a colon is missing");
-      value.members_.emplace_back(std::move(key), read(depth + 1));
+      read(key, depth + 1);
     } while (take(','));
     expect(take('}'), "an object does not end");
   }
@@ -84,7 +97,7 @@ class JsonReader {
     value.kind_ = Json::Kind::array;
     ++at_;
     if (take(']')) return;
-    do value.items_.push_back(read(depth + 1));
+    do read({}, depth + 1);
     while (take(','));
     expect(take(']'), "an array does not end");
   }
@@ -141,30 +154,30 @@ class JsonReader {
     return unit;
   }
 
-  static void append_character(std::string& to, unsigned code) {
-    const auto tail = [&](int shift) { to += static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
+  void add(unsigned byte) { *characters_++ = static_cast<char>(byte); }
+
+  void add_character(unsigned code) {
+    const auto tail = [&](int shift) { add(0x80 | ((code >> shift) & 0x3F)); };
     if (code < 0x80) {
-      to += static_cast<char>(code);
+      add(code);
     } else if (code < 0x800) {
-      to += static_cast<char>(0xC0 | (code >> 6));
+      add(0xC0 | (code >> 6));
       tail(0);
     } else if (code < 0x10000) {
-      to += static_cast<char>(0xE0 | (code >> 12));
+      add(0xE0 | (code >> 12));
       tail(6), tail(0);
     } else {
-      to += static_cast<char>(0xF0 | (code >> 18));
+      add(0xF0 | (code >> 18));
       tail(12), tail(6), tail(0);
     }
   }
 
-  void read_escape(std::string& to) {
+  void read_escape() {
     expect(at_ < text_.size(), "a string does not end");
     const char c = text_[at_++];
     constexpr std::string_view names = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
-    if (const auto found = names.find(c); found != names.npos) {
-      to += meanings[found];
-      return;
-    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names[i] == c) return add(static_cast<unsigned char>(meanings[i]));
     expect(c == 'u', "an unknown escape");
     unsigned code = read_unit();
     if (code >= 0xD800 && code < 0xDC00) {
@@ -174,39 +187,47 @@ class JsonReader {
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     }
     expect(code < 0xDC00 || code >= 0xE000, "half of a character");
-    append_character(to, code);
+    add_character(code);
   }
 
-  std::string read_string() {
+  // Never longer than its text.
+  std::string_view read_string() {
     expect(at_ < text_.size() && text_[at_] == '"', "a string is missing");
     ++at_;
-    std::string result;
+    const char* first = characters_;
     for (;;) {
       expect(at_ < text_.size(), "a string does not end");
       const char c = text_[at_++];
       if (c == '"') break;
       expect(static_cast<unsigned char>(c) >= 0x20, "a control character in a string");
       if (c == '\\') {
-        read_escape(result);
+        read_escape();
       } else {
-        result += c;
+        add(static_cast<unsigned char>(c));
       }
     }
+    const std::string_view result(first, static_cast<std::size_t>(characters_ - first));
     expect(is_utf8(result), "a string is not UTF-8");
     return result;
   }
 
-  std::string_view text_, where_;
+  std::string_view text_;
+  const char* where_;
   std::size_t at_ = 0;
+  Json* values_;
+  char* characters_;
 };
 
-Json Json::parse(std::string_view text, std::string_view where) {
-  return JsonReader(text, where).document();
+JsonDocument::JsonDocument(std::string_view text, const char* where) {
+  auto* values = static_cast<Json*>(room_.bytes(JsonReader::most_values(text), sizeof(Json)));
+  root_ = values;
+  JsonReader(text, where, values, static_cast<char*>(room_.bytes(text.size(), 1))).document();
 }
 
 const Json* Json::find(std::string_view key) const {
-  for (const auto& [name, value] : members_)
-    if (name == key) return &value;
+  if (kind_ == Kind::object)
+    for (const Json& member : *this)
+      if (member.key_ == key) return &member;
   return nullptr;
 }
 

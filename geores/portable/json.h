@@ -1,41 +1,66 @@
 // A strict JSON reader for what a model needs: the header of a safetensors file and a run's
 // config.json. base/ reads JSON with nlohmann-json, which alone is twice the size that the whole
 // predictor may have in the browser.
-//   const auto header = Json::parse(text, "best.safetensors");
-//   header.at("w").at("shape").items()
-// Refused in one line: anything that is not JSON, a key given twice, nesting deeper than 32.
+//   const JsonDocument header(text, "best.safetensors");
+//   for (const Json& tensor : header.root()) tensor.key(), tensor.find("shape") ...
+// Refused in one line: anything that is not JSON, a key given twice, nesting deeper than 32, more than
+// 10,000 keys in one object.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
+
+#include "geores/portable/room.h"
 
 namespace geores::portable {
 
+// A value of a document. All values lie in one array, each followed by those it holds.
 class Json {
  public:
-  enum class Kind { null, boolean, number, string, array, object };
-
-  // `where` stands for the text in errors.
-  static Json parse(std::string_view text, std::string_view where);
+  enum class Kind : unsigned char { null, boolean, number, string, array, object };
 
   Kind kind() const { return kind_; }
   bool boolean() const { return number_ != 0; }
   double number() const { return number_; }
-  const std::string& string() const { return string_; }
-  const std::vector<Json>& items() const { return items_; }
-  const std::vector<std::pair<std::string, Json>>& members() const { return members_; }
+  std::string_view string() const { return string_; }
+  std::string_view key() const { return key_; }  // of a member of an object
 
   const Json* find(std::string_view key) const;  // null: there is none
+  const Json* find(const char* key) const { return find(std::string_view(key)); }
+
+  class Iterator {
+   public:
+    explicit Iterator(const Json* at) : at_(at) {}
+    const Json& operator*() const { return *at_; }
+    Iterator& operator++() {
+      at_ += at_->size_;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const Json* at_;
+  };
+  // Items of an array, members of an object; of another value none.
+  Iterator begin() const { return Iterator(this + 1); }
+  Iterator end() const { return Iterator(this + size_); }
 
  private:
   friend class JsonReader;
-  Kind kind_ = Kind::null;
+  std::string_view key_, string_;
   double number_ = 0;
-  std::string string_;
-  std::vector<Json> items_;
-  std::vector<std::pair<std::string, Json>> members_;
+  int size_ = 1;  // values from here to the end of what it holds
+  Kind kind_ = Kind::null;
+};
+
+class JsonDocument {
+ public:
+  // `where` stands for the text in errors.
+  JsonDocument(std::string_view text, const char* where);
+  const Json& root() const { return *root_; }
+
+ private:
+  Room room_;
+  const Json* root_;
 };
 
 }  // namespace geores::portable

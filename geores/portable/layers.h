@@ -1,11 +1,7 @@
 // What every model here is made of, on plain arrays of one position: linear maps, LayerNorm, GELU,
-// small perceptrons, causal attention with kept keys and values. Weights are read once; no call
-// allocates.
+// small perceptrons, causal attention with kept keys and values. Weights are read once, into the
+// model's Room; no call allocates.
 #pragma once
-
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "geores/portable/weights.h"
 
@@ -14,19 +10,19 @@ namespace geores::portable {
 // y = W x (+ b); W (rows, columns) row by row.
 struct Linear {
   int rows = 0, columns = 0;
-  std::vector<double> weight, bias;  // bias may be empty
+  double *weight = nullptr, *bias = nullptr;  // bias may be null
 
-  static Linear read(const Weights& weights, const std::string& name, int rows, int columns,
-                     bool with_bias);
+  static Linear read(const Source& source, const Name& name, int rows, int columns, bool with_bias);
   void apply(const double* x, double* y) const;
-  Linear after(const Linear& first) const;  // this · first, both without bias
+  Linear after(const Linear& first, Room& room) const;  // this · first, both without bias
 };
 
 // (x − mean)/√(var + 1e-5) · weight (+ bias)
 struct LayerNorm {
-  std::vector<double> weight, bias;  // bias may be empty
+  int width = 0;
+  const double *weight = nullptr, *bias = nullptr;  // bias may be null
 
-  static LayerNorm read(const Weights& weights, const std::string& name, int width, bool with_bias);
+  static LayerNorm read(const Source& source, const Name& name, int width, bool with_bias);
   void apply(const double* x, double* y) const;
 };
 
@@ -41,39 +37,42 @@ double softplus(double x);
 struct Perceptron {
   Linear hidden, output;
 
-  static Perceptron read(const Weights& weights, const std::string& name, int in, int out);
-  // `room` holds at least hidden.rows values.
-  void apply(const double* x, double* y, double* room) const;
+  double* between = nullptr;  // hidden.rows values
+
+  static Perceptron read(const Source& source, const Name& name, int in, int out);
+  void apply(const double* x, double* y) const;
 };
 
 // A sublayer of a block: attention over the positions so far, or the MLP.
 class Sublayer {
  public:
-  virtual ~Sublayer() = default;
   virtual void apply(int position, const double* x, double* y) = 0;
+
+ protected:
+  ~Sublayer() = default;
 };
 
 // softmax(q kᵀ/√(w/h)) v per head over positions 0 … t.
 class Attention final : public Sublayer {
  public:
-  Attention(Linear qkv, Linear out, int heads, int context);
+  Attention(const Linear& qkv, const Linear& out, int heads, int context, Room& room);
   void apply(int position, const double* x, double* y) override;
 
  private:
   Linear qkv_, out_;
   int width_, heads_;
-  std::vector<double> keys_, values_;  // (context, width)
-  std::vector<double> row_, scores_, attended_;
+  double *keys_, *values_;  // (context, width)
+  double *row_, *scores_, *attended_;
 };
 
 class Mlp final : public Sublayer {
  public:
-  Mlp(Linear up, Linear down);
+  Mlp(const Linear& up, const Linear& down, Room& room);
   void apply(int position, const double* x, double* y) override;
 
  private:
   Linear up_, down_;
-  std::vector<double> hidden_;
+  double* hidden_;
 };
 
 }  // namespace geores::portable

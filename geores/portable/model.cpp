@@ -2,33 +2,31 @@
 
 #include <algorithm>
 
-#include "geores/base/refusal.h"
-
 namespace geores::portable {
 namespace {
 
-int count_of(const Json& config, std::string_view key) {
+int count_of(const Json& config, const char* key) {
   const auto* value = config.find(key);
   refuse_unless(value != nullptr && value->kind() == Json::Kind::number, "config",
-                "{} must be a number", quote(key));
+                "{} must be a number", {quoted(key)});
   const double number = value->number();
   refuse_unless(number >= 1 && number <= 4096 && number == static_cast<int>(number), "config",
-                "{} must be a whole number 1 ... 4096, got {}", quote(key), number);
+                "{} must be a whole number 1 ... 4096, got {}", {quoted(key), number});
   return static_cast<int>(number);
 }
 
-std::string connection_of(const Json& config) {
+std::string_view connection_of(const Json& config) {
   for (const char* key : {"connection", "model"})
     if (const auto* value = config.find(key); value && value->kind() == Json::Kind::string)
       return value->string();
   refuse("config", "has no connection");
 }
 
-int extent(const Weights& weights, const std::string& name, std::size_t axis) {
+int extent(const Weights& weights, const Name& name, int axis) {
   const auto& shape = weights.shape(name);
   refuse_unless(
-      shape.size() == 2 && shape[0] >= 1 && shape[0] <= 65536 && shape[1] >= 1 && shape[1] <= 65536,
-      weights.where(), "tensor {} must have two axes of 1 ... 65536", quote(name));
+      shape.axes == 2 && shape[0] >= 1 && shape[0] <= 65536 && shape[1] >= 1 && shape[1] <= 65536,
+      weights.where(), "tensor {} must have two axes of 1 ... 65536", {quoted(name)});
   return static_cast<int>(shape[axis]);
 }
 
@@ -39,104 +37,128 @@ int heads_that_fit(int width, int wanted) {
   return heads;
 }
 
+Name block_name(int index) {
+  Name name = "blocks.";
+  int power = 1;
+  while (index / power >= 10) power *= 10;
+  for (; power > 0; power /= 10) name += static_cast<char>('0' + index / power % 10);
+  return name + ".";
+}
+
+// What a forward pass here can be, where a configuration says.
+struct Only {
+  const char *key, *value;
+};
+constexpr Only kOnly[] = {
+    {"attention", "causal"}, {"positions", "learned"},     {"mlp", "gelu"},
+    {"read_norm", "layer"},  {"generator_norm", "affine"}, {"reflection", "streams"}};
+
 }  // namespace
+
+Model::Ends Model::folded(const Place& place, Ends ends, const Name& maps,
+                          const Connection& connection) {
+  // A model's own maps stand inside of those of its connection.
+  const auto own = [&](const char* name, int rows, int columns) {
+    return Linear{rows, columns, place.read(maps + name, rows, columns)};
+  };
+  const int width = traits_.sublayer_width;
+  const auto side = place.text("maps", "none") == "none" ? "none" : place.text("maps_side", "both");
+  if (side == "both" || side == "before")
+    ends.first = ends.first.after(own("pre", ends.first.columns, width), room_);
+  if (side == "both" || side == "after")
+    ends.last = own("post", width, ends.last.rows).after(ends.last, room_);
+  if (connection.before()) ends.first = ends.first.after(*connection.before(), room_);
+  if (connection.after()) ends.last = connection.after()->after(ends.last, room_);
+  refuse_unless(ends.first.columns == width && ends.last.rows == width, "model",
+                "a branch of another width needs maps on both sides");
+  return ends;
+}
 
 Model::Model(const Weights& weights, const Json& config) {
   refuse_unless(!weights.contains("embedding"), "model",
                 "predicts tokens; live predictions are for models of vectors");
   const auto connection = connection_of(config);
-  for (const auto& [key, only] :
-       {std::pair("attention", "causal"), std::pair("positions", "learned"),
-        std::pair("mlp", "gelu"), std::pair("maps", "none"), std::pair("read_norm", "layer"),
-        std::pair("generator_norm", "affine"), std::pair("reflection", "streams")}) {
-    const auto* value = config.find(key);
-    refuse_unless(value == nullptr || value->string() == only, "model",
-                  "{} is {}: live predictions have {} only", key,
-                  quote(value ? value->string() : ""), only);
+  for (const auto& only : kOnly) {
+    const auto* value = config.find(only.key);
+    refuse_unless(value == nullptr || value->string() == only.value, "model",
+                  "{} is {}: live predictions have {} only",
+                  {only.key, quoted(value ? value->string() : ""), only.value});
   }
-  const int layers = count_of(config, "layers"), heads = count_of(config, "heads");
+  const Source source{weights, room_};
+  layers_ = count_of(config, "layers");
   width_ = count_of(config, "width");
   streams_ = count_of(config, "streams");
   context_ = extent(weights, "positions", 0);
-  positions_ = weights.read("positions", {context_, width_});
-  input_ = Linear::read(weights, "input", width_, extent(weights, "input.weight", 1), true);
-  output_ = Linear::read(weights, "output", input_.columns, width_, true);
-  final_norm_ = LayerNorm::read(weights, "final_norm", width_, false);
+  positions_ = source.read("positions", context_, width_);
+  input_ = Linear::read(source, "input", width_, extent(weights, "input.weight", 1), true);
+  output_ = Linear::read(source, "output", input_.columns, width_, true);
+  final_norm_ = LayerNorm::read(source, "final_norm", width_, false);
+  halves_ = static_cast<Half*>(room_.bytes(2 * layers_, sizeof(Half)));
 
-  for (int i = 0; i < layers; ++i) {
-    const auto block = "blocks." + std::to_string(i) + ".";
-    const auto place = [&](const char* half) {
-      return Place{weights, config, block + half, width_, streams_, context_};
-    };
-    traits_ = traits_of(connection, place("attention_residual"));
-    const int width = traits_.sublayer_width;
-    const auto folded = [&](Linear first, Linear last, const Connection& around) {
-      if (around.before()) first = first.after(*around.before());
-      if (around.after()) last = around.after()->after(last);
-      return std::pair(std::move(first), std::move(last));
-    };
-    Block made;
-    made.attention.connection = make_connection(connection, place("attention_residual"));
-    made.mlp.connection = make_connection(connection, place("mlp_residual"));
-    auto [qkv, out] =
-        folded(Linear::read(weights, block + "attention.qkv", 3 * width, width, false),
-               Linear::read(weights, block + "attention.out", width, width, false),
-               *made.attention.connection);
-    made.attention.sublayer = std::make_unique<Attention>(std::move(qkv), std::move(out),
-                                                          heads_that_fit(width, heads), context_);
-    auto [up, down] = folded(Linear::read(weights, block + "mlp.up", 4 * width, width, false),
-                             Linear::read(weights, block + "mlp.down", width, 4 * width, false),
-                             *made.mlp.connection);
-    made.mlp.sublayer = std::make_unique<Mlp>(std::move(up), std::move(down));
-    blocks_.push_back(std::move(made));
+  for (int i = 0; i < layers_; ++i) {
+    const auto block = block_name(i);
+    for (const bool mlp : {false, true}) {
+      const Place place{source, config,   block + (mlp ? "mlp_residual" : "attention_residual"),
+                        width_, streams_, context_};
+      traits_ = traits_of(connection, place);
+      auto& half = halves_[2 * i + mlp];
+      half.connection = make_connection(connection, place);
+      const auto names =
+          mlp ? std::pair("mlp.up", "mlp.down") : std::pair("attention.qkv", "attention.out");
+      // The width of the branch, which maps can make another than the connection's.
+      const int inner = extent(weights, block + names.second + ".weight", 0);
+      const auto [first, last] =
+          folded(place,
+                 {Linear::read(source, block + names.first, (mlp ? 4 : 3) * inner, inner, false),
+                  Linear::read(source, block + names.second, inner, (mlp ? 4 : 1) * inner, false)},
+                 block + (mlp ? "mlp_maps." : "attention_maps."), *half.connection);
+      half.sublayer =
+          mlp ? static_cast<Sublayer*>(room_.make<Mlp>(first, last, room_))
+              : room_.make<Attention>(first, last, heads_that_fit(inner, count_of(config, "heads")),
+                                      context_, room_);
+    }
   }
-  states_.resize(static_cast<std::size_t>(context_) * traits_.state_width);
-  read_.resize(static_cast<std::size_t>(context_) * traits_.sublayer_width);
-  answer_.resize(traits_.sublayer_width);
-  embedded_.resize(width_);
+  states_ = room_.doubles(static_cast<std::size_t>(context_) * traits_.state_width);
+  read_ = room_.doubles(static_cast<std::size_t>(context_) * traits_.sublayer_width);
+  answer_ = room_.doubles(traits_.sublayer_width);
+  embedded_ = room_.doubles(width_);
 }
 
 void Model::pass(Half& half, int from, int to) {
-  half.connection->look(states_.data(), from, to);
+  half.connection->look(states_, from, to);
   for (int t = from; t < to; ++t) {
-    double* state = states_.data() + static_cast<std::size_t>(t) * traits_.state_width;
-    double* read = read_.data() + static_cast<std::size_t>(t) * traits_.sublayer_width;
+    double* state = states_ + static_cast<std::size_t>(t) * traits_.state_width;
+    double* read = read_ + static_cast<std::size_t>(t) * traits_.sublayer_width;
     half.connection->read(t, state, read);
-    half.sublayer->apply(t, read, answer_.data());
-    half.connection->write(t, answer_.data(), state);
+    half.sublayer->apply(t, read, answer_);
+    half.connection->write(t, answer_, state);
   }
 }
 
 void Model::forward(const double* x, int from, int to, double* y) {
   refuse_unless(from >= 0 && from < to && to <= context_, "model",
-                "positions {} ... {} do not lie in the context of {}", from, to - 1, context_);
+                "positions {} ... {} do not lie in the context of {}", {from, to - 1, context_});
   refuse_unless(traits_.causal || from == 0, "model",
-                "sees a whole sequence at once: it cannot go on from position {}", from);
+                "sees a whole sequence at once: it cannot go on from position {}", {from});
   const int copies = traits_.state_width / width_;
   for (int t = from; t < to; ++t) {
-    input_.apply(x + static_cast<std::size_t>(t - from) * input_.columns, embedded_.data());
-    double* state = states_.data() + static_cast<std::size_t>(t) * traits_.state_width;
+    input_.apply(x + static_cast<std::size_t>(t - from) * input_.columns, embedded_);
+    double* state = states_ + static_cast<std::size_t>(t) * traits_.state_width;
     for (int copy = 0; copy < copies; ++copy)
       for (int i = 0; i < width_; ++i)
         state[copy * width_ + i] =
             embedded_[i] + positions_[static_cast<std::size_t>(t) * width_ + i];
   }
-  for (auto& block : blocks_) {
-    pass(block.attention, from, to);
-    pass(block.mlp, from, to);
-  }
+  for (int i = 0; i < operators(); ++i) pass(halves_[i], from, to);
   for (int t = from; t < to; ++t) {
-    double* state = states_.data() + static_cast<std::size_t>(t) * traits_.state_width;
+    double* state = states_ + static_cast<std::size_t>(t) * traits_.state_width;
     for (int copy = 1; copy < copies; ++copy)
       for (int i = 0; i < width_; ++i) state[i] += state[copy * width_ + i];
-    final_norm_.apply(state, embedded_.data());
-    output_.apply(embedded_.data(), y + static_cast<std::size_t>(t - from) * output_.rows);
+    final_norm_.apply(state, embedded_);
+    output_.apply(embedded_, y + static_cast<std::size_t>(t - from) * output_.rows);
   }
 }
 
-Probe Model::probe(int op, int position) const {
-  const auto& block = blocks_[op / 2];
-  return (op % 2 == 0 ? block.attention : block.mlp).connection->probe(position);
-}
+Probe Model::probe(int op, int position) const { return halves_[op].connection->probe(position); }
 
 }  // namespace geores::portable

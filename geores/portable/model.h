@@ -1,14 +1,11 @@
 // A trained transformer's forward pass on plain arrays: one thread, no LibTorch, no files, and
 // nothing is allocated after the start.
-//   Model model(weights, Json::parse(config_text, "config.json"));
+//   Model model(weights, JsonDocument(config_text, "config.json").root());
 //   model.forward(x, 0, length, y);        positions 0 … length − 1 at once
 //   model.forward(x + 16 * t, t, t + 1, y) one more, with keys, values and running means kept
 // Weights and configuration are those of a run's best.safetensors and config.json; the same names
 // as in geores/model. Vectors in and out; a token model is refused.
 #pragma once
-
-#include <memory>
-#include <vector>
 
 #include "geores/portable/connection.h"
 
@@ -16,13 +13,14 @@ namespace geores::portable {
 
 class Model {
  public:
+  // Keeps neither.
   Model(const Weights& weights, const Json& config);
 
   // x, y (to − from, input_width). Positions come in order; from = 0 begins a new sequence. A model
   // that is not causal sees a whole sequence at once: from must be 0 then.
   void forward(const double* x, int from, int to, double* y);
 
-  int layers() const { return static_cast<int>(blocks_.size()); }
+  int layers() const { return layers_; }
   int width() const { return width_; }
   int streams() const { return streams_; }
   int input_width() const { return input_.columns; }
@@ -37,22 +35,25 @@ class Model {
  private:
   // A connection and the sublayer that it wraps.
   struct Half {
-    std::unique_ptr<Connection> connection;
-    std::unique_ptr<Sublayer> sublayer;
-  };
-  struct Block {
-    Half attention, mlp;
+    Connection* connection;
+    Sublayer* sublayer;
   };
 
+  // The sublayer's first and last weights with the maps around them multiplied in.
+  struct Ends {
+    Linear first, last;
+  };
+  Ends folded(const Place& place, Ends ends, const Name& maps, const Connection& connection);
   void pass(Half& half, int from, int to);
 
-  int width_ = 0, streams_ = 0, context_ = 0;
+  Room room_;
+  int layers_ = 0, width_ = 0, streams_ = 0, context_ = 0;
   Traits traits_;
   Linear input_, output_;
   LayerNorm final_norm_;
-  std::vector<double> positions_;
-  std::vector<Block> blocks_;
-  std::vector<double> states_, read_, answer_, embedded_;
+  const double* positions_;
+  Half* halves_;  // two a block: attention, MLP
+  double *states_, *read_, *answer_, *embedded_;
 };
 
 }  // namespace geores::portable

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/base/refusal.h"
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/hybrid.h"
 #include "geores/portable/summary.h"
@@ -14,19 +13,19 @@ Routed::Routed(const Place& place, int stream_width, bool tiled)
     : streams_(place.streams),
       stream_width_(stream_width),
       tiled_(tiled),
-      norm_(LayerNorm::read(place.weights, place.name + ".norm",
+      norm_(LayerNorm::read(place, place.name + ".norm",
                             tiled ? stream_width * streams_ : stream_width, false)),
-      room_(static_cast<std::size_t>(streams_) * stream_width) {}
+      room_(place.room.doubles(static_cast<std::size_t>(streams_) * stream_width)) {}
 
 void Routed::read(int position, double* state, double* input) {
   route(position, state, routes_);
-  std::fill(room_.begin(), room_.end(), 0.0);
+  std::fill_n(room_, streams_ * stream_width_, 0.0);
   for (int copy = 0; copy < (tiled_ ? streams_ : 1); ++copy)
     for (int j = 0; j < streams_; ++j)
       for (int c = 0; c < stream_width_; ++c)
         room_[copy * stream_width_ + c] += routes_.read[j] * state[j * stream_width_ + c];
-  if (rms_epsilon_ < 0) return norm_.apply(room_.data(), input);
-  rms_normalize(room_.data(), stream_width_, rms_epsilon_, input);
+  if (rms_epsilon_ < 0) return norm_.apply(room_, input);
+  rms_normalize(room_, stream_width_, rms_epsilon_, input);
   for (int c = 0; c < stream_width_; ++c) input[c] *= norm_.weight[c];
 }
 
@@ -37,7 +36,7 @@ void Routed::write(int, const double* output, double* state) {
       for (int j = 0; j < streams_; ++j) sum += routes_.mix(i, j) * state[j * stream_width_ + c];
       room_[i * stream_width_ + c] = sum;
     }
-  std::copy(room_.begin(), room_.end(), state);
+  std::copy_n(room_, streams_ * stream_width_, state);
 }
 
 namespace {
@@ -69,23 +68,22 @@ class CayleyRouted final : public Routed {
  public:
   explicit CayleyRouted(const Place& place)
       : Routed(place, place.width / place.streams, false),
-        norm_(LayerNorm::read(place.weights, place.name + ".mixer.norm", place.width, true)),
-        fused_(Linear::read(place.weights, place.name + ".mixer.fused",
-                            3 * place.streams * place.streams, place.width,
-                            place.flag("bias", true))),
+        norm_(LayerNorm::read(place, place.name + ".mixer.norm", place.width, true)),
+        fused_(Linear::read(place, place.name + ".mixer.fused", 3 * place.streams * place.streams,
+                            place.width, place.flag("bias", true))),
         exact_(place.text("mixer", "cayley") == "cayley_exact"),
         alpha_(place.number("cayley_alpha", 0.1)),
         temperature_(place.number("temperature", 1)),
         iterations_(place.count("cayley_iterations", 2)),
-        normalized_(place.width),
-        raw_(fused_.rows) {}
+        normalized_(place.room.doubles(place.width)),
+        raw_(place.room.doubles(fused_.rows)) {}
 
  private:
   void route(int, double* state, Routes& routes) override {
-    norm_.apply(state, normalized_.data());
-    fused_.apply(normalized_.data(), raw_.data());
-    softmax_routes(raw_.data(), streams_, temperature_, routes);
-    const auto h = leading_block(raw_.data() + 2 * streams_ * streams_, streams_, streams_);
+    norm_.apply(state, normalized_);
+    fused_.apply(normalized_, raw_);
+    softmax_routes(raw_, streams_, temperature_, routes);
+    const auto h = leading_block(raw_ + 2 * streams_ * streams_, streams_, streams_);
     routes.mix = exact_ ? manifold::cayley_transform((-alpha_ / 2) * (h - manifold::transpose(h)))
                         : manifold::iterative_cayley(h, alpha_, iterations_);
   }
@@ -95,7 +93,7 @@ class CayleyRouted final : public Routed {
   bool exact_;
   double alpha_, temperature_;
   int iterations_;
-  std::vector<double> normalized_, raw_;
+  double *normalized_, *raw_;
 };
 
 // EΔ's operator from one perceptron, then routes from LN(g).
@@ -103,19 +101,16 @@ class EdeltaStream final : public Routed {
  public:
   explicit EdeltaStream(const Place& place)
       : Routed(place, place.width / place.streams, false),
-        summary_(Summary::pool_from(place.text("pool", "sequence")), place.width),
-        generator_norm_(
-            LayerNorm::read(place.weights, place.name + ".generator_norm", place.width, true)),
-        router_norm_(
-            LayerNorm::read(place.weights, place.name + ".router_norm", place.width, true)),
-        generator_(Perceptron::read(place.weights, place.name + ".generator", place.width,
-                                    3 * place.streams + 2)),
-        router_(Linear::read(place.weights, place.name + ".router",
-                             2 * place.streams * place.streams, place.width, true)),
-        normalized_(place.width),
-        raw_(router_.rows),
-        hidden_(generator_.hidden.rows),
-        probes_(place.context) {}
+        summary_(Summary::pool_from(place.text("pool", "sequence")), place.width, place.room),
+        generator_norm_(LayerNorm::read(place, place.name + ".generator_norm", place.width, true)),
+        router_norm_(LayerNorm::read(place, place.name + ".router_norm", place.width, true)),
+        generator_(
+            Perceptron::read(place, place.name + ".generator", place.width, 3 * place.streams + 2)),
+        router_(Linear::read(place, place.name + ".router", 2 * place.streams * place.streams,
+                             place.width, true)),
+        normalized_(place.room.doubles(place.width)),
+        raw_(place.room.doubles(router_.rows)),
+        probes_(static_cast<Probe*>(place.room.bytes(place.context, sizeof(Probe)))) {}
 
   void look(const double* states, int, int to) override {
     summary_.look(states, streams_ * stream_width_, to);
@@ -125,9 +120,9 @@ class EdeltaStream final : public Routed {
  private:
   void route(int position, double* state, Routes& routes) override {
     const int n = streams_;
-    generator_norm_.apply(summary_.at(position, state), normalized_.data());
+    generator_norm_.apply(summary_.at(position, state), normalized_);
     double values[3 * kMostStreams + 2];  // u | v | β | k | γ
-    generator_.apply(normalized_.data(), values, hidden_.data());
+    generator_.apply(normalized_, values);
     manifold::HybridGenerators<double, kMostStreams> p{};
     std::copy_n(values, n, p.u.at);
     std::copy_n(values + n, n, p.v.at);
@@ -135,12 +130,12 @@ class EdeltaStream final : public Routed {
     std::copy_n(values + 2 * n + 1, n, p.k.at);
     normalize(p.k.at, n);
     p.gamma = sigmoid(values[3 * n + 1]);
-    mix_streams(manifold::hybrid_operator(p), n, stream_width_, state, normalized_.data());
+    mix_streams(manifold::hybrid_operator(p), n, stream_width_, state, normalized_);
     probes_[position] = {p.gamma, p.beta, rotation_angle(p)};
 
-    router_norm_.apply(state, normalized_.data());
-    router_.apply(normalized_.data(), raw_.data());
-    softmax_routes(raw_.data(), n, 1, routes);
+    router_norm_.apply(state, normalized_);
+    router_.apply(normalized_, raw_);
+    softmax_routes(raw_, n, 1, routes);
     routes.mix = manifold::identity<double, kMostStreams>();
   }
 
@@ -148,8 +143,8 @@ class EdeltaStream final : public Routed {
   LayerNorm generator_norm_, router_norm_;
   Perceptron generator_;
   Linear router_;
-  std::vector<double> normalized_, raw_, hidden_;
-  std::vector<Probe> probes_;
+  double *normalized_, *raw_;
+  Probe* probes_;
 };
 
 // How H_res follows from what a projection of the normalized state gives.
@@ -170,8 +165,8 @@ class SigmoidRouted final : public Routed {
  public:
   // `name`: of the module that holds the projections; `epsilon` of the norm before them. An option
   // that the configuration does not have is as it was before there was such an option.
-  SigmoidRouted(const Place& place, const std::string& name, int stream_width, bool tiled,
-                Mixing mixing, double epsilon = 1e-6)
+  SigmoidRouted(const Place& place, const Name& name, int stream_width, bool tiled, Mixing mixing,
+                double epsilon = 1e-6)
       : Routed(place, stream_width, tiled),
         mixing_(mixing),
         pre_(projection(place, name + ".pre")),
@@ -180,14 +175,14 @@ class SigmoidRouted final : public Routed {
         epsilon_(epsilon),
         bound_(mixing == Mixing::sinkhorn ? place.number("logit_bound", 10) : 0),
         rows_last_(place.text("sinkhorn_order", "columns_last") == "rows_last"),
-        normalized_(streams_ * stream_width) {
+        normalized_(place.room.doubles(streams_ * stream_width)) {
     if (mixing == Mixing::softmax_sinkhorn) {
       guard_ = place.number("guard", 1e-6);
       epsilon_ = epsilon == 0 ? 1e-6 : epsilon;
       rms_epsilon_ = epsilon_;
     }
-    refuse_unless(pre_.rows == streams_ && post_.rows == streams_, place.name,
-                  "reads or writes another number of streams than {}", streams_);
+    refuse_unless(pre_.rows == streams_ && post_.rows == streams_, place.name.text(),
+                  "reads or writes another number of streams than {}", {streams_});
     int rows = streams_ * streams_;
     if (mixing == Mixing::projector) rows = streams_ * (streams_ / 2);
     if (mixing == Mixing::sphere) {
@@ -197,11 +192,11 @@ class SigmoidRouted final : public Routed {
         left_ = projection(place, name + ".left");
         right_ = projection(place, name + ".right");
         const int entries = (streams_ - 1) * (streams_ - 2) / 2;
-        refuse_unless(left_.rows == entries && right_.rows == entries, place.name,
-                      "a rotation of {} streams has {} entries", streams_, entries);
+        refuse_unless(left_.rows == entries && right_.rows == entries, place.name.text(),
+                      "a rotation of {} streams has {} entries", {streams_, entries});
         if (place.weights.contains(name + ".left_amplitude")) {
-          left_amplitude_ = place.weights.read(name + ".left_amplitude", {1})[0];
-          right_amplitude_ = place.weights.read(name + ".right_amplitude", {1})[0];
+          left_amplitude_ = place.single(name + ".left_amplitude");
+          right_amplitude_ = place.single(name + ".right_amplitude");
         }
       }
     } else if (mixing == Mixing::none) {
@@ -211,51 +206,55 @@ class SigmoidRouted final : public Routed {
     }
     if (mixing == Mixing::permutations) {
       rows = res_.rows;
-      permutations_ = place.weights.read(name + ".permutations", {rows, streams_ * streams_});
+      permutations_ = place.read(name + ".permutations", rows, streams_ * streams_);
     }
-    refuse_unless(res_.rows == rows, place.name, "mixes by {} values, not by {}", res_.rows, rows);
-    projected_.resize(std::max({res_.rows, streams_, left_.rows + right_.rows}));
-    singular_.resize(kMostStreams);
+    refuse_unless(res_.rows == rows, place.name.text(), "mixes by {} values, not by {}",
+                  {res_.rows, rows});
+    projected_ =
+        place.room.doubles(std::max(std::max(res_.rows, streams_), left_.rows + right_.rows));
     if (place.weights.contains(name + ".rms_weight"))
-      norm_weight_ = place.weights.read(name + ".rms_weight", {streams_ * stream_width});
+      norm_weight_ = place.read(name + ".rms_weight", streams_ * stream_width);
   }
 
  private:
   // α ⊙ (W x) + b with α multiplied into W. α has one value, or one for each equal part of b.
-  Linear projection(const Place& place, const std::string& name) const {
+  Linear projection(const Place& place, const Name& name) const {
     const auto& shape = place.weights.shape(name + ".weight");
-    const int rows = shape.empty() ? 0 : static_cast<int>(shape.front());
-    Linear map{rows, streams_ * stream_width_,
-               place.weights.read(name + ".weight", {rows, streams_ * stream_width_}),
-               place.weights.read(name + ".bias", place.weights.shape(name + ".bias"))};
-    refuse_unless(map.bias.size() == static_cast<std::size_t>(rows), place.weights.where(),
-                  "tensor {} must have {} values", quote(name + ".bias"), rows);
+    const int rows = shape.axes > 0 ? static_cast<int>(shape[0]) : 0;
+    const int columns = streams_ * stream_width_;
+    const auto& bias = place.weights.shape(name + ".bias");
+    refuse_unless(bias.count() == static_cast<std::size_t>(rows), place.weights.where(),
+                  "tensor {} must have {} values", {quoted(name + ".bias"), rows});
+    const Linear map{rows, columns, place.read(name + ".weight", rows, columns),
+                     place.read(name + ".bias", bias)};
     if (!place.weights.contains(name + ".scale")) return map;
-    const auto scale = place.weights.read(name + ".scale", place.weights.shape(name + ".scale"));
-    refuse_unless(!scale.empty() && rows % scale.size() == 0, place.weights.where(),
-                  "tensor {} does not fit {} values", quote(name + ".scale"), rows);
-    for (std::size_t i = 0; i < map.weight.size(); ++i)
-      map.weight[i] *= scale[i / (map.weight.size() / scale.size())];
+    const auto& parts = place.weights.shape(name + ".scale");
+    const auto count = static_cast<int>(parts.count());
+    refuse_unless(count > 0 && rows % count == 0, place.weights.where(),
+                  "tensor {} does not fit {} values", {quoted(name + ".scale"), rows});
+    const double* scale = place.read(name + ".scale", parts);
+    for (int i = 0; i < rows * columns; ++i) map.weight[i] *= scale[i / (rows * columns / count)];
     return map;
   }
 
   void route(int, double* state, Routes& routes) override {
-    rms_normalize(state, streams_ * stream_width_, epsilon_, normalized_.data());
-    for (std::size_t i = 0; i < norm_weight_.size(); ++i) normalized_[i] *= norm_weight_[i];
-    double* projected = projected_.data();
-    pre_.apply(normalized_.data(), projected);
+    rms_normalize(state, streams_ * stream_width_, epsilon_, normalized_);
+    for (int i = 0; norm_weight_ != nullptr && i < streams_ * stream_width_; ++i)
+      normalized_[i] *= norm_weight_[i];
+    double* projected = projected_;
+    pre_.apply(normalized_, projected);
     for (int j = 0; j < streams_; ++j) routes.read[j] = sigmoid(projected[j]) + guard_;
-    post_.apply(normalized_.data(), projected);
+    post_.apply(normalized_, projected);
     for (int i = 0; i < streams_; ++i) routes.write[i] = 2 * sigmoid(projected[i]);
     routes.mix = mix();
   }
 
   Square mix() {
     const int n = streams_;
-    double* projected = projected_.data();
+    double* projected = projected_;
     if (mixing_ == Mixing::none) return manifold::identity<double, kMostStreams>();
     if (mixing_ == Mixing::sphere) return mix_on_sphere();
-    res_.apply(normalized_.data(), projected);
+    res_.apply(normalized_, projected);
     if (mixing_ == Mixing::permutations) {
       softmax(projected, res_.rows, 1, 1, projected);
       Square sum{};
@@ -277,10 +276,10 @@ class SigmoidRouted final : public Routed {
   }
 
   Square mix_on_sphere() {
-    double *left = projected_.data(), *right = left + left_.rows, *sigma = singular_.data();
-    left_.apply(normalized_.data(), left);
-    right_.apply(normalized_.data(), right);
-    res_.apply(normalized_.data(), sigma);
+    double *left = projected_, *right = left + left_.rows, sigma[kMostStreams];
+    left_.apply(normalized_, left);
+    right_.apply(normalized_, right);
+    res_.apply(normalized_, sigma);
     for (int i = 0; i < left_.rows; ++i) {
       left[i] = left_amplitude_ * std::tanh(left[i]);
       right[i] = right_amplitude_ * std::tanh(right[i]);
@@ -295,7 +294,8 @@ class SigmoidRouted final : public Routed {
   double epsilon_, bound_, guard_ = 0;
   bool rows_last_;
   double left_amplitude_ = 1, right_amplitude_ = 1;
-  std::vector<double> permutations_, norm_weight_, normalized_, projected_, singular_;
+  const double *permutations_ = nullptr, *norm_weight_ = nullptr;
+  double *normalized_, *projected_;
 };
 
 // HC as published: each stream says by itself how it is read, mixed and written.
@@ -306,32 +306,31 @@ class StreamwiseRouted final : public Routed {
         pre_(map(place, ".pre", 1, {streams_})),
         res_(map(place, ".res", streams_, {streams_, streams_})),
         post_(map(place, ".post", 1, {streams_})),
-        scale_(place.weights.read(place.name + ".scale", {1})[0]),
-        post_scale_(place.weights.read(place.name + ".post_scale", {1})[0]),
+        scale_(place.single(place.name + ".scale")),
+        post_scale_(place.single(place.name + ".post_scale")),
         epsilon_(place.number("norm_epsilon", 1e-6)),
-        normalized_(place.width) {}
+        normalized_(place.room.doubles(place.width)) {}
 
  private:
   // The weights act on one stream, the bias has an entry for every route.
   struct Map {
     Linear dynamic;
-    std::vector<double> bias;
+    const double* bias;
   };
-  static Map map(const Place& place, const char* name, int rows,
-                 const std::vector<std::int64_t>& bias) {
-    return {Linear::read(place.weights, place.name + name, rows, place.width, false),
-            place.weights.read(place.name + name + ".bias", bias)};
+  static Map map(const Place& place, const char* name, int rows, const Shape& bias) {
+    return {Linear::read(place, place.name + name, rows, place.width, false),
+            place.read(place.name + name + ".bias", bias)};
   }
 
   void route(int, double* state, Routes& routes) override {
     double values[kMostStreams];
     for (int j = 0; j < streams_; ++j) {
-      rms_normalize(state + j * stream_width_, stream_width_, epsilon_, normalized_.data());
-      pre_.dynamic.apply(normalized_.data(), values);
+      rms_normalize(state + j * stream_width_, stream_width_, epsilon_, normalized_);
+      pre_.dynamic.apply(normalized_, values);
       routes.read[j] = scale_ * std::tanh(values[0]) + pre_.bias[j];
-      post_.dynamic.apply(normalized_.data(), values);
+      post_.dynamic.apply(normalized_, values);
       routes.write[j] = post_scale_ * std::tanh(values[0]) + post_.bias[j];
-      res_.dynamic.apply(normalized_.data(), values);
+      res_.dynamic.apply(normalized_, values);
       for (int i = 0; i < streams_; ++i)
         routes.mix(i, j) = scale_ * std::tanh(values[i]) + res_.bias[i * streams_ + j];
     }
@@ -339,53 +338,49 @@ class StreamwiseRouted final : public Routed {
 
   Map pre_, res_, post_;
   double scale_, post_scale_, epsilon_;
-  std::vector<double> normalized_;
+  double* normalized_;
 };
 
-std::unique_ptr<Connection> hyper_connection(const Place& place, Mixing mixing) {
-  return std::make_unique<SigmoidRouted>(place, place.name, place.width, false, mixing,
-                                         place.number("norm_epsilon", 1e-6));
+Connection* hyper_connection(const Place& place, Mixing mixing) {
+  return place.room.make<SigmoidRouted>(place, place.name, place.width, false, mixing,
+                                        place.number("norm_epsilon", 1e-6));
 }
 
 }  // namespace
 
-std::unique_ptr<Connection> make_edelta_stream(const Place& place) {
-  return std::make_unique<EdeltaStream>(place);
-}
+Connection* make_edelta_stream(const Place& place) { return place.room.make<EdeltaStream>(place); }
 
-std::unique_ptr<Connection> make_jpmhc(const Place& place) {
+Connection* make_jpmhc(const Place& place) {
   const auto mixer = place.text("mixer", "cayley");
-  if (mixer == "cayley" || mixer == "cayley_exact") return std::make_unique<CayleyRouted>(place);
+  if (mixer == "cayley" || mixer == "cayley_exact") return place.room.make<CayleyRouted>(place);
   refuse_unless(mixer == "sinkhorn" || mixer == "grassmann" || mixer == "permutation", "config",
-                "'mixer' is none of JPmHC's: {}", quote(mixer));
-  return std::make_unique<SigmoidRouted>(place, place.name + ".mixer", place.width / place.streams,
-                                         false,
-                                         mixer == "sinkhorn"    ? Mixing::sinkhorn
-                                         : mixer == "grassmann" ? Mixing::projector
-                                                                : Mixing::permutations);
+                "'mixer' is none of JPmHC's: {}", {quoted(mixer)});
+  return place.room.make<SigmoidRouted>(place, place.name + ".mixer", place.width / place.streams,
+                                        false,
+                                        mixer == "sinkhorn"    ? Mixing::sinkhorn
+                                        : mixer == "grassmann" ? Mixing::projector
+                                                               : Mixing::permutations);
 }
 
-std::unique_ptr<Connection> make_mhc_split(const Place& place) {
-  return std::make_unique<SigmoidRouted>(place, place.name, place.width / place.streams, true,
-                                         Mixing::guarded);
+Connection* make_mhc_split(const Place& place) {
+  return place.room.make<SigmoidRouted>(place, place.name, place.width / place.streams, true,
+                                        Mixing::guarded);
 }
 
-std::unique_ptr<Connection> make_hc(const Place& place) {
-  if (place.text("form", "sigmoid") == "original") return std::make_unique<StreamwiseRouted>(place);
+Connection* make_hc(const Place& place) {
+  if (place.text("form", "sigmoid") == "original") return place.room.make<StreamwiseRouted>(place);
   return hyper_connection(place, Mixing::free);
 }
-std::unique_ptr<Connection> make_mhc(const Place& place) {
+Connection* make_mhc(const Place& place) {
   refuse_unless(place.text("head", "sum") == "sum", "model",
                 "has a learned head over its streams: live predictions have a sum only");
   if (place.text("form", "paper") == "v4") return hyper_connection(place, Mixing::softmax_sinkhorn);
   if (place.text("mixer", "sinkhorn") == "identity") return hyper_connection(place, Mixing::none);
   return hyper_connection(place, Mixing::sinkhorn);
 }
-std::unique_ptr<Connection> make_mhc_lite(const Place& place) {
+Connection* make_mhc_lite(const Place& place) {
   return hyper_connection(place, Mixing::permutations);
 }
-std::unique_ptr<Connection> make_shc(const Place& place) {
-  return hyper_connection(place, Mixing::sphere);
-}
+Connection* make_shc(const Place& place) { return hyper_connection(place, Mixing::sphere); }
 
 }  // namespace geores::portable

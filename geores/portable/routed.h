@@ -20,6 +20,7 @@ class Routed : public Connection {
   void write(int position, const double* output, double* state) final;
 
  protected:
+  ~Routed() = default;
   // With `tiled` the sublayer sees the stream that was read n times side by side, and stream i gets
   // the i-th part of its output. Otherwise it works at the width of a stream, and every stream gets
   // its output.
@@ -35,15 +36,15 @@ class Routed : public Connection {
   const bool tiled_;
   LayerNorm norm_;
   Routes routes_{};
-  std::vector<double> room_;  // a state
+  double* room_;  // a state
 };
 
-std::unique_ptr<Connection> make_edelta_stream(const Place& place);
-std::unique_ptr<Connection> make_jpmhc(const Place& place);
-std::unique_ptr<Connection> make_mhc_split(const Place& place);
-std::unique_ptr<Connection> make_hc(const Place& place);
-std::unique_ptr<Connection> make_mhc(const Place& place);
-std::unique_ptr<Connection> make_mhc_lite(const Place& place);
-std::unique_ptr<Connection> make_shc(const Place& place);
+Connection* make_edelta_stream(const Place& place);
+Connection* make_jpmhc(const Place& place);
+Connection* make_mhc_split(const Place& place);
+Connection* make_hc(const Place& place);
+Connection* make_mhc(const Place& place);
+Connection* make_mhc_lite(const Place& place);
+Connection* make_shc(const Place& place);
 
 }  // namespace geores::portable

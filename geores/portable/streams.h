@@ -58,6 +58,16 @@ inline Square doubly_stochastic(const Square& logits, int n, int iterations, dou
   return manifold::sinkhorn_scaling(apart, {.iterations = iterations, .clamp = infinity});
 }
 
+// Rows, then columns, then rows ... divided by their sums, `count` times; `guard` is added to each sum.
+inline void normalize_lines(Square& p, int n, int count, double guard) {
+  for (int pass = 0; pass < count; ++pass)
+    for (int i = 0; i < n; ++i) {
+      double sum = guard;
+      for (int j = 0; j < n; ++j) sum += pass % 2 == 0 ? p(i, j) : p(j, i);
+      for (int j = 0; j < n; ++j) (pass % 2 == 0 ? p(i, j) : p(j, i)) /= sum;
+    }
+}
+
 // As DeepSeek-V4 has it: softmax of the columns, then rows, then (iterations − 1) × (columns, rows);
 // `guard` is added to the softmax and to every sum.
 inline Square softmax_doubly_stochastic(const Square& logits, int n, int iterations, double guard) {
@@ -68,12 +78,7 @@ inline Square softmax_doubly_stochastic(const Square& logits, int n, int iterati
     for (int i = 0; i < n; ++i) sum += p(i, j) = manifold::exponential(logits(i, j) - largest);
     for (int i = 0; i < n; ++i) p(i, j) = p(i, j) / sum + guard;
   }
-  for (int half = 1; half < 2 * iterations; ++half)
-    for (int i = 0; i < n; ++i) {
-      double sum = guard;
-      for (int j = 0; j < n; ++j) sum += half % 2 == 1 ? p(i, j) : p(j, i);
-      for (int j = 0; j < n; ++j) (half % 2 == 1 ? p(i, j) : p(j, i)) /= sum;
-    }
+  normalize_lines(p, n, 2 * iterations - 1, guard);
   return p;
 }
 
@@ -82,13 +87,7 @@ inline Square guarded_doubly_stochastic(const Square& logits, int n, int iterati
   Square p{};
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) p(i, j) = manifold::exponential(logits(i, j));
-  for (int half = 0; half < 2 * iterations; ++half) {  // rows, then columns
-    for (int i = 0; i < n; ++i) {
-      double sum = 1e-8;
-      for (int j = 0; j < n; ++j) sum += half % 2 == 0 ? p(i, j) : p(j, i);
-      for (int j = 0; j < n; ++j) (half % 2 == 0 ? p(i, j) : p(j, i)) /= sum;
-    }
-  }
+  normalize_lines(p, n, 2 * iterations, 1e-8);
   return p;
 }
 
@@ -97,13 +96,17 @@ inline Square guarded_doubly_stochastic(const Square& logits, int n, int iterati
 inline Square sphere(const double* left, const double* right, const double* sigma, int n) {
   constexpr int most = kMostStreams - 1;
   const auto turned = [&](const double* entries) {
-    manifold::Matrix<double, most> skew{};
+    Square skew{};
     for (int i = 0; i + 1 < n; ++i)
       for (int j = i + 1; j + 1 < n; ++j) {
         skew(i, j) = *entries++;
         skew(j, i) = -skew(i, j);
       }
-    return manifold::cayley_transform(skew);
+    const auto wide = manifold::cayley_transform(skew);
+    manifold::Matrix<double, most> result{};
+    for (int i = 0; i < most; ++i)
+      for (int j = 0; j < most; ++j) result(i, j) = wide(i, j);
+    return result;
   };
   manifold::Vector<double, most> padded{};
   for (int i = 0; i + 1 < n; ++i) padded[i] = sigma[i];

@@ -2,17 +2,16 @@
 // position itself.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "geores/portable/room.h"
 
 namespace geores::portable {
 
 class Summary {
  public:
   enum class Pool { sequence, causal, token };
-  static Pool pool_from(const std::string& name);  // refuses any other word
+  static Pool pool_from(std::string_view name);  // refuses any other word
 
-  Summary(Pool pool, int width);
+  Summary(Pool pool, int width, Room& room);
 
   Pool pool() const { return pool_; }
 
@@ -24,7 +23,8 @@ class Summary {
 
  private:
   Pool pool_;
-  std::vector<double> sum_, mean_;
+  int width_;
+  double *sum_, *mean_;
 };
 
 }  // namespace geores::portable

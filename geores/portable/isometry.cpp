@@ -1,0 +1,107 @@
+#include "geores/manifold/isometry.h"
+
+#include <cmath>
+
+#include "geores/portable/edelta.h"
+#include "geores/portable/streams.h"
+#include "geores/portable/summary.h"
+
+namespace geores::portable {
+namespace {
+
+using manifold::IsometryFactor;
+
+IsometryFactor factor_from(std::string_view name) {
+  if (name == "reflections") return IsometryFactor::reflections;
+  if (name == "unitary") return IsometryFactor::unitary;
+  refuse_unless(name == "cayley", "config", "'operator' is none of isometry's: {}", {quoted(name)});
+  return IsometryFactor::cayley;
+}
+
+// Our own connection: a product of factors that are orthogonal whatever their generators are.
+class Isometry final : public Added {
+ public:
+  explicit Isometry(const Place& place)
+      : Added(place),
+        width_(place.width),
+        streams_(place.streams),
+        factors_(place.count("factors", 1)),
+        factor_(factor_from(place.text("operator", "unitary"))),
+        summary_(Summary::pool_from(place.text("pool", "causal")), width_, place.room),
+        generators_(Perceptron::read(place, place.name + ".generators", width_,
+                                     factors_ * manifold::generators_of(factor_, streams_))),
+        raw_(place.room.doubles(generators_.output.rows)),
+        mixed_(place.room.doubles(width_)),
+        angles_(place.room.doubles(place.context)) {
+    refuse_unless(factors_ >= 1, "config", "'factors' must be at least 1");
+    refuse_unless(streams_ % 2 == 0 || factor_ != IsometryFactor::unitary, "model",
+                  "unitary needs an even number of streams, got {}", {streams_});
+  }
+
+  void look(const double* states, int, int to) override { summary_.look(states, width_, to); }
+  Probe probe(int position) const override { return {NAN, NAN, angles_[position]}; }
+
+ private:
+  void carry(int position, double* state) override {
+    generators_.apply(summary_.at(position, state), raw_);
+    const double* raw = raw_;
+    auto g = manifold::identity<double, kMostStreams>();
+    for (int i = 0; i < factors_; ++i, raw += manifold::generators_of(factor_, streams_))
+      g = g * factor(raw);
+    mix_streams(g, streams_, width_ / streams_, state, mixed_);
+    angles_[position] = factors_ == 1 && factor_ != IsometryFactor::cayley ? angle_of(g) : NAN;
+  }
+
+  // A factor on 8 streams whose other generators are zero: it is the identity there.
+  Square factor(const double* raw) const {
+    const int n = streams_;
+    if (factor_ == IsometryFactor::cayley) {
+      Square skew{};
+      for (int i = 0; i < n; ++i)
+        for (int j = i + 1; j < n; ++j) {
+          skew(i, j) = *raw++ / 2;
+          skew(j, i) = -skew(i, j);
+        }
+      return manifold::cayley_transform(skew);
+    }
+    // Real parts come first, then imaginary ones: of 8 streams these begin later than of n.
+    const auto place = [&](int i) { return i < n / 2 ? i : i + (kMostStreams - n) / 2; };
+    const bool unitary = factor_ == IsometryFactor::unitary;
+    Row k[2] = {};
+    for (int i = 0; i < n; ++i) {
+      k[0][unitary ? place(i) : i] = raw[i];
+      k[1][i] = unitary ? 0 : raw[n + i];
+    }
+    const auto first = manifold::normalise(k[0]).direction;
+    if (!unitary)
+      return manifold::householder(first) *
+             manifold::householder(manifold::normalise(k[1]).direction);
+    const auto wide = manifold::complex_reflection(first, raw[n]);
+    auto g = manifold::identity<double, kMostStreams>();
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) g(i, j) = wide(place(i), place(j));
+    return g;
+  }
+
+  // A plane turned by θ: the trace is n − 2 + 2 cos θ, and tan²(θ/2) = (1 − cos θ)/(1 + cos θ).
+  static double angle_of(const Square& g) {
+    double trace = 0;
+    for (int i = 0; i < kMostStreams; ++i) trace += g(i, i);
+    const double cosine = (trace - (kMostStreams - 2)) / 2;
+    return cosine >= 1    ? 0
+           : cosine <= -1 ? 2 * __builtin_atan(__builtin_inf())
+                          : 2 * __builtin_atan(__builtin_sqrt((1 - cosine) / (1 + cosine)));
+  }
+
+  int width_, streams_, factors_;
+  IsometryFactor factor_;
+  Summary summary_;
+  Perceptron generators_;
+  double *raw_, *mixed_, *angles_;
+};
+
+}  // namespace
+
+Connection* make_isometry(const Place& place) { return place.room.make<Isometry>(place); }
+
+}  // namespace geores::portable
