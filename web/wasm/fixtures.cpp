@@ -5,6 +5,8 @@
 //                         "sample": ...}, ...]: computations of one chain each, in this order
 //   fixtures --golden F   {"config", "weights" (base64 of a safetensors file), "x", "out", "shape"}
 //                         of the golden file F, for the predictor
+//   fixtures --models     [{"name", "config", "weights", "x", "out", "shape"}, ...]: a model with random
+//                         weights for every form of every connection, and what it computes natively
 //   fixtures NAME [COUNT] [{"in": [...], "out": [...]}, ...] for COUNT (1000) seeded draws of the
 //                         computation NAME, extremes included
 #include <algorithm>
@@ -22,8 +24,10 @@
 #include "geores/base/formats/safetensors.h"
 #include "geores/base/printable.h"
 #include "geores/manifold/algebra/random.h"
+#include "geores/portable/model.h"
 #include "geores/reference/golden_model.h"
 #include "web/wasm/exports.h"
+#include "web/wasm/random_models.h"
 
 namespace geores::web {
 namespace {
@@ -248,6 +252,28 @@ void print_golden(const std::string& path) {
             << "\n";
 }
 
+void print_models() {
+  constexpr int length = random_models::kContext, width = random_models::kInput;
+  auto all = nlohmann::json::array();
+  for (const auto& one : random_models::cases()) {
+    const auto made = random_models::make(one, static_cast<int>(all.size()) + 1);
+    Random random(7);
+    std::vector<double> x(length * width), y(length * width);
+    for (double& value : x) value = random.normal();
+    const auto config = made.config.dump();
+    portable::Model(portable::Weights(made.weights, made.name.c_str()),
+                    portable::JsonDocument(config, "config").root())
+        .forward(x.data(), 0, length, y.data());
+    all.push_back({{"name", made.name},
+                   {"config", config},
+                   {"weights", base64(made.weights)},
+                   {"shape", {1, length, width}},
+                   {"x", x},
+                   {"out", y}});
+  }
+  std::cout << all << "\n";
+}
+
 }  // namespace
 }  // namespace geores::web
 
@@ -262,6 +288,10 @@ int main(int argc, char** argv) try {
   if (what == "--golden") {
     require(argc == 3, "fixtures", "--golden needs a file");
     web::print_golden(argv[2]);
+    return 0;
+  }
+  if (what == "--models") {
+    web::print_models();
     return 0;
   }
   if (what == "--spectrum") {

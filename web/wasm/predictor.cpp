@@ -7,19 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <vector>
 
-#include "geores/base/refusal.h"
 #include "geores/portable/model.h"
 #include "geores/portable/predictors.h"
 #include "web/wasm/exports.h"
 
 using namespace geores::portable;
-using geores::refuse_unless;
 
 namespace {
 
@@ -31,15 +26,29 @@ double inputs[kLongest * kWidest], targets[kLongest * kWidest], outputs[kLongest
 double rule_outputs[kRules * kLongest * kWidest];
 int row_width = 16;
 
-std::vector<std::byte> file_room, config_room;
-std::unique_ptr<Model> model;
+// A file of the page, until a model was made of it.
+struct File {
+  Room room;
+  std::byte* bytes = nullptr;
+  std::size_t size = 0;
+
+  std::byte* empty(int wanted) {
+    room.clear();
+    size = static_cast<std::size_t>(std::max(wanted, 0));
+    return bytes = static_cast<std::byte*>(room.bytes(size, 1));
+  }
+};
+
+File weights_file, config_file;
+std::optional<Model> model;
 double parameter_count = 0;
-std::vector<double> probes;
+Room probe_room;
+double* probes = nullptr;
 
 int length_of(double asked) {
   const int most = model ? std::min(kLongest, model->context()) : kLongest;
-  refuse_unless(asked >= 1 && asked <= most, "predict", "length must be 1 ... {}, got {}", most,
-                asked);
+  refuse_unless(asked >= 1 && asked <= most, "predict", "length must be 1 ... {}, got {}",
+                {most, asked});
   return static_cast<int>(asked);
 }
 
@@ -94,7 +103,7 @@ void run_model(int length, int shown, bool feed) {
   for (int t = 0; t < length; ++t)
     for (int op = 0; op < operators; ++op) {
       const auto probe = model->probe(op, t);
-      double* to = probes.data() + (static_cast<std::size_t>(t) * operators + op) * 3;
+      double* to = probes + (static_cast<std::size_t>(t) * operators + op) * 3;
       to[0] = probe.gamma;
       to[1] = probe.beta;
       to[2] = probe.angle;
@@ -104,37 +113,39 @@ void run_model(int length, int shown, bool feed) {
 }  // namespace
 
 GEORES_EXPORTED(predictor_room) std::byte* predictor_room(int bytes) {
-  file_room.assign(static_cast<std::size_t>(std::max(bytes, 0)), std::byte{});
-  return file_room.data();
+  return weights_file.empty(bytes);
 }
 
 GEORES_EXPORTED(predictor_config_room) std::byte* predictor_config_room(int bytes) {
-  config_room.assign(static_cast<std::size_t>(std::max(bytes, 0)), std::byte{});
-  return config_room.data();
+  return config_file.empty(bytes);
 }
 
 GEORES_EXPORTED(predictor_load) void predictor_load() {
   model.reset();
-  const Weights weights(file_room, "weights");
-  const std::string text =
-      config_room.empty()
-          ? weights.metadata("config")
-          : std::string(reinterpret_cast<const char*>(config_room.data()), config_room.size());
-  refuse_unless(!text.empty(), "weights", "have no configuration with them");
-  auto made = std::make_unique<Model>(weights, Json::parse(text, "config.json"));
-  refuse_unless(made->input_width() <= kWidest, "model", "takes vectors of {} values, at most {}",
-                made->input_width(), kWidest);
-  parameter_count = static_cast<double>(weights.parameters());
-  row_width = made->input_width();
-  probes.assign(static_cast<std::size_t>(kLongest) * made->operators() * 3, NAN);
-  model = std::move(made);
-  predictor_room(0);  // the model has its own copy
+  {
+    const Weights weights({weights_file.bytes, weights_file.size}, "weights");
+    const std::string_view text =
+        config_file.size == 0
+            ? weights.metadata("config")
+            : std::string_view(reinterpret_cast<const char*>(config_file.bytes), config_file.size);
+    refuse_unless(!text.empty(), "weights", "have no configuration with them");
+    model.emplace(weights, JsonDocument(text, "config.json").root());
+    parameter_count = static_cast<double>(weights.parameters());
+  }
+  weights_file.empty(0);  // the model has its own copy
+  const int width = model->input_width(), operators = model->operators();
+  if (width > kWidest) model.reset();
+  refuse_unless(width <= kWidest, "model", "takes vectors of {} values, at most {}",
+                {width, kWidest});
+  row_width = width;
+  probe_room.clear();
+  probes = probe_room.doubles(static_cast<std::size_t>(kLongest) * operators * 3);
 }
 
 GEORES_EXPORTED(predictor_inputs) double* predictor_inputs() { return inputs; }
 GEORES_EXPORTED(predictor_targets) double* predictor_targets() { return targets; }
 GEORES_EXPORTED(predictor_outputs) double* predictor_outputs() { return outputs; }
-GEORES_EXPORTED(predictor_probes) double* predictor_probes() { return probes.data(); }
+GEORES_EXPORTED(predictor_probes) double* predictor_probes() { return probes; }
 GEORES_EXPORTED(predictor_rules) double* predictor_rules() { return rule_outputs; }
 
 #define MODEL_FIELDS(IN, OUT) \
@@ -145,16 +156,16 @@ GEORES_EXPORTED(predictor_rules) double* predictor_rules() { return rule_outputs
   OUT(context, 1) OUT(operators, 1) OUT(gated, 1) OUT(rotates, 1) OUT(causal, 1) OUT(parameters, 1)
 
 GEORES_EXPORT(predictor_model, MODEL_FIELDS) {
-  refuse_unless(model != nullptr, "model", "none is loaded");
+  refuse_unless(model.has_value(), "model", "none is loaded");
   predictor_model.layers = model->layers();
   predictor_model.width = model->width();
   predictor_model.streams = model->streams();
   predictor_model.input_width = model->input_width();
   predictor_model.context = model->context();
   predictor_model.operators = model->operators();
-  const std::vector<double> zero(model->input_width());
-  std::vector<double> y(model->input_width());
-  model->forward(zero.data(), 0, 1, y.data());
+  const double zero[kWidest] = {};
+  double y[kWidest];
+  model->forward(zero, 0, 1, y);
   const auto probe = model->probe(0, 0);
   predictor_model.gated = std::isnan(probe.gamma) ? 0 : 1;
   predictor_model.rotates = std::isnan(probe.angle) ? 0 : 1;
@@ -170,10 +181,10 @@ GEORES_EXPORT(predictor_model, MODEL_FIELDS) {
 GEORES_EXPORT(path, PATH_FIELDS) {
   const int width = static_cast<int>(path.width), length = length_of(path.length);
   const int i = static_cast<int>(path.i), j = static_cast<int>(path.j);
-  refuse_unless(width >= 3 && width <= kWidest, "path", "width must be 3 ... {}, got {}", kWidest,
-                width);
+  refuse_unless(width >= 3 && width <= kWidest, "path", "width must be 3 ... {}, got {}",
+                {kWidest, width});
   refuse_unless(i >= 0 && j >= 0 && i < width && j < width && i != j, "path",
-                "axes {} and {} are not two of {}", i, j, width);
+                "axes {} and {} are not two of {}", {i, j, width});
   row_width = width;
   int third = 0;
   while (third == i || third == j) ++third;
@@ -200,9 +211,9 @@ GEORES_EXPORT(path, PATH_FIELDS) {
   IN(feed, 1) OUT(model_mse, 1) OUT(rules_mse, 4) OUT(errors, 256) OUT(rules_errors, 1024)
 
 GEORES_EXPORT(predict, PREDICT_FIELDS) {
-  refuse_unless(model != nullptr, "model", "none is loaded");
+  refuse_unless(model.has_value(), "model", "none is loaded");
   refuse_unless(row_width == model->input_width(), "predict",
-                "the states have {} values, the model takes {}", row_width, model->input_width());
+                "the states have {} values, the model takes {}", {row_width, model->input_width()});
   const int length = length_of(predict.length), shown = static_cast<int>(predict.shown);
   const bool feed = predict.feed != 0;
   run_model(length, shown, feed);

@@ -39,3 +39,10 @@ namespace geores::web {
 void stop(const char* line) { page_refuse(line, std::strlen(line)); }
 
 }  // namespace geores::web
+
+namespace geores::portable {
+
+[[noreturn]] void end_with(const char* line);
+void end_with(const char* line) { geores::web::stop(line); }
+
+}  // namespace geores::portable

@@ -9,27 +9,53 @@ import { close, load, root, wasmFile, wasmFolder, web } from "./sources.mjs";
 const { Model, Refusal } = await load("engine/predictor.ts", "engine/modules.ts");
 const code = new WebAssembly.Module(readFileSync(wasmFile("predictor")));
 
-for (const name of ["gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate", "edelta_stream"])
+const fixtures = (...words) =>
+  JSON.parse(execFileSync(join(wasmFolder, "fixtures"), words, { maxBuffer: 2 ** 28 }).toString());
+
+// How far the module's answers are from those expected.
+function distance(name, { weights, config, shape, x, out }) {
+  const bytes = Uint8Array.from(Buffer.from(weights, "base64"));
+  const model = Model.startNow(name, code, bytes, config);
+  const [sequences, length, width] = shape;
+  const size = length * width;
+  let worst = 0;
+  for (let b = 0; b < sequences; ++b)
+    model.outputsFor(x.slice(b * size, (b + 1) * size), length).forEach((value, i) => {
+      const expected = out[b * size + i];
+      assert.ok(Number.isFinite(value) && Number.isFinite(expected), name);
+      worst = Math.max(worst, Math.abs(value - expected) / Math.max(1, Math.abs(expected)));
+    });
+  return worst;
+}
+
+const goldens = ["gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate", "edelta_stream"];
+for (const name of goldens)
   test(`${name}: the golden dump comes out to 1e-12`, () => {
     const file = join(root, "tests/golden", `${name}.safetensors`);
-    const dump = execFileSync(join(wasmFolder, "fixtures"), ["--golden", file], {
-      maxBuffer: 2 ** 28,
-    });
-    const golden = JSON.parse(dump.toString());
-    const weights = Uint8Array.from(Buffer.from(golden.weights, "base64"));
-    const model = Model.startNow(name, code, weights, golden.config);
-    const [sequences, length, width] = golden.shape;
-    const size = length * width;
-    let worst = 0;
-    for (let b = 0; b < sequences; ++b) {
-      const out = model.outputsFor(golden.x.slice(b * size, (b + 1) * size), length);
-      out.forEach((value, i) => {
-        const expected = golden.out[b * size + i];
-        worst = Math.max(worst, Math.abs(value - expected) / Math.max(1, Math.abs(expected)));
-      });
-    }
+    const worst = distance(name, fixtures("--golden", file));
     assert.ok(worst < 1e-12, `worst ${worst}`);
   });
+
+test("every form of every connection equals the native build to 1e-12", () => {
+  const models = fixtures("--models");
+  for (const model of models) {
+    const worst = distance(model.name, model);
+    assert.ok(worst < 1e-12, `${model.name}: ${worst}`);
+  }
+  // The module names all connections that it has when it is asked for another one.
+  const config = JSON.stringify({ ...JSON.parse(models[0].config), connection: "nonesuch" });
+  const bytes = Uint8Array.from(Buffer.from(models[0].weights, "base64"));
+  let offered = [];
+  assert.throws(
+    () => Model.startNow("nonesuch", code, bytes, config),
+    ({ message }) => {
+      offered = /here: (.*) have/.exec(message)[1].split(", ");
+      return true;
+    },
+  );
+  const covered = new Set(models.map((model) => JSON.parse(model.config).connection));
+  assert.deepEqual(offered, [...covered].sort());
+});
 
 test("weights that are none are refused in one line, and the next model starts", () => {
   assert.throws(
