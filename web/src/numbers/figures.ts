@@ -24,14 +24,22 @@ export interface Column {
   arms: Arm[];
   trivial_baselines: Record<string, number>;
 }
+export interface Test {
+  t: number;
+  p: number;
+}
+// Two rows of an experiment, by their labels: by what factor the first is better.
+export interface Contrast extends Test {
+  column: string;
+  first: string;
+  second: string;
+  ratio: number;
+}
 export interface Experiment {
   name: string;
   title: string;
   columns: Column[];
-}
-export interface Test {
-  t: number;
-  p: number;
+  contrasts?: Contrast[];
 }
 export interface Claim {
   claim: string;
@@ -114,7 +122,7 @@ export class Figures {
 
   // main/stability/edelta/published · main/stability/no_model/running_mean · twelve/0.1/best ·
   // claim/EΔ beats GPT on gyroscope/verdict · norms/stability/gpt · reflection/edelta/500/gamma ·
-  // runs/lost/0.1 (of the twelve seeds, above 1.5e-3)
+  // lost/0.1 (of the twelve seeds, above 1.5e-3) · contrast/orthogonal/gyroscope/complex reflection/p
   text(key: string): string {
     const [kind, ...rest] = key.split("/") as [string, ...string[]];
     if (kind === "claim") {
@@ -124,6 +132,13 @@ export class Figures {
       );
       const value = found(claim[rest[1] as keyof Claim], key);
       return typeof value === "number" ? `${number(value)} ×` : String(value);
+    }
+    if (kind === "contrast") {
+      const [experiment, column, first, what] = rest;
+      const contrast = this.results.experiments
+        .find((item) => item.name === experiment)
+        ?.contrasts?.find((item) => item.column === column && item.first === first);
+      return number(found(found(contrast, key)[what as "p"], key), 2);
     }
     if (kind === "norms") {
       const runs = found(this.results.norms[rest[0]!]?.[rest[1]!], key);

@@ -25,7 +25,7 @@ export const predict: Story = {
       </p>
       <p>
         A run of your own, opened in the last section, is drawn here too if it was trained on
-        vectors like these, whatever connection it has.
+        vectors like these, whatever connection of geores it has.
       </p>
     </>
   ),

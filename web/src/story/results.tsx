@@ -28,6 +28,26 @@ export const results: Story = {
         <F k="norms_baselines/running_mean" />. After gyroscope the order is another: GPT{" "}
         <F k="norms/gyroscope/gpt" />, EΔ <F k="norms/gyroscope/edelta" />.
       </p>
+      <p>
+        What earns EΔ's results? Its code puts two linear maps around every sublayer, and both start
+        small. Keep the maps and take the operator away, and near π the error falls from{" "}
+        <F k="start/near_pi/hybrid_small/best" /> to <F k="start/near_pi/none_small/best" />; keep
+        the operator and let the maps start as the identity, and it rises to{" "}
+        <F k="start/near_pi/hybrid_identity/best" />. Of four tasks the operator helps on gyroscope
+        alone: <F k="start/gyroscope/hybrid_small/best" /> with it,{" "}
+        <F k="start/gyroscope/none_small/best" /> without, GPT{" "}
+        <F k="start/gyroscope/gpt/best" />. The start decides, not the operator. No map is needed
+        either: GPT's own blocks, with weights that start small and move in short steps, reach{" "}
+        <F k="explain/gyroscope/small_slow/best" /> and, near π,{" "}
+        <F k="explain/near_pi/small_slow/best" />.
+      </p>
+      <p>
+        We also built an operator that is orthogonal at all parameter values, without a gate. Beside
+        no operator, all else equal, it has <F k="orthogonal/gyroscope/unitary/best" /> against{" "}
+        <F k="orthogonal/gyroscope/none/best" /> on gyroscope. Three seeds cannot tell that from
+        chance: p ={" "}
+        <F k="contrast/orthogonal/gyroscope/complex reflection/p" />.
+      </p>
     </>
   ),
   claims: [
@@ -53,6 +73,16 @@ export const results: Story = {
       verdict: "wrong",
       by: "Norms.TheRunningMeanIsFarFromPreservingNorms",
     },
+    {
+      claim: "EΔ's operator earns its results: with the same start and no operator near π is better",
+      verdict: "wrong",
+      by: "results: start/near_pi/none_small/best",
+    },
+    {
+      claim: "an operator that is orthogonal at all parameter values is better than none",
+      verdict: "open",
+      by: "results: contrast/orthogonal/gyroscope/complex reflection/p",
+    },
   ],
-  data: ["docs/results/results.json"],
+  data: ["results", "start", "explain", "orthogonal"].map((name) => `docs/results/${name}.json`),
 };

@@ -42,11 +42,31 @@ const drawing = (page, id) =>
       .replace(/ (focused|held)\b| tabindex="[^"]*"/g, ""),
   );
 
-async function at(id, options = {}) {
-  const opened = await open(browser, { hash: `#${id}`, ...options });
-  await opened.page.waitForSelector(`[data-widget=${id}][data-alive=yes]`);
-  await opened.page.$eval(`[data-widget=${id}]`, (element) => element.scrollIntoView());
+// One page for mouse and keys and one for fingers serve all widgets: each test leaves its widget as it
+// found it.
+const shared = new Map();
+async function at(id, kind = "mouse") {
+  if (!shared.has(kind))
+    shared.set(
+      kind,
+      await open(browser, {
+        hash: `#${id}`,
+        ...(kind === "finger" && {
+          viewport: { width: 390, height: 844 },
+          hasTouch: true,
+          isMobile: true,
+        }),
+      }),
+    );
+  const opened = shared.get(kind);
+  await show(opened.page, id);
   return opened;
+}
+
+async function show(page, id) {
+  await page.$eval(`#${id}`, (section) => section.scrollIntoView());
+  await page.waitForSelector(`[data-widget=${id}][data-alive=yes]`);
+  await page.$eval(`[data-widget=${id}]`, (element) => element.scrollIntoView());
 }
 
 // Waits until the drawing is other than `before`, or fails.
@@ -88,8 +108,8 @@ const middle = async (page, selector) => {
 
 for (const [id, move] of Object.entries(widgets)) {
   test(`${id}: keys and mouse move the drawing, Reset restores it, its link brings it back`, async () => {
-    const { page, context, said } = await at(id);
-    const first = await drawing(page, id);
+    const { page, said } = await at(id);
+    const first = await still(page, id);
     const widget = page.locator(`[data-widget=${id}]`);
     await widget.locator(move.keys[0]).first().focus();
     await page.keyboard.press(move.keys[1]);
@@ -98,11 +118,11 @@ for (const [id, move] of Object.entries(widgets)) {
     await settle(page, 300); // the link is written at most four times a second
     const hash = await page.evaluate(() => location.hash);
     assert.match(hash, new RegExp(`^#${id}\\?`));
-    const again = await at(id, { hash });
-    for (let i = 0; i < 200 && (await drawing(again.page, id)) !== moved; ++i)
-      await settle(again.page, 50);
-    assert.equal(await drawing(again.page, id), moved, "the link draws something else");
-    await again.context.close();
+    await page.reload(); // opens the link: the page's own address
+    await page.waitForSelector("html[data-alive=yes]", { state: "attached" });
+    await show(page, id);
+    for (let i = 0; i < 200 && (await drawing(page, id)) !== moved; ++i) await settle(page, 50);
+    assert.equal(await drawing(page, id), moved, "the link draws something else");
     await back(page, id, first);
 
     if (move.more) await page.click(`[data-widget=${id}] .more summary`);
@@ -117,17 +137,13 @@ for (const [id, move] of Object.entries(widgets)) {
       await page.mouse.up();
     } else await widget.locator(move.press).click();
     await changed(page, id, first);
+    await back(page, id, first);
     assert.deepEqual(said, []);
-    await context.close();
   });
 
   test(`${id}: a finger moves the drawing`, async () => {
-    const { page, context, said } = await at(id, {
-      viewport: { width: 390, height: 844 },
-      hasTouch: true,
-      isMobile: true,
-    });
-    const first = await drawing(page, id);
+    const { page, context, said } = await at(id, "finger");
+    const first = await still(page, id);
     if (move.more) await page.tap(`[data-widget=${id}] .more summary`);
     if (move.pull) {
       const handle = `[data-widget=${id}] [data-handle=${move.pull}] .grip`;
@@ -142,8 +158,8 @@ for (const [id, move] of Object.entries(widgets)) {
       await touch("touchEnd", []);
     } else await page.locator(`[data-widget=${id}]`).locator(move.press).tap();
     await changed(page, id, first);
+    await back(page, id, first);
     assert.deepEqual(said, []);
-    await context.close();
   });
 }
 
@@ -172,7 +188,7 @@ test("without scripts every section has its text, its first drawing and no dead 
 });
 
 test("parallel vectors snap, and the page says that there is no plane", async () => {
-  const { page, context } = await at("skew");
+  const { page } = await at("skew");
   const [ux, uy] = await middle(page, "[data-widget=skew] [data-handle=u] .grip");
   const [vx, vy] = await middle(page, "[data-widget=skew] [data-handle=v] .grip");
   const origin = await page.$eval("[data-widget=skew] svg", (svg) => {
@@ -186,11 +202,10 @@ test("parallel vectors snap, and the page says that there is no plane", async ()
   await page.mouse.up();
   await settle(page, 700);
   assert.match(await page.textContent("[data-widget=skew] output"), /no plane, Q = I/);
-  await context.close();
 });
 
 test("the arrows of the gate loss point downhill, away from one half", async () => {
-  const { page, context } = await at("trap");
+  const { page } = await at("trap");
   const arrows = await page.$$eval("[data-widget=trap] .downhill", (paths) =>
     paths.map((path) => {
       const [start, length] = /^M([\d.]+) [\d.]+h(-?[\d.]+)/.exec(path.getAttribute("d")).slice(1);
@@ -205,5 +220,4 @@ test("the arrows of the gate loss point downhill, away from one half", async () 
   assert.equal(arrows.length, 10);
   const middle = arrows.reduce((sum, arrow) => sum + arrow.x, 0) / arrows.length;
   for (const arrow of arrows) assert.equal(arrow.way, Math.sign(arrow.x - middle));
-  await context.close();
 });

@@ -10,6 +10,9 @@ export const tables: Record<string, string> = {
   theta: "Towards θ = π",
   norms: "Table 18: norm preservation",
   reflection: "Table 7: learning y = −x",
+  start: "Past the paper: the operator, or the start",
+  explain: "Past the paper: why a small start helps",
+  orthogonal: "Past the paper: orthogonal at all values",
 };
 
 export const tasks: Record<string, string> = {

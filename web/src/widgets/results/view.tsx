@@ -195,6 +195,7 @@ export function Results() {
           {row ? <p class="detail">{row.detail}</p> : null}
         </div>
         <div class="claim-list" role="group" aria-label="The claims, tested">
+          <p class="legend">The claims ({data.claims.length}), tested. The list scrolls.</p>
           {data.claims.map((item, index) => (
             <button
               type="button"
