@@ -1,8 +1,16 @@
 #include "geores/modules/layers.h"
 
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/run/execution.h"
 
 namespace geores {
+namespace {
+
+// Rows up to this long have a kernel that normalizes them for one product; longer ones are projected
+// as they are, and the projections are scaled.
+constexpr int64_t kNormalizedRow = 512;
+
+}  // namespace
 
 torch::nn::Linear make_linear(int64_t in, int64_t out, bool bias, double std) {
   auto linear = torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
@@ -80,6 +88,9 @@ ScaledProjection::Joined ScaledProjection::forward_joined(
   if (runs_cuda_kernel(x)) {
     std::vector<ProjectionWeights> weights;
     for (const auto* p : projections) weights.push_back(p->weights());
+    if (!norm.layer && !norm.weight.defined() && x.size(-1) > kNormalizedRow)
+      if (const auto wide = wide_projected(x, norm.epsilon, weights))
+        return {wide->projected, wide->skip};
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
                                       : rms_norm_and_skip(x, norm.weight, norm.epsilon);
     return {projected_together(h, weights), skip};

@@ -25,14 +25,24 @@ HyperConnection::HyperConnection(const ResidualConfig& config, const std::string
   if (read_norm) norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
 }
 
+ReadNormSpec HyperConnection::read_norm() const {
+  if (!norm_) return {.kind = ReadNormSpec::Kind::none};
+  return {.kind = ReadNormSpec::Kind::layer, .weight = norm_weight()};
+}
+
 NormAndSkip HyperConnection::read(const Tensor& pre, const Tensor& streams) const {
-  if (!norm_) return {collect_streams(pre, streams), streams};
-  return collect_and_norm(pre, streams, norm_weight());
+  const auto norm = read_norm();
+  if (norm.kind == ReadNormSpec::Kind::layer) return collect_and_norm(pre, streams, norm.weight);
+  const auto collected = collect_streams(pre, streams);
+  if (norm.kind == ReadNormSpec::Kind::none) return {collected, streams};
+  return {rms_norm_and_skip(collected, norm.weight, norm.epsilon).normalized, streams};
 }
 
 Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto [routes, streams] = route(x);
   probe_routes(trace, routes);
+  if (const auto wide = WideStreams::make(routes, streams, read_norm()))
+    return wide->write(f(wide->read()));
   const auto [normalized, skip] = read(routes.read, streams);
   return mix_and_write(routes.res, skip, routes.write, f(normalized));
 }

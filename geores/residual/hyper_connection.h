@@ -14,6 +14,7 @@
 
 #include "geores/modules/layers.h"
 #include "geores/ops/routed/routes.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -43,8 +44,8 @@ class HyperConnection : public Residual {
   };
   virtual Routed route(const Tensor& x) = 0;
 
-  // LN(H_pre X), or H_pre X without read_norm, and the streams for the operations after it.
-  virtual NormAndSkip read(const Tensor& pre, const Tensor& streams) const;
+  // The norm of what F reads: LN, or none without read_norm.
+  virtual ReadNormSpec read_norm() const;
 
   // Static parts of H_res: they do not decay, or do with decay_static.
   std::vector<Tensor> static_parts_;
@@ -56,6 +57,9 @@ class HyperConnection : public Residual {
   const Tensor& norm_weight() const { return norm_->weight(); }
 
  private:
+  // Norm(H_pre X), and the streams for the operations after it.
+  NormAndSkip read(const Tensor& pre, const Tensor& streams) const;
+
   Traits traits_;
   HyperOptions options_;
   std::shared_ptr<LayerNorm> norm_;  // null: F reads the streams as they are

@@ -71,6 +71,32 @@ void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T boun
 template <class T>
 void sinkhorn_backward(CudaStream stream, const T* logits, T bound, const T* p, const T* dp,
                        T* dlogits, const MixerShape& shape);
+
+// Sinkhorn-Knopp in log space on a GPU, for logits of any size: clamped to ±bound, or not for bound =
+// 0. The gradient is the implicit one, or that of the iterations. Rows are normalized first, then
+// columns, or with rows_last the other way round. n is one of is_log_mixer_size.
+constexpr bool is_log_mixer_size(int64_t n) { return n >= 2 && n <= 8; }
+template <class T>
+struct LogSinkhorn {
+  int iterations;
+  T bound;
+  bool unrolled, rows_last;
+};
+template <class T>
+void log_sinkhorn_forward(CudaStream stream, const T* logits, const LogSinkhorn<T>& spec, T* p,
+                          const MixerShape& shape);
+template <class T>
+void log_sinkhorn_backward(CudaStream stream, const T* logits, const LogSinkhorn<T>& spec,
+                           const T* p, const T* dp, T* dlogits, const MixerShape& shape);
+
+// sHC's mixer on a GPU; n is one of is_log_mixer_size and at least 3.
+template <class T>
+void spectral_sphere_forward(CudaStream stream, const SphereArrays<const T>& in, T* h,
+                             const MixerShape& shape);
+template <class T>
+void spectral_sphere_backward(CudaStream stream, const SphereArrays<const T>& in, const T* dh,
+                              const SphereArrays<T>& gradients, const MixerShape& shape);
+
 // On a GPU, routes are made of raw + bias (a null bias means raw alone), so that the product before
 // them need not add it. The backward kernel writes draw in the type of activations, as the next
 // product takes it, and overwrites dbias with the sum over tokens (null without bias). Both kinds

@@ -96,6 +96,66 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
   }
 };
 
+// On a GPU, in log space: any logits, both gradients, both orders.
+class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
+  struct Kept {
+    Tensor logits, p;
+    SinkhornSpec spec;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.logits), f(s.p);
+    }
+  };
+
+  template <class T>
+  static kernels::LogSinkhorn<T> kernel_spec(const SinkhornSpec& spec) {
+    return {.iterations = static_cast<int>(spec.iterations),
+            .bound = T(spec.logit_bound),
+            .unrolled = spec.gradient == SinkhornGradient::unrolled,
+            .rows_last = spec.order == SinkhornOrder::rows_last};
+  }
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, const SinkhornSpec& spec) {
+    const auto logits = input.contiguous();
+    auto p = torch::empty_like(logits);
+    on_gpu(logits, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+      kernels::log_sinkhorn_forward<T>(cuda_stream, values<T>(logits), kernel_spec<T>(spec),
+                                       values<T>(p), mixer_shape(p));
+    });
+    save(context, Kept{.logits = logits, .p = p, .spec = spec});
+    return p;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dp = gradients[0].contiguous();
+    auto dlogits = torch::empty_like(dp);
+    on_gpu(dp, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+      kernels::log_sinkhorn_backward<T>(cuda_stream, values<T>(s.logits), kernel_spec<T>(s.spec),
+                                        values<T>(s.p), values<T>(dp), values<T>(dlogits),
+                                        mixer_shape(dp));
+    });
+    return {dlogits, Tensor()};
+  }
+};
+
+// The kernel with a bound and the implicit gradient works with scalings, which is faster: this one is
+// for all else.
+bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
+  static const auto sizes = numbers_that(kernels::is_log_mixer_size) + " streams";
+  const auto n = logits.size(-1);
+  if (!logits.is_cuda() || execution().form == Form::stock) return false;
+  if (spec.gradient == SinkhornGradient::implicit && spec.logit_bound > 0 &&
+      kernels::is_device_mixer_size(n))
+    return false;
+  return Choice("sinkhorn", logits, "kernel in log space")
+      .need(kernels::is_log_mixer_size(n), sizes.c_str())
+      .need(logits.numel() > 0, "at least one value")
+      .runs();
+}
+
 class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkhorn> {
   struct Kept {
     Tensor logits;
@@ -152,6 +212,7 @@ Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec) {
           bound);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
+  if (runs_in_log_space(logits, spec)) return FusedLogSinkhorn::apply(logits, spec);
   if (order == SinkhornOrder::rows_last) {
     auto transposed = spec;
     transposed.order = SinkhornOrder::columns_last;

@@ -3,8 +3,6 @@
 // What is normalised last sums to 1 to rounding, the other as well as the iterations reached. mHC
 // normalises the rows last (Xie et al., arXiv:2512.24880, Eq. 9), JPmHC and the public mHC-lite code
 // the columns. JPmHC clamps logits to ±10, and what lies beyond has no gradient; mHC does not.
-// Fused, logits that are not clamped may lie at most 40 (float) or 300 (double) below the largest of
-// their row; what lies deeper counts as that.
 //
 // Two gradients, which differ while the iteration has not converged:
 //   implicit  differentiates the fixed point: dL/dlogits = P ⊙ (S − u1ᵀ − 1vᵀ) with

@@ -1,6 +1,7 @@
 #include "geores/ops/mixers/sphere.h"
 
 #include "geores/kernels/mixers/mixers.h"
+#include "geores/kernels/sizes.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
@@ -33,8 +34,8 @@ class FusedSphere : public torch::autograd::Function<FusedSphere> {
         .left = left.contiguous(), .right = right.contiguous(), .sigma = sigma.contiguous()};
     const auto n = sigma.size(-1) + 1;
     auto h = torch::empty({sigma.size(0), sigma.size(1), n, n}, sigma.options());
-    for_type_of(sigma, [&]<class T>(T) {
-      kernels::spectral_sphere_forward(kept.arrays<T>(), values<T>(h),
+    on(sigma, [&]<class T>(T, auto... cuda_stream) {
+      kernels::spectral_sphere_forward(cuda_stream..., kept.arrays<T>(), values<T>(h),
                                        {.tokens = sigma.size(0) * sigma.size(1), .n = n});
     });
     save(context, kept);
@@ -46,8 +47,8 @@ class FusedSphere : public torch::autograd::Function<FusedSphere> {
     const auto dh = gradients[0].contiguous();
     const auto dleft = torch::empty_like(s.left), dright = torch::empty_like(s.right),
                dsigma = torch::empty_like(s.sigma);
-    for_type_of(dh, [&]<class T>(T) {
-      kernels::spectral_sphere_backward<T>(s.arrays<T>(), values<T>(dh),
+    on(dh, [&]<class T>(T, auto... cuda_stream) {
+      kernels::spectral_sphere_backward<T>(cuda_stream..., s.arrays<T>(), values<T>(dh),
                                            {values<T>(dleft), values<T>(dright), values<T>(dsigma)},
                                            {.tokens = dh.size(0) * dh.size(1), .n = dh.size(-1)});
     });
@@ -60,10 +61,13 @@ class FusedSphere : public torch::autograd::Function<FusedSphere> {
 std::optional<Tensor> fused_spectral_sphere(const Tensor& left, const Tensor& right,
                                             const Tensor& sigma) {
   const auto n = sigma.size(-1) + 1;
-  if (!need_mixer(Choice("spectral_sphere", sigma)
-                      .need(sigma.device().is_cpu(), "a CPU")
-                      .need(n >= 3, "at least 3 streams"),
-                  n)
+  static const auto cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams",
+                    gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams";
+  if (!Choice("spectral_sphere", sigma)
+           .need(n >= 3, "at least 3 streams")
+           .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
+           .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
+           .need_on_gpu(sigma.numel() > 0, "at least one value")
            .runs())
     return std::nullopt;
   return FusedSphere::apply(left, right, sigma);

@@ -1,5 +1,6 @@
 #include "geores/residual/hc/hc.h"
 
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -8,6 +9,15 @@ namespace {
 std::shared_ptr<Residual> make_hc(const ResidualConfig& config, const HcOptions& options) {
   if (options.form == "sigmoid") return std::make_shared<SigmoidHc>(config, options);
   return std::make_shared<Hc>(config, options);
+}
+
+// RMSNorm(x) weightᵀ, and x.
+ProjectionAndSkip projected(const Tensor& x, const Tensor& weight, double epsilon) {
+  if (x.is_cuda())
+    if (const auto wide = wide_projected(
+            x, epsilon, {{weight, torch::zeros({weight.size(0)}, weight.options()), Tensor()}}))
+      return {wide->projected, wide->skip};
+  return normalized_linear(x, {.layer = false, .epsilon = epsilon}, weight, Tensor());
 }
 
 }  // namespace
@@ -39,8 +49,7 @@ Hc::Hc(const ResidualConfig& config, const HcOptions& options)
 HyperConnection::Routed Hc::route(const Tensor& x) {
   const auto n = streams();
   const auto [raw, skip] =
-      normalized_linear(x, {.layer = false, .epsilon = norm_epsilon()},
-                        torch::cat({pre_->weight, res_->weight, post_->weight}), Tensor());
+      projected(x, torch::cat({pre_->weight, res_->weight, post_->weight}), norm_epsilon());
   const auto turned = torch::tanh(raw);  // (B, T, n, 1 + n + 1), a row for each stream
   const auto pre = scale_ * turned.select(-1, 0) + pre_->bias;
   const auto res = scale_ * turned.slice(-1, 1, 1 + n).transpose(-1, -2) + res_->bias;

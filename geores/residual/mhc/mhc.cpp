@@ -77,9 +77,8 @@ Tensor MhcV4::reading(const Tensor& logits) const {
   return torch::sigmoid(logits) + options().guard;
 }
 
-NormAndSkip MhcV4::read(const Tensor& pre, const Tensor& streams) const {
-  const auto collected = collect_streams(pre, streams);
-  return {rms_norm_and_skip(collected, norm_weight(), norm_epsilon()).normalized, streams};
+ReadNormSpec MhcV4::read_norm() const {
+  return {.kind = ReadNormSpec::Kind::rms, .weight = norm_weight(), .epsilon = norm_epsilon()};
 }
 
 Connection mhc_connection() {

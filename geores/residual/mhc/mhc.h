@@ -61,7 +61,7 @@ class MhcV4 final : public Mhc {
  private:
   Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
   Tensor reading(const Tensor& logits) const override;
-  NormAndSkip read(const Tensor& pre, const Tensor& streams) const override;
+  ReadNormSpec read_norm() const override;
 };
 
 Connection mhc_connection();

@@ -1,0 +1,350 @@
+#include "geores/kernels/routed/wide_projection.h"
+
+#include "geores/kernels/cuda/device.cuh"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+// Forward. A block keeps the weights of `count` projections for a slice of the columns in shared
+// memory and goes through rows: four rows in each warp, so that a weight that is loaded serves four
+// products. The slices' sums are added afterwards, always in the same order.
+constexpr int kWarps = 4, kBlock = 32 * kWarps, kRowsOfWarp = 4;
+constexpr size_t kWeightBytes = 72 * 1024;  // three blocks fit on a multiprocessor
+
+// The columns of a slice, a multiple of a warp's: as many as fit, and all slices alike.
+template <class T>
+int64_t slice_width(int64_t width, int held) {
+  constexpr int64_t step = 128;
+  const auto most =
+      static_cast<int64_t>(kWeightBytes / (static_cast<size_t>(held) * sizeof(T))) / step * step;
+  const auto slices = (width + most - 1) / most;
+  return ((width + slices - 1) / slices + step - 1) / step * step;
+}
+
+// The number of projections that a kernel holds at once: one of 8, 16, 24, 32.
+int held_of(int64_t count) {
+  return static_cast<int>(std::min(kProjectedAtOnce, (count + 7) / 8 * 8));
+}
+
+template <class T>
+int64_t slices_of(const WideProjectionShape& s) {
+  const auto slice = slice_width<T>(s.width, held_of(s.count));
+  return (s.width + slice - 1) / slice;
+}
+
+template <class T>
+struct Project {
+  const T *x, *w;
+  T* partial;  // (slices, rows, count + 1): products, then the sum of squares
+  int64_t rows;
+  int width, count, slice, slices, tiles;  // tiles: of projections
+};
+
+template <int Held, int V, class T>
+__global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
+    project(Project<T> p) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto* weights = reinterpret_cast<T*>(memory);  // (Held, slice), 0 beyond the row and the count
+  const int lane = threadIdx.x % 32, slice = static_cast<int>(blockIdx.x) % p.slices,
+            tile = static_cast<int>(blockIdx.x) / p.slices % p.tiles,
+            group = static_cast<int>(blockIdx.x) / (p.slices * p.tiles),
+            groups = static_cast<int>(gridDim.x) / (p.slices * p.tiles);
+  const int first = slice * p.slice, first_projection = tile * Held;
+  const int columns = min(p.slice, p.width - first), here = min(Held, p.count - first_projection);
+  for (int i = threadIdx.x; i < Held * p.slice; i += kBlock) {
+    const int projection = i / p.slice, column = i % p.slice;
+    weights[i] =
+        projection < here && column < columns
+            ? p.w[static_cast<int64_t>(first_projection + projection) * p.width + first + column]
+            : T(0);
+  }
+  __syncthreads();
+
+  constexpr int64_t rows_of_block = kWarps * kRowsOfWarp;
+  for (int64_t begin = group * rows_of_block; begin < p.rows; begin += groups * rows_of_block) {
+    const auto row = begin + threadIdx.x / 32 * kRowsOfWarp;  // the warp's first
+    if (row >= p.rows) continue;
+    const int there = static_cast<int>(min(static_cast<int64_t>(kRowsOfWarp), p.rows - row));
+    const T* from[kRowsOfWarp];  // rows beyond the last repeat it; their sums are not stored
+#pragma unroll
+    for (int k = 0; k < kRowsOfWarp; ++k)
+      from[k] = p.x + (row + min(k, there - 1)) * p.width + first;
+    T sums[kRowsOfWarp][Held] = {}, squares[kRowsOfWarp] = {};
+    T in[kRowsOfWarp][V], next[kRowsOfWarp][V];
+    const auto load = [&](int column, T(&to)[kRowsOfWarp][V]) {
+      if (column < columns)
+#pragma unroll
+        for (int k = 0; k < kRowsOfWarp; ++k) load_values<V>(from[k] + column, to[k]);
+    };
+    load(lane * V, next);
+    for (int column = lane * V; column < columns; column += 32 * V) {
+#pragma unroll
+      for (int k = 0; k < kRowsOfWarp; ++k)
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          in[k][i] = next[k][i];
+          squares[k] += in[k][i] * in[k][i];
+        }
+      load(column + 32 * V, next);  // on its way while the products are made
+#pragma unroll
+      for (int r = 0; r < Held; ++r) {
+        T weight[V];
+        load_values<V>(weights + r * p.slice + column, weight);
+#pragma unroll
+        for (int k = 0; k < kRowsOfWarp; ++k)
+#pragma unroll
+          for (int i = 0; i < V; ++i) sums[k][r] += in[k][i] * weight[i];
+      }
+    }
+    constexpr int padded = Held == 24 ? 32 : Held, lanes = 32 / padded;
+#pragma unroll
+    for (int k = 0; k < kRowsOfWarp; ++k) {
+      T all[padded] = {};
+#pragma unroll
+      for (int r = 0; r < Held; ++r) all[r] = sums[k][r];
+      const SharedSums<32, padded, T> total(all);
+      const T square = group_sum<32>(squares[k]);
+      if (k >= there) continue;
+      T* to = p.partial + (slice * p.rows + row + k) * (p.count + 1);
+      if (lane % lanes == 0 && lane / lanes < here)
+        to[first_projection + lane / lanes] = total.at[0];
+      if (lane == 0 && tile == 0) to[p.count] = square;
+    }
+  }
+}
+
+template <class T>
+__global__ void finish_projection(const T* partial, const T* bias, T eps, T* plain, T* raw,
+                                  T* inverse, int slices, int64_t rows, int width, int count) {
+  wait_for_previous();
+  const auto at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (at >= rows * count) return;
+  const auto row = at / count;
+  const int r = static_cast<int>(at % count);
+  T sum = 0, squares = 0;
+  for (int slice = 0; slice < slices; ++slice) {
+    const T* from = partial + (slice * rows + row) * (count + 1);
+    sum += from[r];
+    squares += from[count];
+  }
+  const T scale = T(1) / sqrt(squares / T(width) + eps);
+  plain[at] = sum * scale;
+  raw[at] = sum * scale + bias[r];
+  if (r == 0) inverse[row] = scale;
+}
+
+// Backward. With g = draw/rms(x), the gradient of a row is Wᵀ g + k x, k = −⟨draw, plain⟩ /
+// (width · rms(x)²), and that of W is the sum of g xᵀ.
+
+// factors (rows, count + 1): g, then k. A warp for each row; sums of draw are added to dbias.
+template <class T>
+__global__ void projection_factors(const T* draw, const T* plain, const T* inverse, T* factors,
+                                   T* dbias, int64_t rows, int width, int count) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto* sums = reinterpret_cast<T*>(memory);  // (warps, count)
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  T* mine = sums + warp * count;  // each lane has its own of them
+  for (int r = lane; r < count; r += 32) mine[r] = T(0);
+  for (auto row = static_cast<int64_t>(blockIdx.x) * warps + warp; row < rows;
+       row += static_cast<int64_t>(gridDim.x) * warps) {
+    const T scale = inverse[row];
+    T along = 0;
+    for (int r = lane; r < count; r += 32) {
+      const T d = draw[row * count + r];
+      along += d * plain[row * count + r];
+      factors[row * (count + 1) + r] = d * scale;
+      mine[r] += d;
+    }
+    along = group_sum<32>(along);
+    if (lane == 0) factors[row * (count + 1) + count] = -along * scale * scale / T(width);
+  }
+  __syncthreads();
+  for (int r = threadIdx.x; r < count; r += blockDim.x) {
+    T sum = 0;
+    for (int w = 0; w < warps; ++w) sum += sums[w * count + r];
+    atomicAdd(dbias + r, sum);
+  }
+}
+
+constexpr int kStagedRows = 32, kBatch = 4;
+static_assert(kStagedRows % kBatch == 0);  // rows that are staged beyond the last are 0
+
+template <class T>
+struct ProjectBack {
+  const T *x, *w, *factors, *skip;
+  T *dx, *dw;
+  int64_t rows;
+  int width, count, first, columns;  // first: of the projections here; columns: blocks of columns
+};
+
+// Blocks of project_back at once on a multiprocessor, as many as registers allow.
+template <int Held, class T>
+constexpr int kBackBlocks = sizeof(T) == 8 ? 1
+                            : Held <= 24   ? 3
+                                           : 2;
+
+// A thread has one column: its weights and their sums of gradients stay in registers.
+template <int Held, class T>
+__global__ void __launch_bounds__(kThreads, (kBackBlocks<Held, T>)) project_back(ProjectBack<T> p) {
+  wait_for_previous();
+  constexpr int stride = Held + 4;
+  __shared__ __align__(16) T staged[kStagedRows * stride];  // g, then k
+  const int column = static_cast<int>(blockIdx.x) % p.columns * kThreads + threadIdx.x,
+            group = static_cast<int>(blockIdx.x) / p.columns,
+            groups = static_cast<int>(gridDim.x) / p.columns;
+  const bool there = column < p.width;
+  const int here = min(Held, p.count - p.first);
+  T weight[Held], dweight[Held];
+#pragma unroll
+  for (int r = 0; r < Held; ++r) {
+    weight[r] =
+        there && r < here ? p.w[static_cast<int64_t>(p.first + r) * p.width + column] : T(0);
+    dweight[r] = T(0);
+  }
+  for (auto begin = static_cast<int64_t>(group) * kStagedRows; begin < p.rows;
+       begin += static_cast<int64_t>(groups) * kStagedRows) {
+    const int rows = static_cast<int>(min(static_cast<int64_t>(kStagedRows), p.rows - begin));
+    __syncthreads();
+    for (int i = threadIdx.x; i < kStagedRows * (Held + 1); i += kThreads) {
+      const int row = i / (Held + 1), r = i % (Held + 1);
+      const T* from = p.factors + (begin + row) * (p.count + 1);
+      T value = 0;
+      if (row < rows) {
+        if (r < here) value = from[p.first + r];
+        if (r == Held && p.first == 0) value = from[p.count];
+      }
+      staged[row * stride + r] = value;
+    }
+    __syncthreads();
+    if (!there) continue;
+    const auto at = begin * p.width + column;
+    for (int first = 0; first < rows; first += kBatch) {
+      T x[kBatch], sum[kBatch];  // loaded together: a store between two loads would keep them apart
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const auto place = at + static_cast<int64_t>(first + k) * p.width;
+        const bool exists = first + k < rows;
+        x[k] = exists ? p.x[place] : T(0);
+        sum[k] = exists && p.skip ? p.skip[place] : T(0);
+      }
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const T* g = staged + (first + k) * stride;
+        sum[k] += g[Held] * x[k];
+#pragma unroll
+        for (int r = 0; r < Held; ++r) {
+          sum[k] += g[r] * weight[r];
+          dweight[r] += g[r] * x[k];
+        }
+        if (first + k < rows) p.dx[at + static_cast<int64_t>(first + k) * p.width] = sum[k];
+      }
+    }
+  }
+  if (!there) return;
+#pragma unroll
+  for (int r = 0; r < Held; ++r)
+    if (r < here)
+      atomicAdd(p.dw + static_cast<int64_t>(p.first + r) * p.width + column, dweight[r]);
+}
+
+// f(projections held at once).
+template <class F>
+void with_held(int64_t count, F&& f) {
+  const int held = held_of(count);
+  if (held == 8)
+    f(std::integral_constant<int, 8>());
+  else if (held == 16)
+    f(std::integral_constant<int, 16>());
+  else if (held == 24)
+    f(std::integral_constant<int, 24>());
+  else
+    f(std::integral_constant<int, 32>());
+}
+
+constexpr int64_t kMultiprocessors = kBlocksForSums / 2;
+
+}  // namespace
+
+template <class T>
+int64_t wide_projection_values(const WideProjectionShape& s) {
+  return slices_of<T>(s) * s.rows * (s.count + 1);
+}
+
+template <class T>
+void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
+                             T* partial, T* plain, T* raw, T* inverse,
+                             const WideProjectionShape& s) {
+  if (s.rows == 0) return;
+  with_held(s.count, [&](auto held) {
+    constexpr int64_t rows_of_block = kWarps * kRowsOfWarp;
+    const auto slice = slice_width<T>(s.width, held), slices = slices_of<T>(s),
+               tiles = (s.count + held - 1) / held, parts = slices * tiles;
+    const auto groups = std::max<int64_t>(
+        1, std::min((s.rows + rows_of_block - 1) / rows_of_block, 3 * kMultiprocessors / parts));
+    const Project<T> p{.x = x,
+                       .w = w,
+                       .partial = partial,
+                       .rows = s.rows,
+                       .width = static_cast<int>(s.width),
+                       .count = static_cast<int>(s.count),
+                       .slice = static_cast<int>(slice),
+                       .slices = static_cast<int>(slices),
+                       .tiles = static_cast<int>(tiles)};
+    const Grid grid{groups * parts, kBlock, static_cast<size_t>(held * slice) * sizeof(T)};
+    if constexpr (sizeof(T) == 4)
+      if (s.width % 4 == 0) return launch(stream, grid, project<held.value, 4, T>, p);
+    launch(stream, grid, project<held.value, 1, T>, p);
+  });
+  launch(stream, {(s.rows * s.count + kThreads - 1) / kThreads, kThreads}, finish_projection<T>,
+         partial, bias, eps, plain, raw, inverse, static_cast<int>(slices_of<T>(s)), s.rows,
+         static_cast<int>(s.width), static_cast<int>(s.count));
+  check_launch("wide_projection_forward");
+}
+
+template <class T>
+void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>& p,
+                              const WideProjectionShape& s) {
+  if (s.rows == 0) return;
+  constexpr int64_t warps = kThreads / 32;
+  launch(stream,
+         {std::min<int64_t>((s.rows + warps - 1) / warps, kBlocksForSums), kThreads,
+          static_cast<size_t>(warps * s.count) * sizeof(T)},
+         projection_factors<T>, p.draw, p.plain, p.inverse, p.factors, p.dbias, s.rows,
+         static_cast<int>(s.width), static_cast<int>(s.count));
+  with_held(s.count, [&](auto held) {
+    const auto columns = (s.width + kThreads - 1) / kThreads;
+    const auto groups =
+        std::max<int64_t>(1, std::min((s.rows + kStagedRows - 1) / kStagedRows,
+                                      kBackBlocks<held.value, T> * kMultiprocessors / columns));
+    for (int64_t first = 0; first < s.count; first += held)
+      launch(stream, {columns * groups, kThreads}, project_back<held.value, T>,
+             ProjectBack<T>{.x = p.x,
+                            .w = p.w,
+                            .factors = p.factors,
+                            .skip = first == 0 ? p.skip : p.dx,
+                            .dx = p.dx,
+                            .dw = p.dw,
+                            .rows = s.rows,
+                            .width = static_cast<int>(s.width),
+                            .count = static_cast<int>(s.count),
+                            .first = static_cast<int>(first),
+                            .columns = static_cast<int>(columns)});
+  });
+  check_launch("wide_projection_backward");
+}
+
+#define GEORES_INSTANTIATE(T)                                                                    \
+  template int64_t wide_projection_values<T>(const WideProjectionShape&);                        \
+  template void wide_projection_forward(CudaStream, const T*, const T*, const T*, T, T*, T*, T*, \
+                                        T*, const WideProjectionShape&);                         \
+  template void wide_projection_backward(CudaStream, const WideProjectionBackward<T>&,           \
+                                         const WideProjectionShape&);
+GEORES_INSTANTIATE(float)
+GEORES_INSTANTIATE(double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

@@ -1,0 +1,357 @@
+#include "geores/kernels/routed/wide_streams.h"
+
+#include <bit>
+
+#include "geores/kernels/cuda/device.cuh"
+
+namespace geores::kernels {
+namespace {
+
+using namespace device;
+
+constexpr int kWarps = 4, kBlock = 32 * kWarps;
+
+// f(token) for the tokens of this warp.
+template <class F>
+__device__ inline void for_each_warp_token(int64_t tokens, F&& f) {
+  const auto warps = static_cast<int64_t>(gridDim.x) * kWarps;
+  for (auto t = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; t < tokens;
+       t += warps)
+    f(t);
+}
+
+// f(column) for each run of V consecutive columns of this lane.
+template <int V, class F>
+__device__ inline void for_each_run(int d, F&& f) {
+  for (int column = static_cast<int>(threadIdx.x % 32) * V; column < d; column += 32 * V) f(column);
+}
+
+// V values of each of N streams, d values apart.
+template <int N, int V, class T>
+struct Piece {
+  T at[N][V];
+
+  __device__ void load(const T* token, int column, int d) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) load_values<V>(token + j * d + column, at[j]);
+  }
+};
+
+template <int N, int V, class T>
+__device__ inline void collect(const T (&read)[N], const Piece<N, V, T>& x, T (&c)[V]) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) c[i] = T(0);
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int i = 0; i < V; ++i) c[i] += read[j] * x.at[j][i];
+}
+
+// Sums Count values over the warp and writes them.
+template <int Count, class T>
+__device__ inline void store_sums(const T (&values)[Count], T* all) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (std::has_single_bit(static_cast<unsigned>(Count))) {
+    SharedSums<32, Count, T>(values).store(all, lane);
+  } else {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      const T sum = group_sum<32>(values[i]);
+      if (lane == i % 32) all[i] = sum;
+    }
+  }
+}
+
+// The norm's weight, value by value: parameters lie at any address of a flat buffer.
+template <int V, class T>
+__device__ inline void load_weight(const T* weight, int column, T (&to)[V]) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) to[i] = weight ? weight[column + i] : T(1);
+}
+
+template <int N, int V, class T, class A>
+__global__ void __launch_bounds__(kBlock)
+    wide_read(const T* read, const T* x, ReadNorm<T> norm, A* h, RowStatistics<T>* statistics,
+              int64_t tokens, int d) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  // The collected row: each lane reads only what it wrote, so nothing has to wait.
+  T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * ((d + 3) / 4 * 4);
+  for_each_warp_token(tokens, [&](int64_t t) {
+    T share[N], sum = 0;
+#pragma unroll
+    for (int j = 0; j < N; ++j) share[j] = read[t * N + j];
+    const T* token = x + t * N * d;
+    A* out = h + t * d;
+    for_each_run<V>(d, [&](int column) {
+      Piece<N, V, T> in;
+      T c[V];
+      in.load(token, column, d);
+      collect(share, in, c);
+      if (norm.none) {
+        store_values<V>(out + column, c);
+        return;
+      }
+#pragma unroll
+      for (int i = 0; i < V; ++i) sum += c[i];
+      store_values<V>(row + column, c);
+    });
+    if (norm.none) return;
+    const T mean = norm.norm.kind == NormKind::layer ? group_sum<32>(sum) / T(d) : T(0);
+    T squares = 0;
+    for_each_run<V>(d, [&](int column) {
+      T c[V];
+      load_values<V>(row + column, c);
+#pragma unroll
+      for (int i = 0; i < V; ++i) squares += (c[i] - mean) * (c[i] - mean);
+    });
+    const T inverse = T(1) / sqrt(group_sum<32>(squares) / T(d) + norm.norm.eps);
+    for_each_run<V>(d, [&](int column) {
+      T c[V], weight[V];
+      load_values<V>(row + column, c);
+      load_weight<V>(norm.norm.weight, column, weight);
+#pragma unroll
+      for (int i = 0; i < V; ++i) c[i] = (c[i] - mean) * inverse * weight[i];
+      store_values<V>(out + column, c);
+    });
+    if (threadIdx.x % 32 == 0) statistics[t] = {mean, inverse};
+  });
+}
+
+// The gradient of one token. The norm's sums need the whole row, so the row is walked twice; the
+// second time x and dh come from a cache. `dweight` is this warp's row of sums in shared memory.
+template <int N, int V, class T, class A>
+__device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int64_t t, int d,
+                                            T* dweight) {
+  const auto& norm = p.norm.norm;
+  const T *x = p.x + t * N * d, *dout = p.dout + t * N * d;
+  const A* dh = p.dh + t * d;
+  T* dx = p.dx + t * N * d;
+  T share[N], mean_g = 0, mean_gz = 0;
+  RowStatistics<T> s{T(0), T(1)};
+#pragma unroll
+  for (int j = 0; j < N; ++j) share[j] = p.read[t * N + j];
+  if (!p.norm.none) {
+    s = p.statistics[t];
+    for_each_run<V>(d, [&](int column) {
+      Piece<N, V, T> in;
+      T z[V], g[V], weight[V], sums[V];
+      in.load(x, column, d);
+      load_values<V>(dh + column, g);
+      load_values<V>(dweight + column, sums);
+      load_weight<V>(norm.weight, column, weight);
+      collect(share, in, z);
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        z[i] = (z[i] - s.mean) * s.inverse;
+        sums[i] += g[i] * z[i];
+        g[i] *= weight[i];
+        mean_g += g[i];
+        mean_gz += g[i] * z[i];
+      }
+      store_values<V>(dweight + column, sums);
+    });
+    mean_g = norm.kind == NormKind::layer ? group_sum<32>(mean_g) / T(d) : T(0);
+    mean_gz = group_sum<32>(mean_gz) / T(d);
+  }
+
+  T res[N * N], dres[N * N] = {}, dread[N] = {};
+#pragma unroll
+  for (int i = 0; i < N * N; ++i) res[i] = p.res[t * (N * N) + i];
+  for_each_run<V>(d, [&](int column) {
+    Piece<N, V, T> in, around;
+    T dc[V];
+    in.load(x, column, d);
+    around.load(dout, column, d);
+    load_values<V>(dh + column, dc);
+    if (!p.norm.none) {
+      T z[V], weight[V];
+      load_weight<V>(norm.weight, column, weight);
+      collect(share, in, z);
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        z[i] = (z[i] - s.mean) * s.inverse;
+        dc[i] = s.inverse * (dc[i] * weight[i] - mean_g - z[i] * mean_gz);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      T out[V];
+#pragma unroll
+      for (int k = 0; k < V; ++k) {
+        out[k] = share[j] * dc[k];
+        dread[j] += in.at[j][k] * dc[k];
+      }
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+#pragma unroll
+        for (int k = 0; k < V; ++k) {
+          out[k] += res[i * N + j] * around.at[i][k];
+          dres[i * N + j] += around.at[i][k] * in.at[j][k];
+        }
+      store_values<V>(dx + j * d + column, out);
+    }
+  });
+  store_sums(dres, p.dres + t * (N * N));
+  store_sums(dread, p.dread + t * N);
+}
+
+template <int N, int V, class T, class A>
+__global__ void __launch_bounds__(kBlock)
+    wide_read_back(WideReadBackward<T, A> p, int64_t tokens, int d) {
+  wait_for_previous();
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto* sums = reinterpret_cast<T*>(memory);  // (kWarps, d) with a norm, nothing without
+  const bool summed = !p.norm.none && p.dweight != nullptr;
+  if (!p.norm.none)
+    for (int i = threadIdx.x; i < kWarps * d; i += kBlock) sums[i] = T(0);
+  __syncthreads();
+  T* mine = sums + threadIdx.x / 32 * d;
+  for_each_warp_token(tokens, [&](int64_t t) { wide_read_token_back<N, V>(p, t, d, mine); });
+  __syncthreads();
+  if (!summed) return;
+  for (int i = threadIdx.x; i < d; i += kBlock) {
+    T sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) sum += sums[w * d + i];
+    atomicAdd(p.dweight + i, sum);
+  }
+}
+
+template <int N, int V, class T, class A>
+__global__ void __launch_bounds__(kBlock) wide_write(const T* res, const T* x, const T* write,
+                                                     const A* y, T* out, int64_t tokens, int d) {
+  wait_for_previous();
+  for_each_warp_token(tokens, [&](int64_t t) {
+    T mixer[N * N], share[N];
+#pragma unroll
+    for (int i = 0; i < N * N; ++i) mixer[i] = res[t * (N * N) + i];
+#pragma unroll
+    for (int i = 0; i < N; ++i) share[i] = write[t * N + i];
+    for_each_run<V>(d, [&](int column) {
+      Piece<N, V, T> in;
+      T branch[V];
+      in.load(x + t * N * d, column, d);
+      load_values<V>(y + t * d + column, branch);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        T sum[V];
+#pragma unroll
+        for (int k = 0; k < V; ++k) sum[k] = share[i] * branch[k];
+#pragma unroll
+        for (int j = 0; j < N; ++j)
+#pragma unroll
+          for (int k = 0; k < V; ++k) sum[k] += mixer[i * N + j] * in.at[j][k];
+        store_values<V>(out + (t * N + i) * d + column, sum);
+      }
+    });
+  });
+}
+
+template <int N, int V, class T, class A>
+__global__ void __launch_bounds__(kBlock) wide_write_back(const T* write, const A* y, const T* dout,
+                                                          T* dwrite, A* dy, int64_t tokens, int d) {
+  wait_for_previous();
+  for_each_warp_token(tokens, [&](int64_t t) {
+    T share[N], along[N] = {};
+#pragma unroll
+    for (int i = 0; i < N; ++i) share[i] = write[t * N + i];
+    for_each_run<V>(d, [&](int column) {
+      Piece<N, V, T> g;
+      T branch[V], sum[V];
+      g.load(dout + t * N * d, column, d);
+      load_values<V>(y + t * d + column, branch);
+      collect(share, g, sum);
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+#pragma unroll
+        for (int k = 0; k < V; ++k) along[i] += g.at[i][k] * branch[k];
+      store_values<V>(dy + t * d + column, sum);
+    });
+    store_sums(along, dwrite + t * N);
+  });
+}
+
+// f(number of streams, values of one access). Double is for verification: one form is enough.
+template <class T, class F>
+void with_wide_streams(const StreamShape& s, F&& f) {
+  if (s.tokens == 0) return;
+  const auto with_count = [&](auto n) {
+    if constexpr (sizeof(T) == 4)
+      if (s.d % 4 == 0) return f(n, std::integral_constant<int, 4>());
+    f(n, std::integral_constant<int, 1>());
+  };
+  [&]<int... N>(std::integer_sequence<int, N...>) {
+    ((s.n == N + 2 && (with_count(std::integral_constant<int, N + 2>()), true)) || ...);
+  }
+  (std::make_integer_sequence<int, 7>());
+}
+
+// A block for every kWarps tokens, `most` at most.
+int64_t blocks_of(int64_t tokens, int64_t most = 1 << 20) {
+  return std::min((tokens + kWarps - 1) / kWarps, most);
+}
+
+template <class T>
+size_t rows_of(int64_t d) {  // one for each warp
+  return static_cast<size_t>(kWarps * ((d + 3) / 4 * 4)) * sizeof(T);
+}
+
+}  // namespace
+
+template <class T, class A>
+void wide_read_forward(CudaStream stream, const T* read, const T* x, const ReadNorm<T>& norm, A* h,
+                       RowStatistics<T>* statistics, const StreamShape& s) {
+  with_wide_streams<T>(s, [&](auto n, auto v) {
+    launch(stream, {blocks_of(s.tokens), kBlock, norm.none ? 0 : rows_of<T>(s.d)},
+           wide_read<n.value, v.value, T, A>, read, x, norm, h, statistics, s.tokens,
+           static_cast<int>(s.d));
+  });
+  check_launch("wide_read_forward");
+}
+
+template <class T, class A>
+void wide_read_backward(CudaStream stream, const WideReadBackward<T, A>& p, const StreamShape& s) {
+  // Each block adds a row to the weight's gradient at its end: few blocks, all of them at once.
+  constexpr int64_t at_once = 4 * kBlocksForSums;
+  with_wide_streams<T>(s, [&](auto n, auto v) {
+    launch(stream, {blocks_of(s.tokens, at_once), kBlock, p.norm.none ? 0 : rows_of<T>(s.d)},
+           wide_read_back<n.value, v.value, T, A>, p, s.tokens, static_cast<int>(s.d));
+  });
+  check_launch("wide_read_backward");
+}
+
+template <class T, class A>
+void wide_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* y,
+                        T* out, const StreamShape& s) {
+  with_wide_streams<T>(s, [&](auto n, auto v) {
+    launch(stream, {blocks_of(s.tokens), kBlock}, wide_write<n.value, v.value, T, A>, res, x, write,
+           y, out, s.tokens, static_cast<int>(s.d));
+  });
+  check_launch("wide_write_forward");
+}
+
+template <class T, class A>
+void wide_write_backward(CudaStream stream, const T* write, const A* y, const T* dout, T* dwrite,
+                         A* dy, const StreamShape& s) {
+  with_wide_streams<T>(s, [&](auto n, auto v) {
+    launch(stream, {blocks_of(s.tokens), kBlock}, wide_write_back<n.value, v.value, T, A>, write, y,
+           dout, dwrite, dy, s.tokens, static_cast<int>(s.d));
+  });
+  check_launch("wide_write_backward");
+}
+
+#define GEORES_INSTANTIATE(T, A)                                                                   \
+  template void wide_read_forward(CudaStream, const T*, const T*, const ReadNorm<T>&, A*,          \
+                                  RowStatistics<T>*, const StreamShape&);                          \
+  template void wide_read_backward(CudaStream, const WideReadBackward<T, A>&, const StreamShape&); \
+  template void wide_write_forward(CudaStream, const T*, const T*, const T*, const A*, T*,         \
+                                   const StreamShape&);                                            \
+  template void wide_write_backward(CudaStream, const T*, const A*, const T*, T*, A*,              \
+                                    const StreamShape&);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
+#undef GEORES_INSTANTIATE
+
+}  // namespace geores::kernels

@@ -1,0 +1,54 @@
+// The path of a token with wide residual streams to its sublayer and back, on a GPU:
+//   h = Norm(Σ_j read_j x_j),   out_i = Σ_j res_ij x_j + write_i y
+// A warp has a token and walks along its columns, so streams may have any width up to
+// kMostWideValues. Forward the state is read twice and written once; backward, with the sublayer's
+// own backward pass between the two:
+//   wide_write_backward   dout          -> dy, dwrite
+//   wide_read_backward    x, dout, dh   -> dx, dread, dres
+//   x, dout, dx (tokens, n, d); res (tokens, n, n); read, write (tokens, n); h, y (tokens, d)
+#pragma once
+
+#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/streams/streams.h"
+
+namespace geores::kernels {
+
+inline constexpr int64_t kMostWideValues = 4096;  // a warp keeps one row in shared memory
+constexpr bool is_wide_stream_count(int64_t n) { return n >= 2 && n <= 8; }
+
+// Norm of what the sublayer reads; none: it reads the sum as it is.
+template <class T>
+struct ReadNorm {
+  bool none = false;
+  Norm<T> norm{};
+};
+
+// statistics (tokens) are not touched without a norm.
+template <class T, class A>
+void wide_read_forward(CudaStream stream, const T* read, const T* x, const ReadNorm<T>& norm, A* h,
+                       RowStatistics<T>* statistics, const StreamShape& shape);
+
+template <class T, class A>
+struct WideReadBackward {
+  const T *res, *read, *x;
+  ReadNorm<T> norm;
+  const RowStatistics<T>* statistics;
+  const A* dh;
+  const T* dout;
+  T *dx, *dread, *dres;  // overwritten
+  T* dweight;            // of the norm; added to
+};
+template <class T, class A>
+void wide_read_backward(CudaStream stream, const WideReadBackward<T, A>& p,
+                        const StreamShape& shape);
+
+template <class T, class A>
+void wide_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* y,
+                        T* out, const StreamShape& shape);
+
+// Overwrites dwrite and dy.
+template <class T, class A>
+void wide_write_backward(CudaStream stream, const T* write, const A* y, const T* dout, T* dwrite,
+                         A* dy, const StreamShape& shape);
+
+}  // namespace geores::kernels

@@ -1,0 +1,169 @@
+#include "geores/ops/routed/wide.h"
+
+#include <string>
+#include <utility>
+
+#include "geores/kernels/routed/wide_streams.h"
+#include "geores/ops/dense/norm.h"
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
+#include "geores/ops/streams/stream_kernels.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+using NormKindOfRead = ReadNormSpec::Kind;
+
+template <class T>
+kernels::ReadNorm<T> read_norm(NormKindOfRead kind, double epsilon, const Tensor& weight) {
+  return {.none = kind == NormKindOfRead::none,
+          .norm = {.kind = kind == NormKindOfRead::layer ? kernels::NormKind::layer
+                                                         : kernels::NormKind::rms,
+                   .weight = values<T>(weight),
+                   .bias = nullptr,
+                   .eps = T(epsilon)}};
+}
+
+// Outputs: what the sublayer reads, and x to be carried. The gradient of the carried x comes in
+// unmixed (wide.h).
+class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
+  struct Kept {
+    Tensor res, read, x, weight, statistics;
+    Tensor weight_place;
+    NormKindOfRead kind;
+    double epsilon;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.res), f(s.read), f(s.x), f(s.weight), f(s.statistics);
+    }
+  };
+
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& mixers, const Tensor& reads,
+                             const Tensor& input, const OptionalTensor& weights,
+                             NormKindOfRead kind, double epsilon) {
+    const auto res = mixers.contiguous(), read = reads.contiguous(), x = input.contiguous(),
+               weight = contiguous(weights);
+    const auto h = for_product_of(x, {x.size(0), x.size(1), x.size(3)});
+    const auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
+    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_read_forward<T, A>(cuda_stream, values<T>(read), values<T>(x),
+                                       read_norm<T>(kind, epsilon, weight), values<A>(h),
+                                       statistics_in<T>(statistics), stream_shape(x));
+    });
+    save(context, Kept{.res = res,
+                       .read = read,
+                       .x = x,
+                       .weight = weight,
+                       .statistics = statistics,
+                       .weight_place = gradient_place(weight),
+                       .kind = kind,
+                       .epsilon = epsilon});
+    return {h, input};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous();
+    const auto dres = torch::empty_like(s.res), dread = torch::empty_like(s.read),
+               dx = torch::empty_like(s.x);
+    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    on_gpu(s.x, dh, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_read_backward<T, A>(cuda_stream,
+                                        {.res = values<T>(s.res),
+                                         .read = values<T>(s.read),
+                                         .x = values<T>(s.x),
+                                         .norm = read_norm<T>(s.kind, s.epsilon, s.weight),
+                                         .statistics = statistics_in<T>(s.statistics),
+                                         .dh = values<A>(dh),
+                                         .dout = values<T>(dout),
+                                         .dx = values<T>(dx),
+                                         .dread = values<T>(dread),
+                                         .dres = values<T>(dres),
+                                         .dweight = values<T>(dweight.sum)},
+                                        stream_shape(s.x));
+    });
+    return {dres, dread, dx, dweight.gradient, Tensor(), Tensor()};
+  }
+};
+
+// The gradient of x is that of the result, unmixed, and res gets none (wide.h).
+class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
+  struct Kept {
+    Tensor write, y;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.write), f(s.y);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& res, const Tensor& input,
+                        const Tensor& writes, const Tensor& branch) {
+    const auto x = input.contiguous(), write = writes.contiguous(), y = branch.contiguous();
+    auto out = torch::empty_like(x);
+    on_gpu(x, y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_forward<T, A>(cuda_stream, values<T>(res), values<T>(x), values<T>(write),
+                                        values<A>(y), values<T>(out), stream_shape(x));
+    });
+    save(context, Kept{.write = write, .y = y});
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dout = gradients[0].contiguous();
+    const auto dwrite = torch::empty_like(s.write), dy = torch::empty_like(s.y);
+    on_gpu(dout, s.y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_backward<T, A>(cuda_stream, values<T>(s.write), values<A>(s.y),
+                                         values<T>(dout), values<T>(dwrite), values<A>(dy),
+                                         stream_shape(dout));
+    });
+    return {Tensor(), dout, dwrite, dy};
+  }
+};
+
+}  // namespace
+
+WideStreams::WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write)
+    : read_(std::move(read)),
+      carried_(std::move(carried)),
+      res_(std::move(res)),
+      write_(std::move(write)) {}
+
+std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor& x,
+                                             const ReadNormSpec& norm) {
+  static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams",
+                    width = "streams of at most " + std::to_string(kernels::kMostWideValues) +
+                            " values";
+  if (!x.is_cuda()) return std::nullopt;
+  const bool fits = x.dim() == 4 && x.numel() > 0;
+  const auto type = x.scalar_type();
+  if (!Choice("wide_streams", x, "two kernels each way")
+           .need(fits, "a state (B, T, n, d) with at least one value")
+           .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
+           .need(fits && x.size(3) <= kernels::kMostWideValues, width.c_str())
+           .need(routes.res.scalar_type() == type && routes.read.scalar_type() == type &&
+                     routes.write.scalar_type() == type,
+                 "routes of the state's type")
+           .runs())
+    return std::nullopt;
+  const auto res = routes.res.contiguous();
+  const auto outputs = FusedWideRead::apply(
+      res, routes.read, x, maybe(norm.weight), norm.kind,
+      norm.kind == NormKindOfRead::rms ? rms_epsilon(norm.epsilon) : norm.epsilon);
+  return WideStreams(outputs[0], outputs[1], res.detach(), routes.write);
+}
+
+Tensor WideStreams::write(const Tensor& y) const {
+  // A sublayer may answer in the type of products or in that of the state.
+  const bool as_read = y.scalar_type() == read_.scalar_type();
+  return FusedWideWrite::apply(res_, carried_, write_, as_read ? y : y.to(carried_.scalar_type()));
+}
+
+}  // namespace geores

@@ -1,0 +1,54 @@
+// Hyper-connections with wide residual streams on a GPU (kernels/routed/wide_streams.h,
+// wide_projection.h): as few passes over the state as separate makers of routes allow. Each
+// operation returns nothing where no kernel fits; then a connection runs composed.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "geores/ops/dense/projections.h"
+#include "geores/ops/routed/routes.h"
+#include "geores/ops/torch.h"
+
+namespace geores {
+
+// All projections of x / rms(x), side by side: x (..., width) -> projected (..., Σ bias.numel()), and
+// x itself for its other uses, whose gradients are added in the same pass. No normalized copy of x
+// is made, and products are those of the state's type in every precision.
+struct WideProjected {
+  Tensor projected, skip;
+};
+std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
+                                            const std::vector<ProjectionWeights>& projections);
+
+// The norm of what a sublayer reads.
+struct ReadNormSpec {
+  enum class Kind { layer, rms, none } kind = Kind::layer;
+  Tensor weight{};  // undefined: 1
+  double epsilon = 1e-5;
+};
+
+// From the routes of each token to the sublayer and back:
+//   if (const auto wide = WideStreams::make(routes, x, norm)) return wide->write(f(wide->read()));
+//
+// The backward pass of write() hands the gradient of its result on as if the state were carried
+// unmixed, and the backward pass of make() mixes it while it works out the gradients of res, read
+// and x. So the carried state and res have right gradients inside of this class only; both are
+// private. read() and write() may be used any number of times, or not at all.
+class WideStreams {
+ public:
+  // res (B, T, n, n), read and write (B, T, n), x (B, T, n, d).
+  static std::optional<WideStreams> make(const Routes& routes, const Tensor& x,
+                                         const ReadNormSpec& norm);
+
+  const Tensor& read() const { return read_; }  // Norm(Σ_j read_j x_j): (B, T, d)
+
+  Tensor write(const Tensor& y) const;  // Σ_j res_ij x_j + write_i y (B, T, n, d): y (B, T, d)
+
+ private:
+  WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write);
+
+  Tensor read_, carried_, res_, write_;
+};
+
+}  // namespace geores

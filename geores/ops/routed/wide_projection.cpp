@@ -1,0 +1,113 @@
+#include "geores/kernels/routed/wide_projection.h"
+
+#include "geores/ops/dense/norm.h"
+#include "geores/ops/routed/wide.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/saved_state.h"
+
+namespace geores {
+namespace {
+
+using namespace fused;
+
+kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count) {
+  return {.rows = x.numel() / x.size(-1), .width = x.size(-1), .count = count};
+}
+
+// Outputs: the projections, and x.
+class FusedWideProjection : public torch::autograd::Function<FusedWideProjection> {
+  struct Kept {
+    Tensor x, weight, plain, inverse;
+    std::vector<Tensor> parameters;
+    std::vector<int64_t> has_scale;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.x), f(s.weight), f(s.plain), f(s.inverse), f(s.parameters);
+    }
+  };
+
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& input,
+                             at::TensorList parameters, const std::vector<int64_t>& has_scale,
+                             double epsilon) {
+    const auto x = input.contiguous();
+    const ExecutionScope exact(Precision::fp32);  // weights in their own type
+    const auto [packed, bias] = PackedProjections(parameters, has_scale).packed();
+    const auto weight = packed.contiguous();
+    const auto shape = projection_shape(x, weight.size(0));
+    auto sizes = x.sizes().vec();
+    sizes.back() = shape.count;
+    const auto plain = torch::empty({shape.rows, shape.count}, x.options());
+    const auto raw = torch::empty(sizes, x.options());
+    const auto inverse = torch::empty({shape.rows}, x.options());
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+      const auto partial = torch::empty({kernels::wide_projection_values<T>(shape)}, x.options());
+      kernels::wide_projection_forward<T>(
+          cuda_stream, values<T>(x), values<T>(weight), values<T>(bias), T(epsilon),
+          values<T>(partial), values<T>(plain), values<T>(raw), values<T>(inverse), shape);
+    });
+    save(context, Kept{.x = x,
+                       .weight = weight,
+                       .plain = plain,
+                       .inverse = inverse,
+                       .parameters = parameters.vec(),
+                       .has_scale = has_scale});
+    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
+    return {raw, input};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto shape = projection_shape(s.x, s.weight.size(0));
+    const auto draw = gradients[0].defined()
+                          ? gradients[0].contiguous()
+                          : torch::zeros({shape.rows, shape.count}, s.x.options());
+    const auto skip = contiguous(gradients[1]);
+    const auto dx = torch::empty_like(s.x), dweight = torch::zeros_like(s.weight),
+               dbias = torch::zeros({shape.count}, s.x.options()),
+               factors = torch::empty({shape.rows, shape.count + 1}, s.x.options());
+    on_gpu(s.x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+      kernels::wide_projection_backward<T>(cuda_stream,
+                                           {.x = values<T>(s.x),
+                                            .w = values<T>(s.weight),
+                                            .plain = values<T>(s.plain),
+                                            .inverse = values<T>(s.inverse),
+                                            .draw = values<T>(draw),
+                                            .skip = values<T>(skip),
+                                            .factors = values<T>(factors),
+                                            .dx = values<T>(dx),
+                                            .dw = values<T>(dweight),
+                                            .dbias = values<T>(dbias)},
+                                           shape);
+    });
+    tensor_list result = {dx};
+    for (const auto& gradient :
+         PackedProjections(s.parameters, s.has_scale).gradients(dweight, dbias))
+      result.push_back(gradient);
+    result.insert(result.end(), {Tensor(), Tensor()});
+    return result;
+  }
+};
+
+}  // namespace
+
+std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
+                                            const std::vector<ProjectionWeights>& projections) {
+  if (!x.is_cuda()) return std::nullopt;
+  if (!Choice("wide_projected", x, "one pass over the state")
+           .need(x.dim() >= 2 && x.numel() > 0, "at least one value")
+           .need(!projections.empty() && projections[0].weight.scalar_type() == x.scalar_type() &&
+                     PackedProjections::fit(projections),
+                 "few projections with bias, contiguous")
+           .runs())
+    return std::nullopt;
+  const auto parameters = PackedProjections::parameters_of(projections);
+  const auto outputs =
+      FusedWideProjection::apply(x, at::TensorList(parameters),
+                                 PackedProjections::scales_of(projections), rms_epsilon(epsilon));
+  return WideProjected{.projected = outputs[0], .skip = outputs[1]};
+}
+
+}  // namespace geores
