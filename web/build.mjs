@@ -37,8 +37,6 @@ async function bundle(entry, settings) {
     entryPoints: [join(web, "src", entry)],
     bundle: true,
     write: false,
-    jsx: "automatic",
-    jsxImportSource: "preact",
     target: "es2022",
     logLevel: "warning",
     ...settings,
@@ -46,7 +44,20 @@ async function bundle(entry, settings) {
   return result.outputFiles[0].text;
 }
 
-const page = { minify: true, format: "iife", platform: "browser", charset: "utf8" };
+// The page's script calls h(type, props, ...children), which is shorter than what the automatic way of
+// JSX writes, and the names of some of our own components' properties are cut: names that are no key
+// of any data.
+const page = {
+  minify: true,
+  format: "iife",
+  platform: "browser",
+  charset: "utf8",
+  tsconfigRaw: {
+    compilerOptions: { jsx: "react", jsxFactory: "h", jsxFragmentFactory: "Fragment" },
+  },
+  inject: [join(web, "src/jsx.ts")],
+  mangleProps: /^(widget|xLabel|yLabel|xText|yText|refusal|sentence|colour)$/,
+};
 const script = await bundle("client.tsx", page);
 // The dark colours stand once in the sources and twice in the page: for a dark system that was not
 // overruled, and for the switch.

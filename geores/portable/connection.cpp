@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include "geores/portable/delta.h"
-#include "geores/portable/edelta.h"
-#include "geores/portable/routed.h"
+#include "geores/portable/kinds.h"
+#include "geores/portable/streams.h"
 
 namespace geores::portable {
 namespace {

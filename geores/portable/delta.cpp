@@ -1,7 +1,6 @@
-#include "geores/portable/delta.h"
-
 #include <cmath>
 
+#include "geores/portable/kinds.h"
 #include "geores/portable/summary.h"
 
 namespace geores::portable {

@@ -1,7 +1,6 @@
-#include "geores/portable/edelta.h"
-
 #include <cmath>
 
+#include "geores/portable/kinds.h"
 #include "geores/portable/streams.h"
 #include "geores/portable/summary.h"
 

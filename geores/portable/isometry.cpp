@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "geores/portable/edelta.h"
+#include "geores/portable/kinds.h"
 #include "geores/portable/streams.h"
 #include "geores/portable/summary.h"
 

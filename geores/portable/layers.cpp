@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/portable/sums.h"
-
 namespace geores::portable {
 
 Linear Linear::read(const Source& source, const Name& name, int rows, int columns, bool with_bias) {

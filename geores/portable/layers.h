@@ -7,6 +7,11 @@
 
 namespace geores::portable {
 
+// The two loops in which a model spends its time (sums.cpp): the browser's module is compiled for size
+// but for these.
+double dot(const double* a, const double* b, int count);
+void add_scaled(double factor, const double* x, int count, double* y);  // y ← y + factor · x
+
 // y = W x (+ b); W (rows, columns) row by row.
 struct Linear {
   int rows = 0, columns = 0;

@@ -5,6 +5,7 @@
 
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/hybrid.h"
+#include "geores/portable/kinds.h"
 #include "geores/portable/summary.h"
 
 namespace geores::portable {

@@ -39,12 +39,4 @@ class Routed : public Connection {
   double* room_;  // a state
 };
 
-Connection* make_edelta_stream(const Place& place);
-Connection* make_jpmhc(const Place& place);
-Connection* make_mhc_split(const Place& place);
-Connection* make_hc(const Place& place);
-Connection* make_mhc(const Place& place);
-Connection* make_mhc_lite(const Place& place);
-Connection* make_shc(const Place& place);
-
 }  // namespace geores::portable

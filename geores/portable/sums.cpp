@@ -1,4 +1,4 @@
-#include "geores/portable/sums.h"
+#include "geores/portable/layers.h"
 
 namespace geores::portable {
 

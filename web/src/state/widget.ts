@@ -12,11 +12,13 @@ export interface Widget<F extends Fields> {
   query: string;
   set(change: Partial<State<F>>): void;
   reset(): void;
+  resets: number; // how often: what plays by itself stops then
 }
 
 export function useWidget<F extends Fields>(id: string, fields: F): Widget<F> {
   const [state, setState] = useState(() => firstState(fields));
   const [notes, setNotes] = useState<readonly string[]>([]);
+  const [resets, setResets] = useState(0);
   const latest = useRef(state);
   latest.current = state;
 
@@ -41,9 +43,10 @@ export function useWidget<F extends Fields>(id: string, fields: F): Widget<F> {
   const reset = useCallback(() => {
     setState(firstState(fields));
     setNotes([]);
+    setResets((count) => count + 1);
     setLink({ id, query: "" });
   }, []);
-  return { id, fields, state, notes, query: toQuery(fields, state), set, reset };
+  return { id, fields, state, notes, query: toQuery(fields, state), set, reset, resets };
 }
 
 export interface Computed<T> {

@@ -35,18 +35,16 @@ export const results: Story = {
         the operator and let the maps start as the identity, and it rises to{" "}
         <F k="start/near_pi/hybrid_identity/best" />. Of four tasks the operator helps on gyroscope
         alone: <F k="start/gyroscope/hybrid_small/best" /> with it,{" "}
-        <F k="start/gyroscope/none_small/best" /> without, GPT{" "}
-        <F k="start/gyroscope/gpt/best" />. The start decides, not the operator. No map is needed
-        either: GPT's own blocks, with weights that start small and move in short steps, reach{" "}
-        <F k="explain/gyroscope/small_slow/best" /> and, near π,{" "}
-        <F k="explain/near_pi/small_slow/best" />.
+        <F k="start/gyroscope/none_small/best" /> without, GPT <F k="start/gyroscope/gpt/best" />.
+        The start decides, not the operator. No map is needed either: GPT's own blocks, with weights
+        that start small and move in short steps, reach <F k="explain/gyroscope/small_slow/best" />{" "}
+        and, near π, <F k="explain/near_pi/small_slow/best" />.
       </p>
       <p>
         We also built an operator that is orthogonal at all parameter values, without a gate. Beside
         no operator, all else equal, it has <F k="orthogonal/gyroscope/unitary/best" /> against{" "}
         <F k="orthogonal/gyroscope/none/best" /> on gyroscope. Three seeds cannot tell that from
-        chance: p ={" "}
-        <F k="contrast/orthogonal/gyroscope/complex reflection/p" />.
+        chance: p = <F k="contrast/orthogonal/gyroscope/complex reflection/p" />.
       </p>
     </>
   ),
@@ -74,7 +72,8 @@ export const results: Story = {
       by: "Norms.TheRunningMeanIsFarFromPreservingNorms",
     },
     {
-      claim: "EΔ's operator earns its results: with the same start and no operator near π is better",
+      claim:
+        "EΔ's operator earns its results: with the same start and no operator near π is better",
       verdict: "wrong",
       by: "results: start/near_pi/none_small/best",
     },

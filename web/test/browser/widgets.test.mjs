@@ -2,7 +2,7 @@
 // back by Reset; brought back by its link. What is compared is the drawing, not the text.
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
-import { launch, open, settle } from "./browser.mjs";
+import { launch, open, page_url, settle } from "./browser.mjs";
 
 let browser;
 before(async () => {
@@ -108,7 +108,7 @@ const middle = async (page, selector) => {
 
 for (const [id, move] of Object.entries(widgets)) {
   test(`${id}: keys and mouse move the drawing, Reset restores it, its link brings it back`, async () => {
-    const { page, said } = await at(id);
+    const { page, context, said } = await at(id);
     const first = await still(page, id);
     const widget = page.locator(`[data-widget=${id}]`);
     await widget.locator(move.keys[0]).first().focus();
@@ -118,11 +118,13 @@ for (const [id, move] of Object.entries(widgets)) {
     await settle(page, 300); // the link is written at most four times a second
     const hash = await page.evaluate(() => location.hash);
     assert.match(hash, new RegExp(`^#${id}\\?`));
-    await page.reload(); // opens the link: the page's own address
-    await page.waitForSelector("html[data-alive=yes]", { state: "attached" });
-    await show(page, id);
-    for (let i = 0; i < 200 && (await drawing(page, id)) !== moved; ++i) await settle(page, 50);
-    assert.equal(await drawing(page, id), moved, "the link draws something else");
+    const again = await context.newPage();
+    await again.goto(page_url + hash);
+    await again.waitForSelector("html[data-alive=yes]", { state: "attached" });
+    await show(again, id);
+    for (let i = 0; i < 200 && (await drawing(again, id)) !== moved; ++i) await settle(again, 50);
+    assert.equal(await drawing(again, id), moved, "the link draws something else");
+    await again.close();
     await back(page, id, first);
 
     if (move.more) await page.click(`[data-widget=${id}] .more summary`);

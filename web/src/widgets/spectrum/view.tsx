@@ -37,7 +37,7 @@ export function Spectrum() {
   const solved = value ?? first!;
   const history = useHistory(solved);
   const [reader, setReader] = useState<number | null>(null);
-  const [playing, play] = usePlay(s.L, (L) => widget.set({ L }));
+  const [playing, play] = usePlay(s.L, (L) => widget.set({ L }), widget.resets);
   const { x } = scales(solved);
   const at = reader ?? solved.s[0]!;
   const nearest = solved.s.reduce(
@@ -198,8 +198,13 @@ function useHistory(value: Solved): readonly Solved[] {
   return history;
 }
 
-function usePlay(depth: number, set: (depth: number) => void): [boolean, () => void] {
+function usePlay(
+  depth: number,
+  set: (depth: number) => void,
+  resets: number,
+): [boolean, () => void] {
   const [playing, setPlaying] = useState(false);
+  useEffect(() => setPlaying(false), [resets]);
   useEffect(() => {
     if (!playing) return;
     if (depth >= 48) {

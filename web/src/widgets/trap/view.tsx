@@ -41,7 +41,7 @@ export function Trap() {
       }),
     [s.lambda, s.t, s.b, s.nudge, s.opt, s.steps, s.rate, s.noise, s.seed],
   );
-  const [shown, play, playing] = usePlay(200, [t]);
+  const [shown, play, playing] = usePlay(200, [t, widget.resets]);
   const at = t.path[shown]!;
   const height = (gamma: number) => t.landscape[Math.round(gamma * 100)]!;
   const low = Math.min(0, ...t.landscape);
