@@ -20,6 +20,7 @@ struct ReproduceFlags {
   ReproduceOptions options;
   std::string scale = "quick";
   std::vector<int64_t> seeds;
+  std::string shard;
 };
 
 void print_summary(const Findings& findings) {
@@ -43,6 +44,18 @@ int run_reproduction(ReproduceFlags flags) {
   listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   const StopOnSignal stop;
   listener.stop = StopOnSignal::requested;
+  if (!flags.shard.empty()) {
+    const bool done = reproduce_shard(flags.options, shard_from(flags.shard), listener);
+    bar.reset();
+    if (done)
+      fmt::print(
+          "shard {} is in {}; when all are done: geores reproduce --merge FOLDER ... --out "
+          "OTHER, with the other flags as here\n",
+          flags.shard, flags.options.out);
+    else
+      say("geores: stopped; the same command goes on from here\n");
+    return done ? 0 : StopOnSignal::exit_code();
+  }
   const auto findings = reproduce(flags.options, listener);
   bar.reset();
   if (!findings) {
@@ -79,7 +92,10 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "  geores reproduce --only theta reflection --out report-theta\n"
           "  geores reproduce --only start --out report-start     (not among all: past the paper)\n"
           "  geores reproduce --only start_maps --columns gyroscope near_pi --out report-maps\n"
-          "  geores reproduce --only gate_weight --seeds 1 2 3 4 5 6 --out report-seeds",
+          "  geores reproduce --only gate_weight --seeds 1 2 3 4 5 6 --out report-seeds\n"
+          "Several machines without a network between them:\n"
+          "  geores reproduce --shard 1/2 --out part1         (and 2/2 into part2 elsewhere)\n"
+          "  geores reproduce --merge part1 part2 --out report",
           fmt::join(experiment_names(), ", ")));
   command->add_option("--scale", flags->scale, "quick or paper")->capture_default_str();
   command->add_option("--out", options.out, "folder of the report")->capture_default_str();
@@ -100,6 +116,10 @@ void add_reproduce(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   command->add_option("--cache", options.cache, "folder for generated data");
+  auto* shard = command->add_option("--shard", flags->shard,
+                                    "i/N: do only the i-th of N parts, and write no report");
+  command->add_option("--merge", options.merge, "folders of shards to take over what they have")
+      ->excludes(shard);
   command->callback([flags, &exit_code] { exit_code = run_reproduction(*flags); });
 }
 

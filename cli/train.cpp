@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/field_flags.h"
+#include "cli/processes/in_group.h"
 #include "cli/puzzles/train_puzzles.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_bar.h"
@@ -25,6 +26,7 @@ struct TrainFlags {
   GivenFlags given;
   std::string preset, config, out, resume, cache;
   bool overwrite = false, json = false;
+  GroupFlags group;
 };
 
 const Arm& find_preset(const std::string& name) {
@@ -52,22 +54,36 @@ bool connection_has(const std::string& key) {
   return false;
 }
 
-int run_training(const TrainFlags& flags) {
+// The configuration of the run to resume. Only rank 0 needs to see its folder.
+TrainConfig config_to_resume(const std::string& path, CommandGroup& group) {
+  nlohmann::json found;
+  if (group.is_first()) {
+    require(holds_run(path), "train", "{} holds no run to resume", path);
+    found = read_run_config(path).write();
+  }
+  const auto text = group.text_of_first(found.dump());
+  TrainConfig config;
+  config.read(parse_json(text, path), path);
+  return config;
+}
+
+int run_training(const TrainFlags& flags, CommandGroup& group) {
   const PuzzleTraining puzzles{.given = flags.given,
                                .config = flags.config,
                                .out = flags.out,
                                .resume = flags.resume,
                                .overwrite = flags.overwrite,
                                .json = flags.json};
-  if (asks_for_puzzles(puzzles)) return train_on_puzzles(puzzles);
+  const bool asked = (flags.resume.empty() || group.is_first()) && asks_for_puzzles(puzzles);
+  if (group.text_of_first(asked ? "puzzles" : "") == "puzzles")
+    return train_on_puzzles(puzzles, group);
   RunFolder folder{.path = flags.out, .overwrite = flags.overwrite};
   TrainConfig config;
   if (!flags.resume.empty()) {
     require(flags.out.empty() || flags.out == flags.resume, "train",
             "--resume {} continues in its own folder; leave out --out {}", flags.resume, flags.out);
     folder = {.path = flags.resume, .resume = true};
-    require(holds_run(flags.resume), "train", "{} holds no run to resume", flags.resume);
-    config = read_run_config(flags.resume);
+    config = config_to_resume(flags.resume, group);
   }
   config = configuration(flags, config);
   require(!folder.path.empty(), "train", "--out DIR (or --resume DIR) is required");
@@ -77,21 +93,25 @@ int run_training(const TrainFlags& flags) {
   set_steps_of_epochs(config, dataset);
   ProgressBar bar(fmt::format("{} on {}", config.model.label(), config.task.name));
   Listener listener;
-  listener.progress = [&](const Progress& p) {
-    bar.show(p.step, p.total, p.seconds,
-             fmt::format("loss {:.3e} validation {:.3e}", p.loss, p.validation));
-  };
-  listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   listener.stop = StopOnSignal::requested;
-  const auto result = train(config, dataset, folder, listener);
-  if (result.interrupted) {
+  if (group.is_first()) {
+    listener.progress = [&](const Progress& p) {
+      bar.show(p.step, p.total, p.seconds,
+               fmt::format("loss {:.3e} validation {:.3e}", p.loss, p.validation));
+    };
+    listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
+  }
+  const auto result = train(config, dataset, folder, listener, built_in(), DeviceLoopOn::gpu,
+                            group.communicator(config.device));
+  if (result.interrupted && group.is_first()) {
     if (result.steps > 0)
       say("geores: stopped after {} of {} steps; to go on: geores train --resume {}\n",
           result.steps, config.steps, folder.path);
     else
       say("geores: stopped before the first step; nothing was written\n");
-    return StopOnSignal::exit_code();
   }
+  if (result.interrupted) return StopOnSignal::exit_code();
+  if (!group.is_first()) return result.diverged ? 3 : 0;
   if (flags.json) {
     fmt::print("{}\n", result.to_json().dump(2));
   } else {
@@ -126,6 +146,7 @@ void add_train(CLI::App& app, int& exit_code) {
   command->add_option("--config", flags->config, "JSON file with the same keys as the flags");
   command->add_option("--cache", flags->cache, "folder for generated data");
   command->add_flag("--json", flags->json, "machine-readable result");
+  add_group_flags(*command, flags->group);
 
   // Several tasks, models or connections may have an option of one name, each with its own default.
   std::set<std::string> seen;
@@ -152,7 +173,10 @@ void add_train(CLI::App& app, int& exit_code) {
       add(option, "Options of connections (`geores list NAME` tells which has which)", true);
   for (const auto& option : OptionSet::of<PuzzleConfig>().all())
     add(option, "Options of task puzzles", true);
-  command->callback([flags, &exit_code] { exit_code = run_training(*flags); });
+  command->callback([flags, &exit_code] {
+    exit_code =
+        in_group(flags->group, [&](CommandGroup& group) { return run_training(*flags, group); });
+  });
 }
 
 }  // namespace geores::cli

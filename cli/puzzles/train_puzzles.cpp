@@ -18,14 +18,17 @@ bool asks_for_puzzles(const PuzzleTraining& flags) {
          is_puzzle_config(parse_json(read_text_file(flags.config), flags.config));
 }
 
-int train_on_puzzles(const PuzzleTraining& flags) {
+int train_on_puzzles(const PuzzleTraining& flags, CommandGroup& group) {
   RunFolder folder{.path = flags.out, .overwrite = flags.overwrite};
   PuzzleConfig config;
   if (!flags.resume.empty()) {
     require(flags.out.empty() || flags.out == flags.resume, "train",
             "--resume {} continues in its own folder; leave out --out {}", flags.resume, flags.out);
     folder = {.path = flags.resume, .resume = true};
-    config = read_puzzle_config(flags.resume);
+    // Only rank 0 needs to see the folder.
+    const auto text = group.text_of_first(
+        group.is_first() ? read_puzzle_config(flags.resume).write().dump() : "");
+    config.read(parse_json(text, flags.resume), flags.resume);
   }
   if (!flags.config.empty())
     config.read(parse_json(read_text_file(flags.config), flags.config), flags.config);
@@ -36,12 +39,16 @@ int train_on_puzzles(const PuzzleTraining& flags) {
   const auto data = puzzles::Dataset::open(config.data);
   ProgressBar bar(fmt::format("{} on {}", config.model.mixer, data.info().kind));
   Listener listener;
-  listener.progress = [&](const Progress& p) {
-    bar.show(p.step, p.total, p.seconds,
-             fmt::format("loss {:.3e} test {:.3e}", p.loss, p.validation));
-  };
-  listener.notice = [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); };
-  const auto result = train_puzzles(config, data, folder, listener);
+  if (group.is_first()) {
+    listener.progress = [&](const Progress& p) {
+      bar.show(p.step, p.total, p.seconds,
+               fmt::format("loss {:.3e} test {:.3e}", p.loss, p.validation));
+    };
+    listener.notice = [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); };
+  }
+  const auto result =
+      train_puzzles(config, data, folder, listener, group.communicator(config.device));
+  if (!group.is_first()) return result.diverged ? 3 : 0;
   if (flags.json) {
     fmt::print("{}\n", result.to_json().dump(2));
     return result.diverged ? 3 : 0;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/field_flags.h"
+#include "cli/processes/in_group.h"
 
 namespace geores::cli {
 
@@ -16,6 +17,6 @@ struct PuzzleTraining {
 // Whether these flags ask for puzzles: by --task, or because the run to resume is one.
 bool asks_for_puzzles(const PuzzleTraining& flags);
 
-int train_on_puzzles(const PuzzleTraining& flags);
+int train_on_puzzles(const PuzzleTraining& flags, CommandGroup& group);
 
 }  // namespace geores::cli

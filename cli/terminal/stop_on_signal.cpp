@@ -45,6 +45,6 @@ StopOnSignal::~StopOnSignal() { forget_signals(); }
 
 bool StopOnSignal::requested() { return received != 0; }
 
-int StopOnSignal::exit_code() { return 128 + received; }
+int StopOnSignal::exit_code() { return 128 + (received != 0 ? received.load() : SIGTERM); }
 
 }  // namespace geores::cli

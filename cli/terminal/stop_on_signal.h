@@ -12,7 +12,9 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   static bool requested();
-  static int exit_code();  // of a program that such a signal has ended: 128 + its number
+  // Of a program that such a signal has ended: 128 + its number; SIGTERM's if it was another process
+  // of the run that got it.
+  static int exit_code();
 };
 
 }  // namespace geores::cli

@@ -128,6 +128,10 @@ struct Measurement {
   Job job;
 };
 
+bool any_has_name(const std::vector<PlannedRun>& runs, const std::string& name) {
+  return std::ranges::find(runs, name, &PlannedRun::name) != runs.end();
+}
+
 void add_missing(std::vector<Job>& jobs, const std::vector<Measurement>& measurements) {
   for (const auto& one : measurements)
     if (!fs::exists(one.path)) jobs.push_back(one.job);
@@ -228,35 +232,77 @@ std::vector<std::string> experiment_names() {
   return names;
 }
 
-std::optional<Findings> reproduce(const ReproduceOptions& options,
-                                  const ReproduceListener& listener) {
+namespace {
+
+// What both forms begin with.
+std::vector<Experiment> checked_experiments(const ReproduceOptions& options) {
   check_names(options.only);
   check_seeds(options.scale.chosen_seeds);
   check_hardware(options.hardware);
-  const auto experiments = wanted_experiments(options);
+  auto experiments = wanted_experiments(options);
   if (options.hardware.device == "cuda") {
     expect_cuda_streams(2 * options.jobs);  // work, and work beside it
     set_float32_products(precision_from(options.hardware.precision));
   }
   make_folder(options.out);
-  const FolderLock lock(options.out);
-  claim_folder(options);
+  return experiments;
+}
+
+// Trains and measures what is missing. False if it was stopped.
+bool work(const ReproduceOptions& options, const std::vector<Experiment>& experiments,
+          const Shard& shard, DatasetShelf& shelf, const ReproduceListener& listener) {
   const auto runs = (fs::path(options.out) / "runs").string();
-  DatasetShelf shelf(options.cache);
-  const auto jobs =
-      training_jobs(planned_runs(experiments, options.scale, options.hardware), runs, shelf,
-                    {.progress = {}, .notice = listener.notice, .stop = listener.stop});
+  const auto planned = shard.of(planned_runs(experiments, options.scale, options.hardware));
+  const auto jobs = training_jobs(
+      planned, runs, shelf, {.progress = {}, .notice = listener.notice, .stop = listener.stop});
   // Mixed with the runs: probes need no GPU, and after them it would have only roll-outs to do.
   std::vector<Job> probes, norms;
-  if (wanted(options, "reflection")) add_missing(probes, reflection_measurements(options));
-  for (const auto& experiment : experiments)
-    if (norms_wanted(options, experiment.name))
-      add_missing(norms, norm_measurements(options, experiment, runs, shelf));
+  if (wanted(options, "reflection"))
+    add_missing(probes, shard.of(reflection_measurements(options)));
+  for (const auto& experiment : experiments) {
+    if (!norms_wanted(options, experiment.name)) continue;
+    auto measurements = norm_measurements(options, experiment, runs, shelf);
+    // Of the shard's own runs.
+    std::erase_if(measurements,
+                  [&](const Measurement& one) { return !any_has_name(planned, one.job.after); });
+    add_missing(norms, measurements);
+  }
   try {
     run_jobs(mixed(jobs, mixed(probes, norms)), options.jobs, listener.progress);
   } catch (const RunStopped&) {
-    return std::nullopt;
+    return false;
   }
+  return true;
+}
+
+void merge_folders(const ReproduceOptions& options, const ReproduceListener& listener) {
+  for (const auto& folder : options.merge) {
+    const auto merged = merge_reproduction(folder, options.out);
+    if (listener.notice)
+      listener.notice(fmt::format("{} runs and {} measurements taken over from {}", merged.runs,
+                                  merged.measurements, folder));
+  }
+}
+
+}  // namespace
+
+bool reproduce_shard(const ReproduceOptions& options, const Shard& shard,
+                     const ReproduceListener& listener) {
+  const auto experiments = checked_experiments(options);
+  const FolderLock lock(options.out);
+  claim_folder(options);
+  DatasetShelf shelf(options.cache);
+  return work(options, experiments, shard, shelf, listener);
+}
+
+std::optional<Findings> reproduce(const ReproduceOptions& options,
+                                  const ReproduceListener& listener) {
+  const auto experiments = checked_experiments(options);
+  const FolderLock lock(options.out);
+  claim_folder(options);
+  merge_folders(options, listener);
+  DatasetShelf shelf(options.cache);
+  if (!work(options, experiments, {}, shelf, listener)) return std::nullopt;
 
   Findings findings{.scale = options.scale, .hardware = options.hardware, .folder = options.out};
   std::set<std::string> counted;

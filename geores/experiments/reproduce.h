@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "geores/experiments/findings.h"
+#include "geores/experiments/shards/shard.h"
 
 namespace geores {
 
@@ -22,8 +23,9 @@ struct ReproduceOptions {
   std::vector<std::string> only = {};  // names of experiments; empty: all
   // Of these experiments, data sets and models by name; empty: all.
   std::vector<std::string> columns = {}, arms = {};
-  int jobs = 2;            // runs side by side
-  std::string cache = {};  // folder for generated data
+  std::vector<std::string> merge = {};  // folders of shards, whose runs are taken over first
+  int jobs = 2;                         // runs side by side
+  std::string cache = {};               // folder for generated data
 };
 
 // The names that `only` may hold.
@@ -34,6 +36,11 @@ struct ReproduceListener {
   std::function<void(const std::string&)> notice;
   std::function<bool()> stop = {};  // as in Listener (train/trainer.h)
 };
+
+// Trains and measures what belongs to one shard, and writes no report. False if the listener stopped
+// it.
+bool reproduce_shard(const ReproduceOptions& options, const Shard& shard,
+                     const ReproduceListener& listener = {});
 
 // Nothing if the listener stopped it.
 std::optional<Findings> reproduce(const ReproduceOptions& options,

@@ -35,28 +35,48 @@ Batch rows_of(const Tensor& x, const Tensor& y, const std::vector<int64_t>& rows
 }
 
 double loss_over_batches(Model& model, const Tensor& x, const Tensor& y,
-                         const std::vector<std::vector<int64_t>>& drawn) {
+                         const std::vector<std::vector<int64_t>>& drawn,
+                         const Communicator& communicator) {
   const torch::NoGradGuard no_grad;
+  const auto batches = evaluation_batches(drawn, model.weighs_sequences());
+  std::vector<double> losses(batches.size(), 0.0);
+  for (auto i = static_cast<size_t>(communicator.rank()); i < batches.size();
+       i += static_cast<size_t>(communicator.size())) {
+    const auto shares = torch::tensor(batches[i].weights, torch::kFloat64).to(x.device());
+    losses[i] = model.weighted_loss(rows_of(x, y, batches[i].rows), shares).item<double>();
+  }
   double total = 0;
-  for (const auto& [rows, weights] : evaluation_batches(drawn, model.weighs_sequences())) {
-    const auto shares = torch::tensor(weights, torch::kFloat64).to(x.device());
-    total += model.weighted_loss(rows_of(x, y, rows), shares).item<double>();
+  for (const auto loss : gather_numbers(communicator, losses)) total += loss;
+  return total;
+}
+
+LossSum sum_over_batches(int64_t count, const Communicator& communicator,
+                         const std::function<Objective(int64_t)>& loss) {
+  const torch::NoGradGuard no_grad;
+  std::vector<double> numbers(2 * static_cast<size_t>(count), 0.0);  // mean and terms of each
+  for (auto i = communicator.rank(); i < count; i += communicator.size()) {
+    const auto found = loss(i);
+    numbers[2 * static_cast<size_t>(i)] = found.mean().item<double>();
+    numbers[2 * static_cast<size_t>(i) + 1] = static_cast<double>(found.terms().item<int64_t>());
+  }
+  numbers = gather_numbers(communicator, numbers);
+  LossSum total;
+  for (size_t i = 0; i < numbers.size(); i += 2) {
+    total.sum += numbers[i] * numbers[i + 1];
+    total.terms += static_cast<int64_t>(numbers[i + 1]);
   }
   return total;
 }
 
-double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch) {
-  const torch::NoGradGuard no_grad;
-  double total = 0;
-  int64_t counted = 0;
-  for (int64_t begin = 0; begin < x.size(0); begin += batch) {
-    const auto end = std::min(begin + batch, x.size(0));
-    const auto loss = model.evaluate({x.slice(0, begin, end), y.slice(0, begin, end)});
-    const auto terms = loss.terms().item<int64_t>();
-    total += loss.mean().item<double>() * static_cast<double>(terms);
-    counted += terms;
-  }
-  return total / static_cast<double>(counted);
+double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch,
+                  const Communicator& communicator) {
+  const auto all = x.size(0);
+  return sum_over_batches((all + batch - 1) / batch, communicator,
+                          [&](int64_t i) {
+                            const auto begin = i * batch, end = std::min(begin + batch, all);
+                            return model.evaluate({x.slice(0, begin, end), y.slice(0, begin, end)});
+                          })
+      .mean();
 }
 
 }  // namespace geores

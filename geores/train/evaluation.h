@@ -1,10 +1,14 @@
-// The validation loss of a model: over random batches, and exactly over a whole set.
+// The validation loss of a model: over random batches, and exactly over a whole set. Several processes
+// share the work: batch i is that of rank i mod size. What batches add to the result is put together
+// in the order of the batches, so it has the same bits for any number of processes.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "geores/model/model.h"
 #include "geores/ops/torch.h"
+#include "geores/train/communication/communicator.h"
 
 namespace geores {
 
@@ -22,10 +26,24 @@ std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<in
 
 // The mean loss over `drawn` batches of the set x, y, never in bfloat16.
 double loss_over_batches(Model& model, const Tensor& x, const Tensor& y,
-                         const std::vector<std::vector<int64_t>>& drawn);
+                         const std::vector<std::vector<int64_t>>& drawn,
+                         const Communicator& communicator = one_process());
 
 // Mean loss over the whole set in fixed batches: MSE, or cross entropy for tokens.
-double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch = 64);
+double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch = 64,
+                  const Communicator& communicator = one_process());
+
+// A loss as a sum over terms.
+struct LossSum {
+  double sum = 0;
+  int64_t terms = 0;
+
+  double mean() const { return sum / static_cast<double>(terms); }
+};
+
+// Of `count` batches; loss(i) evaluates one.
+LossSum sum_over_batches(int64_t count, const Communicator& communicator,
+                         const std::function<Objective(int64_t)>& loss);
 
 // The sequences of these numbers.
 Batch rows_of(const Tensor& x, const Tensor& y, const std::vector<int64_t>& rows);

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "geores/base/error.h"
+#include "geores/train/evaluation.h"
 
 namespace geores {
 namespace {
@@ -34,8 +35,8 @@ double TextLoss::word_perplexity(int64_t words) const {
   return std::exp(nats / static_cast<double>(words));
 }
 
-TextLoss text_loss(Model& model, const Tensor& ids, const TextWindows& windows) {
-  const torch::NoGradGuard no_grad;
+TextLoss text_loss(Model& model, const Tensor& ids, const TextWindows& windows,
+                   const Communicator& communicator) {
   const auto shape = model.input();
   require(windows.context >= 1 && windows.context <= shape.length, "eval",
           "a context of {} is not in 1..{}, the positions of the model", windows.context,
@@ -49,8 +50,8 @@ TextLoss text_loss(Model& model, const Tensor& ids, const TextWindows& windows) 
       std::clamp<int64_t>(windows.most_logits / (windows.context * shape.vocabulary), 1, 64);
   const auto* values = reinterpret_cast<const uint16_t*>(ids.data_ptr<int16_t>());
   const auto device = model.parameters().front().device();
-  TextLoss total;
-  for (int64_t first = 0; first < count; first += together) {
+  const auto loss_of = [&](int64_t batch) {
+    const auto first = batch * together;
     const auto rows = std::min(together, count - first);
     const auto x = torch::empty({rows, windows.context}, torch::kInt64), y = torch::empty_like(x);
     for (int64_t row = 0; row < rows; ++row) {
@@ -59,12 +60,10 @@ TextLoss text_loss(Model& model, const Tensor& ids, const TextWindows& windows) 
                   x.data_ptr<int64_t>() + row * windows.context,
                   y.data_ptr<int64_t>() + row * windows.context);
     }
-    const auto loss = model.evaluate({x.to(device), y.to(device)});
-    const auto terms = loss.terms().item<int64_t>();
-    total.nats += loss.mean().item<double>() * static_cast<double>(terms);
-    total.ids += terms;
-  }
-  return total;
+    return model.evaluate({x.to(device), y.to(device)});
+  };
+  const auto total = sum_over_batches((count + together - 1) / together, communicator, loss_of);
+  return {.nats = total.sum, .ids = total.terms};
 }
 
 }  // namespace geores

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "geores/model/model.h"
+#include "geores/train/communication/communicator.h"
 
 namespace geores {
 
@@ -25,6 +26,7 @@ struct TextLoss {
 };
 
 // ids: (n) int16 on the CPU (ops/training/sequences.h). The model may be on a GPU.
-TextLoss text_loss(Model& model, const Tensor& ids, const TextWindows& windows);
+TextLoss text_loss(Model& model, const Tensor& ids, const TextWindows& windows,
+                   const Communicator& communicator = one_process());
 
 }  // namespace geores

@@ -1,5 +1,6 @@
 #include "geores/train/trainer.h"
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/training/sequences.h"
+#include "geores/train/communication/shared_run.h"
 #include "geores/train/device/device_loop.h"
 #include "geores/train/divergence.h"
 #include "geores/train/evaluation.h"
@@ -19,6 +21,9 @@
 
 namespace geores {
 namespace {
+
+// In a group, the steps after which the processes compare their weights.
+constexpr int64_t kComparisonInterval = 100;
 
 enum Series : uint64_t { kTrainingBatches = 0, kEvaluationBatches = 1 };
 
@@ -42,11 +47,28 @@ torch::Device device_of(const TrainConfig& config) {
   return torch::kCUDA;
 }
 
+// Scored positions of each training sequence, float64; undefined where all have as many.
+Tensor uneven_terms(const Dataset& dataset) {
+  if (!dataset.tokens() || dataset.text()) return {};
+  const auto counts = (dataset.train_y >= 0).sum(1);
+  if (counts.numel() == 0 || (counts == counts[0]).all().item<bool>()) return {};
+  return counts.to(torch::kFloat64);
+}
+
+nlohmann::json facts_of(const Dataset& dataset) {
+  nlohmann::json facts = dataset.origin.facts;
+  facts["train shape"] = dataset.train_x.sizes().vec();
+  facts["validation shape"] = dataset.validation_x.sizes().vec();
+  return facts;
+}
+
 class Run {
  public:
   Run(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
-      const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop)
+      const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop,
+      const Communicator& communicator)
       : config_(config),
+        communicator_(communicator),
         listener_(listener),
         catalogue_(catalogue),
         device_(device_of(config)),
@@ -59,11 +81,14 @@ class Run {
         train_sampler_(static_cast<uint64_t>(config.seed), data_.train_x.size(0)),
         validation_sampler_(static_cast<uint64_t>(config.seed), data_.validation_x.size(0)),
         model_(make_model_on_device(dataset)),
-        training_(*model_, optimizer_options(config), model_->initial_carry(config.batch)),
+        training_(*model_, optimizer_options(config), model_->initial_carry(config.batch),
+                  communicator),
+        terms_(shares() > 1 ? uneven_terms(dataset) : Tensor()),
         schedule_(learning_rates(config)),
-        files_(folder, config, catalogue, input_shape(dataset), dataset.origin, *model_, training_,
-               listener.notice),
-        position_(files_.position()),
+        files_(agreed_folder(folder), config, catalogue, input_shape(dataset), dataset.origin,
+               *model_, training_, listener.notice),
+        starting_(files_.is_starting()),
+        position_(agreed_position()),
         watch_(files_.metrics().last_kept("seconds", 0)),
         validation_(files_.metrics().last_kept("validation", 0)),
         saved_step_(position_.step),
@@ -79,7 +104,7 @@ class Run {
     TrainResult result{.parameters = parameter_count(*model_)};
     for (; position_.step < config_.steps; ++position_.step) {
       const auto step = position_.step;
-      result.interrupted = listener_.stop && listener_.stop();
+      result.interrupted = stop_is_asked();
       if (result.interrupted) break;
       if (checkpoint_is_due() && !save_checkpoint()) result.diverged = true;
       if (!result.diverged && step % config_.eval_interval == 0) evaluate_and_keep_best(step);
@@ -92,11 +117,62 @@ class Run {
     if (result.interrupted) return result;
     finish(result);
     result.seconds = watch_.seconds();
-    files_.write_result(result.to_json());
+    if (communicator_.is_first()) files_.write_result(result.to_json());
     return result;
   }
 
  private:
+  int64_t shares() const { return communicator_.size() * config_.accumulate; }
+
+  // Only rank 0 has files, and only when it is known that all are about to do the same.
+  RunFolder agreed_folder(const RunFolder& folder) const {
+    require_same_run(communicator_, config_.write(catalogue_.models), facts_of(dataset_), *model_);
+    return communicator_.is_first() ? folder : RunFolder{};
+  }
+
+  // Where rank 0 is, with all that it has read.
+  RunPosition agreed_position() {
+    auto position = files_.position();
+    if (!communicator_.is_group()) return position;
+    auto& optimizer = training_.optimizer();
+    std::vector<int64_t> counts = {position.step,
+                                   position.best_step,
+                                   std::bit_cast<int64_t>(position.best_validation),
+                                   std::bit_cast<int64_t>(position.train_loss),
+                                   optimizer.steps(),
+                                   starting_};
+    broadcast_counts(communicator_, counts);
+    position = {.step = counts[0],
+                .best_step = counts[1],
+                .best_validation = std::bit_cast<double>(counts[2]),
+                .train_loss = std::bit_cast<double>(counts[3])};
+    optimizer.steps() = counts[4];
+    starting_ = counts[5] != 0;
+    auto tensors = tensors_of(*model_);
+    tensors.insert(tensors.end(), {optimizer.first_moment(), optimizer.second_moment()});
+    for (const auto& [name, tensor] : training_.carry().all()) tensors.push_back(tensor);
+    broadcast_all(communicator_, tensors);
+    return position;
+  }
+
+  // In a group everybody stops after the same step: who was asked to says so with the next sum.
+  bool stop_is_asked() {
+    const bool asked = listener_.stop && listener_.stop();
+    if (!communicator_.is_group()) return asked;
+    if (asked) training_.sums().ask_to_stop();
+    return stop_agreed_;
+  }
+
+  // After a step: of a GPU's only those that are looked at.
+  void hear_of_stop() {
+    if (communicator_.is_group()) stop_agreed_ = training_.sums().stop_was_asked();
+  }
+
+  void compare_weights(int64_t steps) {
+    if (communicator_.size() == 1 || steps % kComparisonInterval != 0) return;
+    require_same_values(communicator_, tensors_of(*model_), fmt::format("after step {}", steps));
+  }
+
   std::shared_ptr<Model> make_model_on_device(const Dataset& dataset) const {
     auto model = with_seed(config_.seed, [&] {
       return make_model(config_.model, input_shape(dataset), catalogue_.models);
@@ -114,9 +190,20 @@ class Run {
 
   void make_device_loop() {
     std::vector<std::vector<int64_t>> batches;
-    for (int64_t step = 0; step < config_.steps; ++step) batches.push_back(training_batch(step));
-    loop_ =
-        std::make_unique<DeviceLoop>(*model_, training_, config_, data_, batches, position_.step);
+    std::vector<double> terms;
+    for (int64_t step = 0; step < config_.steps; ++step) {
+      const auto batch = training_batch(step);
+      if (terms_.defined()) terms.push_back(terms_of(batch).item<double>());
+      batches.push_back(own_rows(communicator_, batch));
+    }
+    loop_ = std::make_unique<DeviceLoop>(*model_, training_, config_, data_, batches,
+                                         position_.step, terms);
+  }
+
+  // Of the whole batch; undefined where all sequences have as many.
+  Tensor terms_of(const std::vector<int64_t>& batch) const {
+    if (!terms_.defined()) return {};
+    return terms_.index_select(0, torch::tensor(batch, torch::kInt64)).sum().view({1});
   }
 
   // Every evaluation has its own draws: a pure function of seed, step and batch.
@@ -131,12 +218,21 @@ class Run {
     std::vector<std::vector<int64_t>> drawn;
     for (int64_t i = 0; i < batches; ++i) drawn.push_back(evaluation_batch(step, i));
     if (loop_) return loop_->evaluate(drawn);
-    return loss_over_batches(*model_, data_.validation_x, data_.validation_y, drawn);
+    return loss_over_batches(*model_, data_.validation_x, data_.validation_y, drawn, communicator_);
   }
 
   void evaluate_and_keep_best(int64_t step) {
     if (dataset_.require_unchanged) dataset_.require_unchanged();
     validation_ = evaluate(step, config_.eval_batches);
+    training_.gather_carry();
+    if (communicator_.is_first()) write_evaluation(step);
+    if (!(validation_ < position_.best_validation)) return;
+    position_.best_validation = validation_;
+    position_.best_step = step;
+    if (communicator_.is_first()) files_.keep_best(*model_, step);
+  }
+
+  void write_evaluation(int64_t step) {
     const auto sample =
         rows_of(data_.validation_x, data_.validation_y,
                 validation_sampler_.indices(kEvaluationBatches, step, config_.batch))
@@ -144,17 +240,12 @@ class Run {
     files_.write_metrics(
         read_meters(catalogue_.meters,
                     EvaluationReading(step, validation_, *model_, training_.carry(), sample)));
-    if (!(validation_ < position_.best_validation)) return;
-    position_.best_validation = validation_;
-    position_.best_step = step;
-    files_.keep_best(*model_, step);
   }
 
   // A new run has its first checkpoint after one step: it is then known to work, and takes the place
   // of an older one.
   bool checkpoint_is_due() const {
-    return position_.step > 0 &&
-           (position_.step % config_.checkpoint_interval == 0 || files_.is_starting());
+    return position_.step > 0 && (position_.step % config_.checkpoint_interval == 0 || starting_);
   }
 
   // False if the run has diverged: nothing that is not finite goes into a checkpoint.
@@ -166,7 +257,9 @@ class Run {
       report_divergence(fmt::format("the weights are not finite after step {}", step - 1));
       return false;
     }
-    files_.save_checkpoint(*model_, training_, position_);
+    training_.gather_carry();
+    if (communicator_.is_first()) files_.save_checkpoint(*model_, training_, position_);
+    starting_ = false;
     saved_step_ = step;
     return true;
   }
@@ -178,14 +271,16 @@ class Run {
   // False when loss or gradient is not finite; the weights are then those before the step.
   bool train_one(int64_t step) {
     if (loop_) return train_one_on_device(step);
-    const auto [x, y] = rows_of(data_.train_x, data_.train_y, training_batch(step));
+    const auto batch = training_batch(step);
+    const auto [x, y] = rows_of(data_.train_x, data_.train_y, own_rows(communicator_, batch));
     const auto before = training_.parameters().values().clone();
     StepResult done;
     training_.set_pass(config_.seed, torch::full({1}, step, torch::kInt64));
     {
       const ExecutionScope precision(precision_from(config_.precision));
-      done = training_.run(x, y, schedule_.at(step), config_.accumulate);
+      done = training_.run(x, y, schedule_.at(step), config_.accumulate, terms_of(batch));
     }
+    hear_of_stop();
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
       training_.parameters().values().copy_(before);
@@ -193,6 +288,7 @@ class Run {
       return false;
     }
     position_.train_loss = loss;
+    compare_weights(step + 1);
     if (is_logged(step)) log_step(step, loss, norm);
     return true;
   }
@@ -201,8 +297,10 @@ class Run {
   // the checkpoint has to do.
   bool train_one_on_device(int64_t step) {
     loop_->step();
+    compare_weights(step + 1);
     if (!is_logged(step)) return true;
     if (!steps_are_finite(step + 1)) return false;
+    hear_of_stop();
     const auto numbers = loop_->numbers(step);
     position_.train_loss = numbers.loss;
     log_step(step, numbers.loss, numbers.gradient_norm);
@@ -227,6 +325,18 @@ class Run {
 
   void log_step(int64_t step, double loss, double norm) {
     const auto seconds = watch_.seconds();
+    if (communicator_.is_first()) write_step(step, loss, norm, seconds);
+    logged_step_ = step + 1;
+    logged_seconds_ = seconds;
+    if (listener_.progress)
+      listener_.progress({.step = step + 1,
+                          .total = config_.steps,
+                          .loss = loss,
+                          .validation = validation_,
+                          .seconds = seconds});
+  }
+
+  void write_step(int64_t step, double loss, double norm, double seconds) {
     files_.write_metrics(read_meters(
         catalogue_.meters,
         StepReading{.step = step,
@@ -239,14 +349,6 @@ class Run {
                     .model = *model_,
                     .parameters = training_.parameters().values(),
                     .carry = training_.carry()}));
-    logged_step_ = step + 1;
-    logged_seconds_ = seconds;
-    if (listener_.progress)
-      listener_.progress({.step = step + 1,
-                          .total = config_.steps,
-                          .loss = loss,
-                          .validation = validation_,
-                          .seconds = seconds});
   }
 
   void finish(TrainResult& result) {
@@ -261,21 +363,25 @@ class Run {
     }
     const auto exact = [&] {
       if (!dataset_.text())
-        return exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch);
+        return exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch,
+                          communicator_);
       return text_loss(*model_, dataset_.validation_ids,
                        {.context = dataset_.length(),
                         .stride = dataset_.length(),
-                        .before_first = dataset_.before_first})
+                        .before_first = dataset_.before_first},
+                       communicator_)
           .mean();
     };
     result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
     result.exact_validation = result.exact_best = exact();
     if (result.best_step < 0 || result.best_step == config_.steps) return;
-    files_.load_best(*model_);
+    if (communicator_.is_first()) files_.load_best(*model_);
+    broadcast_all(communicator_, tensors_of(*model_));
     result.exact_best = exact();
   }
 
   const TrainConfig& config_;
+  const Communicator& communicator_;
   const Listener& listener_;
   const Catalogue& catalogue_;
   torch::Device device_;
@@ -286,8 +392,11 @@ class Run {
   std::shared_ptr<Model> model_;
   TrainingStep training_;
   std::unique_ptr<DeviceLoop> loop_;  // on a GPU
+  Tensor terms_;                      // of each training sequence, where they are not all the same
   Schedule schedule_;
   RunFiles files_;
+  bool starting_;             // rank 0's folder has nothing of this run yet
+  bool stop_agreed_ = false;  // in a group
   RunPosition position_;
   Stopwatch watch_;
   double validation_;
@@ -317,12 +426,12 @@ nlohmann::json TrainResult::to_json() const {
 }
 
 TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
-                  const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop) {
-  require(config.batch % config.accumulate == 0, "train",
-          "batch {} is not divisible by accumulate {}", config.batch, config.accumulate);
+                  const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop,
+                  const Communicator& communicator) {
+  require_divisible(communicator, config.batch, config.accumulate, "accumulate");
   require(config.precision != "tf32" || config.device == "cuda", "train",
           "precision tf32 needs device cuda; a CPU trains in fp32 and bf16");
-  return Run(config, dataset, folder, listener, catalogue, device_loop).execute();
+  return Run(config, dataset, folder, listener, catalogue, device_loop, communicator).execute();
 }
 
 }  // namespace geores

@@ -1,10 +1,15 @@
 // Trains one model on one data set. A run is a folder (run_folder.h). Killed at any moment and
 // resumed, it gives bit for bit the run that was not killed.
+//
+// Several processes train together if each calls train() with the same arguments and its communicator.
+// Batches are drawn for all of them and split by rows, so a run depends on its configuration, not on
+// their number. Only rank 0 uses the folder and needs to have it.
 #pragma once
 
 #include <functional>
 #include <string>
 
+#include "geores/train/communication/communicator.h"
 #include "geores/train/run/run_folder.h"
 #include "geores/train/run/train_config.h"
 
@@ -47,6 +52,7 @@ enum class DeviceLoopOn { gpu, every_device };
 
 TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
                   const Listener& listener = {}, const Catalogue& catalogue = built_in(),
-                  DeviceLoopOn device_loop = DeviceLoopOn::gpu);
+                  DeviceLoopOn device_loop = DeviceLoopOn::gpu,
+                  const Communicator& communicator = one_process());
 
 }  // namespace geores

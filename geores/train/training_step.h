@@ -1,10 +1,15 @@
 // One optimiser step of one model: forward, task loss + auxiliary loss, backward, clip, AdamW, and
 // the Riemannian steps of parameters that live on a manifold. The one place where a model is
 // trained: `geores train` and `geores verify` both go through it.
+//
+// Several processes share a step: each has its rows of the batch, gradients and loss are summed after
+// the backward passes, and every process takes the same step. Each has the carry of the whole batch
+// and keeps its own rows up to date.
 #pragma once
 
 #include "geores/model/model.h"
 #include "geores/ops/run/execution.h"
+#include "geores/train/communication/gradient_sum.h"
 #include "geores/train/optimizer/adamw.h"
 
 namespace geores {
@@ -18,16 +23,32 @@ class TrainingStep {
  public:
   // The model must have its final dtype and device: its parameters move into flat buffers here.
   // `carry` is what its first step begins with (Model::initial_carry).
-  TrainingStep(Model& model, const AdamWOptions& options, const Carry& carry = {});
+  TrainingStep(Model& model, const AdamWOptions& options, const Carry& carry = {},
+               const Communicator& communicator = one_process());
 
   // What the model's random draws of the next steps depend on (Model::set_pass). `step` is (1) int64
   // on the model's device.
   void set_pass(int64_t seed, const Tensor& step) { pass_ = {.seed = seed, .step = step}; }
 
-  // x and y are split into `parts` equal pieces whose gradients are summed.
-  StepResult run(const Tensor& x, const Tensor& y, double learning_rate, int64_t parts = 1);
+  // x and y, this process's rows, are split into `parts` equal pieces whose gradients are summed.
+  // whole_terms: terms of the loss over the whole batch, all processes together, one value; undefined
+  // where every piece has as many.
+  StepResult run(const Tensor& x, const Tensor& y, double learning_rate, int64_t parts = 1,
+                 const Tensor& whole_terms = {});
+  StepResult run(const Tensor& x, const Tensor& y, const AdamW::Rates& rates, int64_t parts = 1,
+                 const Tensor& whole_terms = {});
 
-  StepResult run(const Tensor& x, const Tensor& y, const AdamW::Rates& rates, int64_t parts = 1);
+  // The same in three calls, for a group whose steps are recorded: a collective lies between two
+  // recordings.
+  void leave_gradients(const Tensor& x, const Tensor& y, int64_t parts, const Tensor& whole_terms);
+  void sum_gradients() { sums_.sum(); }
+  StepResult update(const AdamW::Rates& rates);
+
+  const Communicator& communicator() const { return communicator_; }
+  GradientSum& sums() { return sums_; }
+
+  // Afterwards this process's carry has the rows of all.
+  void gather_carry();
 
   FlatParameters& parameters() { return parameters_; }
   AdamW& optimizer() { return optimizer_; }
@@ -35,12 +56,18 @@ class TrainingStep {
   Carry& carry() { return carry_; }
 
  private:
-  Tensor accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts);
+  Tensor accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts,
+                              const Tensor& whole_terms);
   template <class Rate>
-  StepResult take(const Tensor& x, const Tensor& y, const Rate& rate, int64_t parts);
+  StepResult take(const Tensor& x, const Tensor& y, const Rate& rate, int64_t parts,
+                  const Tensor& whole_terms);
+  template <class Rate>
+  StepResult update_by_sums(const Rate& rate);
 
   Model& model_;
+  const Communicator& communicator_;
   FlatParameters parameters_;
+  GradientSum sums_;
   AdamW optimizer_;
   Carry carry_;
   PassPosition pass_;

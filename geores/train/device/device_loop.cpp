@@ -36,7 +36,7 @@ Tensor by_step(int64_t steps, const Tensor& like, Value&& value) {
 
 DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
                        const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
-                       int64_t first_step)
+                       int64_t first_step, const std::vector<double>& terms)
     : model_(model),
       training_(training),
       config_(config),
@@ -44,6 +44,7 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
       device_(training.parameters().values().device()),
       next_step_(first_step),
       training_work_(device_, [this] { train_work(); }),
+      update_work_(device_, [this] { update_work(); }),
       evaluation_work_(device_, [this] { evaluate_work(); }) {
   const auto& like = training.parameters().values();
   const auto counter = torch::TensorOptions(torch::kInt64).device(device_);
@@ -60,6 +61,9 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
   require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
                                  table.max().item<int64_t>() < data.train_x.size(0)),
           "train", "a batch asks for sequences that are not there");
+  require(terms.empty() || static_cast<int64_t>(terms.size()) == config.steps, "train",
+          "{} steps need as many counts of terms, not {}", config.steps, terms.size());
+  if (!terms.empty()) terms_ = torch::tensor(terms, torch::kFloat64).to(device_);
   tables_.batches = table.to(device_);
   tables_.rates =
       torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
@@ -72,20 +76,38 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
   evaluation_rows_ = torch::zeros({most, config.batch}, counter);
   evaluation_weights_ = torch::zeros({most, config.batch}, counter.dtype(torch::kFloat64));
   evaluation_step_ = torch::zeros({1}, counter);
-  evaluation_sum_ = torch::zeros({1}, evaluation_weights_.options());
+  evaluation_losses_ = torch::zeros({most}, evaluation_weights_.options());
   const ExecutionScope precision(precision_from(config.precision));
   training.parameters().keep_ready();
+}
+
+Tensor DeviceLoop::terms_of_step() const {
+  return terms_.defined() ? terms_.index_select(0, tables_.step) : Tensor();
+}
+
+AdamW::Rates DeviceLoop::rates_of(const Tensor& rates) const {
+  return {.learning_rate = rates.slice(0, 0, 1),
+          .bias1 = rates.slice(0, 1, 2),
+          .bias2 = rates.slice(0, 2, 3)};
 }
 
 void DeviceLoop::train_work() {
   const ExecutionScope precision(precision_from(config_.precision));
   const auto [x, y, rates] = step_input(tables_, data_.train_x, data_.train_y);
   training_.set_pass(config_.seed, tables_.step);
-  const auto done = training_.run(x, y,
-                                  AdamW::Rates{.learning_rate = rates.slice(0, 0, 1),
-                                               .bias1 = rates.slice(0, 1, 2),
-                                               .bias2 = rates.slice(0, 2, 3)},
-                                  config_.accumulate);
+  if (in_group()) {
+    training_.leave_gradients(x, y, config_.accumulate, terms_of_step());
+    return;
+  }
+  const auto done = training_.run(x, y, rates_of(rates), config_.accumulate, terms_of_step());
+  end_step(tables_, done.loss, done.gradient_norm);
+}
+
+// Looks its rates up again: what the other graph read is not kept between the two.
+void DeviceLoop::update_work() {
+  const ExecutionScope precision(precision_from(config_.precision));
+  const auto rates = tables_.rates.index_select(0, tables_.step).view({-1});
+  const auto done = training_.update(rates_of(rates));
   end_step(tables_, done.loss, done.gradient_norm);
 }
 
@@ -93,14 +115,20 @@ void DeviceLoop::step() {
   require(next_step_ < config_.steps, "train", "all {} steps are taken", config_.steps);
   training_.parameters().before_replay();
   training_work_.run();
+  if (in_group()) {
+    training_.sum_gradients();
+    update_work_.run();
+  }
   training_.optimizer().steps() = ++next_step_;
 }
 
 DeviceLoop::Numbers DeviceLoop::numbers(int64_t step) const {
+  training_.communicator().settle();
   return {tables_.losses[step].item<double>(), tables_.norms[step].item<double>()};
 }
 
 std::optional<int64_t> DeviceLoop::first_not_finite(int64_t first, int64_t end) const {
+  training_.communicator().settle();
   const auto bad = (torch::isfinite(tables_.losses.slice(0, first, end)) &
                     torch::isfinite(tables_.norms.slice(0, first, end)))
                        .logical_not()
@@ -114,8 +142,9 @@ void DeviceLoop::evaluate_work() {
   const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
              shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
   const auto x = sequences_at(data_.validation_x, rows), y = sequences_at(data_.validation_y, rows);
-  evaluation_sum_.add_(model_.weighted_loss({x, y}, shares));
-  evaluation_step_.add_(1);
+  evaluation_losses_.index_copy_(0, evaluation_step_,
+                                 model_.weighted_loss({x, y}, shares).view({1}));
+  evaluation_step_.add_(training_.communicator().size());
 }
 
 double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
@@ -139,10 +168,16 @@ double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
   }
   evaluation_rows_.slice(0, 0, count).copy_(table_of(rows));
   evaluation_weights_.slice(0, 0, count).copy_(table_of(weights));
-  evaluation_step_.zero_();
-  evaluation_sum_.zero_();
-  for (int64_t i = 0; i < count; ++i) evaluation_work_.run();
-  return evaluation_sum_.item<double>();
+  const auto& communicator = training_.communicator();
+  evaluation_step_.fill_(communicator.rank());
+  evaluation_losses_.zero_();
+  for (auto i = communicator.rank(); i < count; i += communicator.size()) evaluation_work_.run();
+  communicator.sum(evaluation_losses_);
+  communicator.settle();
+  const auto losses = evaluation_losses_.to(torch::kCPU);
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) total += losses.data_ptr<double>()[i];
+  return total;
 }
 
 }  // namespace geores

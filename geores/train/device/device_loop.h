@@ -2,7 +2,8 @@
 // that changes from step to step (which sequences, learning rate, bias corrections) lies in tables
 // on the device, looked up by a counter that is there too, so nothing passes between host and
 // device until somebody asks for a number. A model's carry lies there as well and is overwritten in
-// place.
+// place. In a group of processes the training step is two graphs, with the sum over all processes
+// between them: forward and backward pass, then optimiser.
 #pragma once
 
 #include <memory>
@@ -23,14 +24,16 @@ struct DeviceData {
 class DeviceLoop {
  public:
   // Training goes on at `first_step`. Everything given must outlive the loop. From here on the
-  // parameters are kept ready for the next step (flat_parameters.h).
+  // parameters are kept ready for the next step (flat_parameters.h). `batches`: this process's rows of
+  // each step's. `terms`: what TrainingStep::run calls whole_terms, by step; none: undefined.
   DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
              const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
-             int64_t first_step);
+             int64_t first_step, const std::vector<double>& terms = {});
 
   void step();
 
-  int64_t kernels() const { return training_work_.kernels(); }  // of a step, once it is recorded
+  // Of a step, once it is recorded.
+  int64_t kernels() const { return training_work_.kernels() + update_work_.kernels(); }
 
   struct Numbers {
     double loss, gradient_norm;
@@ -44,7 +47,11 @@ class DeviceLoop {
   double evaluate(const std::vector<std::vector<int64_t>>& drawn);
 
  private:
-  void train_work();
+  bool in_group() const { return training_.communicator().is_group(); }
+  Tensor terms_of_step() const;
+  AdamW::Rates rates_of(const Tensor& rates) const;
+  void train_work();   // a whole step; in a group as far as the gradients
+  void update_work();  // in a group: the rest
   void evaluate_work();
 
   Model& model_;
@@ -55,9 +62,11 @@ class DeviceLoop {
   int64_t next_step_;
 
   StepTables tables_;                            // rates: learning rate, bias corrections
-  Tensor evaluation_step_, evaluation_sum_;      // (1)
+  Tensor terms_;                                 // (steps), or undefined
+  Tensor evaluation_step_;                       // (1)
+  Tensor evaluation_losses_;                     // (most batches)
   Tensor evaluation_rows_, evaluation_weights_;  // (most batches, batch)
-  RecordedWork training_work_, evaluation_work_;
+  RecordedWork training_work_, update_work_, evaluation_work_;
 };
 
 }  // namespace geores

@@ -59,18 +59,19 @@ Tensor flatten(const std::vector<Tensor>& parameters) {
 }  // namespace
 
 FlatParameters::FlatParameters(torch::nn::Module& module, const std::vector<Tensor>& left_out,
-                               const std::vector<Tensor>& decay_exceptions)
+                               const std::vector<Tensor>& decay_exceptions, int64_t spare)
     : FlatParameters(named_parameters(module, left_out, decay_exceptions, true),
-                     named_parameters(module, left_out, decay_exceptions, false),
-                     decay_exceptions) {}
+                     named_parameters(module, left_out, decay_exceptions, false), decay_exceptions,
+                     spare) {}
 
 FlatParameters::FlatParameters(Named trained, Named frozen,
-                               const std::vector<Tensor>& decay_exceptions)
+                               const std::vector<Tensor>& decay_exceptions, int64_t spare)
     : trained_(std::move(trained)),
       frozen_(std::move(frozen)),
       parameters_(tensors_of(trained_)),
       values_(flatten(parameters_)),
-      gradients_(torch::zeros_like(values_)),
+      gradients_and_spare_(torch::zeros({values_.numel() + spare}, values_.options())),
+      gradients_(gradients_and_spare_.slice(0, 0, values_.numel())),
       step_(parameters_, gradients_) {
   int64_t begin = 0;
   for (const auto& parameter : parameters_) {

@@ -1,7 +1,8 @@
 // A model's trainable parameters as views of one flat buffer, and their gradients as views of
 // another, so that clipping and the optimiser are one pass over contiguous memory.
-// Tensors that decay come first: those of rank >= 2, but for exceptions that the model names. Manifold parameters stay out, and so
-// does a parameter that needs no gradient: it is frozen, and nothing touches it.
+// Tensors that decay come first: those of rank >= 2, but for exceptions that the model names.
+// Manifold parameters stay out, and so does a parameter that needs no gradient: it is frozen, and
+// nothing touches it.
 // The model must already have its final dtype and device, and must not be moved afterwards.
 #pragma once
 
@@ -19,11 +20,14 @@ using torch::Tensor;
 
 class FlatParameters {
  public:
+  // `spare`: values of room behind the gradients, in one piece with them.
   FlatParameters(torch::nn::Module& module, const std::vector<Tensor>& left_out = {},
-                 const std::vector<Tensor>& decay_exceptions = {});
+                 const std::vector<Tensor>& decay_exceptions = {}, int64_t spare = 0);
 
   Tensor& values() { return values_; }
   Tensor& gradients() { return gradients_; }
+  Tensor& gradients_and_spare() { return gradients_and_spare_; }
+  Tensor spare() const { return gradients_and_spare_.slice(0, values_.numel()); }
 
   // Runs pass(0), …, pass(passes − 1), each a forward and a backward pass; gradients() is then the sum
   // of their gradients. Inside, Execution::parameters is this step's.
@@ -52,7 +56,8 @@ class FlatParameters {
   int64_t decayed() const { return decayed_; }  // how many leading values decay
 
  private:
-  FlatParameters(Named trained, Named frozen, const std::vector<Tensor>& decay_exceptions);
+  FlatParameters(Named trained, Named frozen, const std::vector<Tensor>& decay_exceptions,
+                 int64_t spare);
 
   void begin_gradients();
   void finish_gradients();
@@ -62,7 +67,7 @@ class FlatParameters {
 
   Named trained_, frozen_;
   std::vector<Tensor> parameters_;  // the trained ones
-  Tensor values_, gradients_;
+  Tensor values_, gradients_and_spare_, gradients_;
   std::vector<Tensor> views_;  // views_[i] is parameters_[i]'s part of gradients_
   StepParameters step_;
   int64_t decayed_ = 0;

@@ -31,14 +31,14 @@ struct Sums {
   std::vector<int64_t> halted;  // by pass
   int64_t rows = 0;
 
-  void add(const puzzles::Batch& batch, const PuzzleSolver::Solved& solved) {
-    const auto passes = solved.q_halt.size(0);
+  void add(const puzzles::Batch& batch, const Tensor& q_halt, const Tensor& losses) {
+    const auto passes = q_halt.size(0);
     halted.resize(static_cast<size_t>(passes));
-    const auto q = solved.q_halt.accessor<double, 2>();
+    const auto q = q_halt.accessor<double, 2>();
     for (int64_t row = 0; row < batch.rows; ++row) {
       if (batch.source[static_cast<size_t>(row)] == puzzles::kBlankRow) continue;
       ++rows;
-      lm_loss += solved.lm_loss[row].item<double>();
+      lm_loss += losses[row].item<double>();
       int64_t pass = 0;
       while (pass + 1 < passes && !(q[pass][row] > 0)) ++pass;
       halting_steps += static_cast<double>(pass + 1);
@@ -56,6 +56,36 @@ struct Sums {
   }
 };
 
+// What an evaluation reads of solved batches.
+struct Answers {
+  Tensor predictions;  // (batches, B, T) int32: after the last pass
+  Tensor q_halt;       // (batches, steps, B) float64
+  Tensor lm_loss;      // (batches, B) float64
+};
+
+// Solves `count` batches, one by each process; batch `first + rank` may lie beyond the last.
+template <class Offer>
+Answers solve_together(PuzzleSolver& solver, const Communicator& communicator, int64_t first,
+                       int64_t count, Offer&& offer) {
+  const auto rank = communicator.rank(), size = communicator.size();
+  const auto own = std::min(first + rank, count - 1);  // beyond the last: nobody looks at it
+  const auto solved = solver.solve(offer(own));
+  const auto gathered = [&](const Tensor& mine) {
+    auto shape = mine.sizes().vec();
+    shape.insert(shape.begin(), size);
+    auto all = torch::zeros(shape, mine.options());
+    all[rank].copy_(mine);
+    if (size == 1) return all;
+    auto sent = all.to(communicator.device());
+    gather_rows(communicator, sent);
+    communicator.settle();
+    return sent.to(torch::kCPU);
+  };
+  return {.predictions = gathered(solved.predictions[-1]),
+          .q_halt = gathered(solved.q_halt),
+          .lm_loss = gathered(solved.lm_loss)};
+}
+
 }  // namespace
 
 const std::vector<std::string>& identifier_controls() {
@@ -65,7 +95,8 @@ const std::vector<std::string>& identifier_controls() {
 
 nlohmann::json evaluate_puzzles(const puzzles::Dataset& data, PuzzleSolver& solver, int64_t batch,
                                 const PuzzleEvaluationOptions& options,
-                                const std::function<void(int64_t, int64_t)>& progress) {
+                                const std::function<void(int64_t, int64_t)>& progress,
+                                const Communicator& communicator) {
   const auto& known = identifier_controls();
   require(std::ranges::find(known, options.identifiers) != known.end(), "evaluate",
           "identifiers must be kept, blank or shuffled, got '{}'", options.identifiers);
@@ -74,22 +105,31 @@ nlohmann::json evaluate_puzzles(const puzzles::Dataset& data, PuzzleSolver& solv
   if (options.identifiers == "shuffled") shuffled.emplace(data.info().identifiers, options.seed);
   puzzles::Evaluation evaluation(data);
   Sums sums;
-  const auto count = static_cast<int64_t>(rows.size());
-  for (int64_t first = 0; first < count; first += batch) {
+  const auto count = static_cast<int64_t>(rows.size()), batches = (count + batch - 1) / batch;
+  const auto rows_at = [&](int64_t i) {
     std::vector<int64_t> some(static_cast<size_t>(batch), puzzles::kBlankRow);
-    std::copy_n(rows.begin() + first, std::min(batch, count - first), some.begin());
-    auto offered = data.test().batch(some);
-    const auto kept = offered.identifiers;
+    std::copy_n(rows.begin() + i * batch, std::min(batch, count - i * batch), some.begin());
+    return data.test().batch(some);
+  };
+  const auto offered_at = [&](int64_t i) {
+    auto offered = rows_at(i);
     if (options.identifiers == "blank") puzzles::blank_identifiers(offered);
     if (shuffled) shuffled->apply(offered);
-    const auto solved = solver.solve(offered);
-    const auto last = solved.predictions[-1].contiguous();
-    const auto q = solved.q_halt[-1].contiguous();
-    offered.identifiers = kept;
-    evaluation.add(offered, std::span(last.data_ptr<int32_t>(), static_cast<size_t>(last.numel())),
-                   std::span(q.data_ptr<double>(), static_cast<size_t>(q.numel())));
-    sums.add(offered, solved);
-    if (progress) progress(std::min(first + batch, count), count);
+    return offered;
+  };
+  const auto size = communicator.size();
+  for (int64_t first = 0; first < batches; first += size) {
+    const auto answers = solve_together(solver, communicator, first, batches, offered_at);
+    for (auto i = first; i < std::min(first + size, batches); ++i) {
+      const auto solved = rows_at(i);
+      const auto last = answers.predictions[i - first].contiguous();
+      const auto q_halt = answers.q_halt[i - first];
+      const auto q = q_halt[-1].contiguous();
+      evaluation.add(solved, std::span(last.data_ptr<int32_t>(), static_cast<size_t>(last.numel())),
+                     std::span(q.data_ptr<double>(), static_cast<size_t>(q.numel())));
+      sums.add(solved, q_halt, answers.lm_loss[i - first]);
+    }
+    if (progress) progress(std::min((first + size) * batch, count), count);
   }
   auto results = evaluation.results();
   sums.write(results);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "geores/train/communication/communicator.h"
 #include "geores/train/puzzles/puzzle_solver.h"
 
 namespace geores {
@@ -24,9 +25,10 @@ struct PuzzleEvaluationOptions {
 
 const std::vector<std::string>& identifier_controls();
 
-nlohmann::json evaluate_puzzles(
-    const puzzles::Dataset& data, PuzzleSolver& solver, int64_t batch,
-    const PuzzleEvaluationOptions& options,
-    const std::function<void(int64_t done, int64_t all)>& progress = {});
+// Several processes share the batches: batch i is that of rank i mod size. All get the same results.
+nlohmann::json evaluate_puzzles(const puzzles::Dataset& data, PuzzleSolver& solver, int64_t batch,
+                                const PuzzleEvaluationOptions& options,
+                                const std::function<void(int64_t done, int64_t all)>& progress = {},
+                                const Communicator& communicator = one_process());
 
 }  // namespace geores

@@ -7,6 +7,7 @@
 #include "geores/model/recursive/halting.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/precision.h"
+#include "geores/train/communication/shared_run.h"
 #include "geores/train/device/recorded_work.h"
 #include "geores/train/puzzles/puzzle_batch.h"
 #include "geores/train/puzzles/puzzle_evaluation.h"
@@ -15,6 +16,8 @@ namespace geores {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kPuzzleComparisonInterval = 100;  // as in trainer.cpp
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -29,21 +32,24 @@ torch::Device puzzle_device(const PuzzleConfig& config) {
 class PuzzleRun {
  public:
   PuzzleRun(const PuzzleConfig& config, const puzzles::Dataset& data, const RunFolder& folder,
-            const Listener& listener)
+            const Listener& listener, const Communicator& communicator)
       : config_(config),
+        communicator_(communicator),
         data_(data),
         listener_(listener),
         device_(puzzle_device(config)),
         cuda_stream_(device_),
-        files_(folder, config, data.fingerprint()),
         model_(make_model_on_device()),
-        training_(*model_, config.step_options(), first_carry()),
+        files_(agreed_folder(folder), config, data.fingerprint()),
+        training_(*model_, config.step_options(), first_carry(), communicator),
         order_(data.train(), static_cast<uint64_t>(config.seed), config.batch),
-        work_(device_, [this] { step_work(); }) {
+        work_(device_, [this] { step_work(); }),
+        update_work_(device_, [this] { update_work(); }) {
     if (device_.is_cuda()) set_float32_products(precision_from(config.precision));
     const auto counts = torch::TensorOptions(torch::kInt64).device(device_);
-    x_ = torch::zeros({config.batch, 1 + data.info().cells()}, counts);
-    y_ = torch::zeros({config.batch, data.info().cells()}, counts);
+    const auto rows = config.batch / communicator.size();
+    x_ = torch::zeros({rows, 1 + data.info().cells()}, counts);
+    y_ = torch::zeros({rows, data.info().cells()}, counts);
     rates_ = torch::zeros({4}, model_->table().options());
     numbers_ = torch::zeros({2}, counts.dtype(torch::kFloat64));
     auto built = model_->description();
@@ -52,6 +58,7 @@ class PuzzleRun {
                   {"data", input_shape(data.info()).to_json()}});
     files_.write_model(built);
     step_ = files_.resume(*model_, training_, listener.notice);
+    share_state();
     before_ = files_.metrics().last_kept("seconds", 0);
   }
 
@@ -60,7 +67,7 @@ class PuzzleRun {
     const auto first = step_;
     for (; step_ < config_.steps; ++step_) {
       if (step_ > 0 && step_ % config_.checkpoint_interval == 0 && step_ != first)
-        files_.save_checkpoint(*model_, training_, step_);
+        save_checkpoint();
       if (step_ > 0 && step_ % config_.eval_interval == 0)
         files_.write_metrics({{"step", step_}, {"evaluation", evaluate(config_.eval_rows)}});
       if (!train_one()) {
@@ -69,7 +76,7 @@ class PuzzleRun {
       }
     }
     if (!result.diverged) {
-      files_.save_checkpoint(*model_, training_, step_);
+      save_checkpoint();
       result.evaluation = evaluate(0);
     }
     result.steps = step_;
@@ -81,6 +88,38 @@ class PuzzleRun {
   }
 
  private:
+  // Only rank 0 has files, and only when it is known that all are about to do the same.
+  RunFolder agreed_folder(const RunFolder& folder) const {
+    require_same_run(communicator_, config_.write(), {{"fingerprint", data_.fingerprint()}},
+                     *model_);
+    return communicator_.is_first() ? folder : RunFolder{};
+  }
+
+  // What rank 0 has read.
+  void share_state() {
+    std::vector<int64_t> counts = {step_};
+    broadcast_counts(communicator_, counts);
+    step_ = counts[0];
+    auto tensors = tensors_of(*model_);
+    auto& optimizer = training_.optimizer();
+    tensors.insert(tensors.end(), {optimizer.first_moment(), optimizer.second_moment()});
+    if (training_.average().defined()) tensors.push_back(training_.average());
+    for (const auto& [name, tensor] : training_.carry().all()) tensors.push_back(tensor);
+    broadcast_all(communicator_, tensors);
+  }
+
+  void save_checkpoint() {
+    training_.gather_carry();
+    files_.save_checkpoint(*model_, training_, step_);
+  }
+
+  void compare_weights() {
+    if (communicator_.size() == 1 || (step_ + 1) % kPuzzleComparisonInterval != 0) return;
+    auto tensors = tensors_of(*model_);
+    if (training_.average().defined()) tensors.push_back(training_.average());
+    require_same_values(communicator_, tensors, fmt::format("after step {}", step_ + 1));
+  }
+
   std::shared_ptr<Recursive> make_model_on_device() const {
     auto model = with_seed(config_.seed, [&] {
       return std::make_shared<Recursive>(config_.model, input_shape(data_.info()));
@@ -97,20 +136,36 @@ class PuzzleRun {
 
   double seconds() const { return before_ + seconds_since(start_); }
 
-  // What is recorded on a GPU: everything from the offered batch to the new weights.
+  RecursiveStep::Rates rates() const {
+    const auto rate = [this](int64_t i) { return rates_.slice(0, i, i + 1); };
+    return {.adam = {.learning_rate = rate(0), .bias1 = rate(1), .bias2 = rate(2)},
+            .table_rate = rate(3)};
+  }
+
+  // What is recorded on a GPU: everything from the offered batch to the new weights; in a group as far
+  // as the gradients.
   void step_work() {
     const ExecutionScope precision(precision_from(config_.precision));
-    const auto rate = [this](int64_t i) { return rates_.slice(0, i, i + 1); };
-    const auto done =
-        training_.run(x_, y_,
-                      {.adam = {.learning_rate = rate(0), .bias1 = rate(1), .bias2 = rate(2)},
-                       .table_rate = rate(3)},
-                      config_.parts());
+    if (communicator_.is_group()) {
+      training_.leave_gradients(x_, y_, parts());
+      return;
+    }
+    const auto done = training_.run(x_, y_, rates(), parts());
     numbers_.copy_(torch::stack({done.loss, done.gradient_norm}));
   }
 
+  // In a group: the rest.
+  void update_work() {
+    const ExecutionScope precision(precision_from(config_.precision));
+    const auto done = training_.update(rates());
+    numbers_.copy_(torch::stack({done.loss, done.gradient_norm}));
+  }
+
+  int64_t parts() const { return config_.micro_batch > 0 ? x_.size(0) / config_.micro_batch : 1; }
+
   void offer_batch() {
-    const auto [x, y] = to_tensors(data_.train().batch(order_.rows(step_)));
+    const auto [x, y] =
+        to_tensors(data_.train().batch(own_rows(communicator_, order_.rows(step_))));
     x_.copy_(x);
     y_.copy_(y);
     const auto t = static_cast<double>(step_ + 1);
@@ -138,10 +193,16 @@ class PuzzleRun {
     offer_batch();
     training_.parameters().before_replay();
     work_.run();
+    if (communicator_.is_group()) {
+      training_.sum_gradients();
+      update_work_.run();
+      compare_weights();
+    }
     if (!is_logged(step_)) {
       count_time(start);
       return true;
     }
+    communicator_.settle();
     const auto numbers = numbers_.to(torch::kCPU);  // waits for the device
     count_time(start);
     const auto loss = numbers[0].item<double>(), norm = numbers[1].item<double>();
@@ -162,7 +223,10 @@ class PuzzleRun {
 
   void log_step(double loss, double norm) {
     auto& carry = training_.carry();
-    const auto sums = carry.at("metrics").sum(0).to(torch::kCPU);
+    auto summed = carry.part(communicator_.rank(), communicator_.size()).at("metrics").sum(0);
+    communicator_.sum(summed);
+    communicator_.settle();
+    const auto sums = summed.to(torch::kCPU);
     carry.set("metrics", torch::zeros_like(carry.at("metrics")));
     const auto sum = [&](Recursive::Metric metric) { return sums[metric].item<double>(); };
     const auto passes = static_cast<double>(steps_in_line() * config_.batch);
@@ -194,23 +258,24 @@ class PuzzleRun {
     const AveragedParameters averaged(training_);
     if (!solver_)
       solver_ = std::make_unique<PuzzleSolver>(*model_, config_.batch, config_.precision);
-    const auto results =
-        evaluate_puzzles(data_, *solver_, config_.batch, {.rows = rows, .votes = config_.votes});
+    const auto results = evaluate_puzzles(
+        data_, *solver_, config_.batch, {.rows = rows, .votes = config_.votes}, {}, communicator_);
     validation_ = results["lm_loss"];
     return results;
   }
 
   const PuzzleConfig& config_;
+  const Communicator& communicator_;
   const puzzles::Dataset& data_;
   const Listener& listener_;
   torch::Device device_;
   OwnCudaStream cuda_stream_;
-  PuzzleFiles files_;
   std::shared_ptr<Recursive> model_;
+  PuzzleFiles files_;
   RecursiveStep training_;
   puzzles::TrainingOrder order_;
   Tensor x_, y_, rates_, numbers_;  // on the device, where they stay
-  RecordedWork work_;
+  RecordedWork work_, update_work_;
   std::unique_ptr<PuzzleSolver> solver_;
   int64_t step_ = 0, timed_steps_ = 0;
   Clock::time_point start_ = Clock::now();
@@ -228,16 +293,19 @@ nlohmann::json PuzzleResult::to_json() const {
 }
 
 PuzzleResult train_puzzles(PuzzleConfig config, const puzzles::Dataset& data,
-                           const RunFolder& folder, const Listener& listener) {
+                           const RunFolder& folder, const Listener& listener,
+                           const Communicator& communicator) {
   config.model.identifiers = data.info().identifiers;
   config.check();
+  require_divisible(communicator, config.batch, config.micro_batch > 0 ? config.micro_batch : 1,
+                    "rows of micro_batch");
   if (config.steps == 0)
     config.steps =
         puzzles::TrainingOrder(data.train(), static_cast<uint64_t>(config.seed), config.batch)
             .planned_steps(config.epochs);
   require(config.steps >= 1, "train", "{} epochs of {} rows are less than one batch of {}",
           config.epochs, data.train().rows(), config.batch);
-  return PuzzleRun(config, data, folder, listener).execute();
+  return PuzzleRun(config, data, folder, listener, communicator).execute();
 }
 
 }  // namespace geores

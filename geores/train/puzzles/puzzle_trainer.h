@@ -1,6 +1,7 @@
 // Trains a recursive model on a data set of puzzles.
 #pragma once
 
+#include "geores/train/communication/communicator.h"
 #include "geores/train/puzzles/puzzle_run.h"
 #include "geores/train/trainer.h"
 
@@ -18,8 +19,10 @@ struct PuzzleResult {
   nlohmann::json to_json() const;
 };
 
-// `config` gets the number of steps and of identifiers from the data.
+// `config` gets the number of steps and of identifiers from the data. Several processes train together
+// as in trainer.h.
 PuzzleResult train_puzzles(PuzzleConfig config, const puzzles::Dataset& data,
-                           const RunFolder& folder, const Listener& listener = {});
+                           const RunFolder& folder, const Listener& listener = {},
+                           const Communicator& communicator = one_process());
 
 }  // namespace geores

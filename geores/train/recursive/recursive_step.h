@@ -2,9 +2,13 @@
 // SignSGD for the table rows of the batch, the running average of the parameters. The one place where
 // such a model is trained: `geores train` and `geores verify` both go through it. Nothing is read back
 // from the device, and no shape depends on values: the step can be recorded.
+//
+// Several processes share a step as in training_step.h. Of the table, the rows that the batch used are
+// exchanged: identifiers and gradients, in the order of the whole batch.
 #pragma once
 
 #include "geores/model/recursive/recursive.h"
+#include "geores/train/communication/gradient_sum.h"
 #include "geores/train/optimizer/adam_atan2.h"
 
 namespace geores {
@@ -18,7 +22,8 @@ struct RecursiveStepOptions {
 class RecursiveStep {
  public:
   // The model must have its final dtype and device: its parameters move into flat buffers here.
-  RecursiveStep(Recursive& model, const RecursiveStepOptions& options, const Carry& carry);
+  RecursiveStep(Recursive& model, const RecursiveStepOptions& options, const Carry& carry,
+                const Communicator& communicator = one_process());
 
   struct Rates {
     AdamAtan2::Rates adam;
@@ -31,8 +36,19 @@ class RecursiveStep {
     Tensor gate_loss;      // undefined where there is none
     Tensor gradient_norm;  // of the parameters, before clipping
   };
-  // x (B, 1 + T) or (B, T), y (B, T), split into `parts` equal pieces whose gradients are summed.
+  // x (B, 1 + T) or (B, T), y (B, T), this process's rows, split into `parts` equal pieces whose
+  // gradients are summed.
   Result run(const Tensor& x, const Tensor& y, const Rates& rates, int64_t parts = 1);
+
+  // The same in three calls, for a group whose steps are recorded.
+  void leave_gradients(const Tensor& x, const Tensor& y, int64_t parts);
+  void sum_gradients();
+  Result update(const Rates& rates);
+
+  const Communicator& communicator() const { return communicator_; }
+
+  // Afterwards this process's carry has the rows of all.
+  void gather_carry();
 
   FlatParameters& parameters() { return parameters_; }
   AdamAtan2& optimizer() { return optimizer_; }
@@ -41,14 +57,26 @@ class RecursiveStep {
 
  private:
   Result accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts);
-  void step_table(const Tensor& table_rate);
+  void step_table(const Tensor& identifiers, const Tensor& gradients, const Tensor& table_rate);
+  void finish(const Rates& rates, Result& result);
+
+  // Of the table rows that the last passes used, in order.
+  struct UsedRows {
+    Tensor identifiers, gradients;
+  };
+  UsedRows take_used_rows();
+  Tensor table_gradients();  // (B, table_values), of the whole batch: among the sums
 
   Recursive& model_;
+  const Communicator& communicator_;
   RecursiveStepOptions options_;
   FlatParameters parameters_;
+  GradientSum sums_;
   AdamAtan2 optimizer_;
   Carry carry_;
   Tensor average_;
+  Tensor identifiers_;  // (B): of the whole batch, in a group
+  bool has_gate_loss_ = false;
 };
 
 // While it lives, the model has the averaged parameters; afterwards those of training again.

@@ -1,0 +1,87 @@
+#include "geores/train/communication/group_place.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "geores/base/error.h"
+
+namespace geores {
+namespace {
+
+// The same number under the names that different programs give it.
+using Names = std::array<const char*, 3>;
+constexpr Names kRank = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"};
+constexpr Names kSize = {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"};
+constexpr Names kLocal = {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"};
+
+int64_t number_in(const char* name, std::string_view text, int64_t least, int64_t most) {
+  int64_t value = 0;
+  const auto end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  require(problem == std::errc() && stopped == end && value >= least && value <= most, "train",
+          "{} must be a number in {}..{}, got {}", name, least, most, quote(text));
+  return value;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Environment& environment) : environment_(environment) {}
+
+  bool has(const char* name) const { return environment_(name) != nullptr; }
+
+  std::string text(const char* name) const {
+    const auto* value = environment_(name);
+    require(value != nullptr && *value != '\0', "train",
+            "{} is not set: several processes need {}, {}, {}, MASTER_ADDR and MASTER_PORT", name,
+            kRank[0], kSize[0], kLocal[0]);
+    return value;
+  }
+
+  // Under the first name that is set; refused under the first of all.
+  int64_t number(const Names& names, int64_t least, int64_t most) const {
+    for (const auto* name : names)
+      if (has(name)) return number_in(name, text(name), least, most);
+    return number_in(names[0], text(names[0]), least, most);
+  }
+
+ private:
+  const Environment& environment_;
+};
+
+constexpr int64_t kMost = 1 << 20;
+
+}  // namespace
+
+std::optional<GroupPlace> group_place(const Environment& environment) {
+  const Reader read(environment);
+  GroupPlace place;
+  if (read.has(kLocalFolder)) {
+    place.folder = read.text(kLocalFolder);
+    place.size = number_in(kLocalSize, read.text(kLocalSize), 1, kMost);
+    place.rank = number_in(kLocalRank, read.text(kLocalRank), 0, place.size - 1);
+    place.local_rank = place.rank;
+    return place;
+  }
+  // In a job of Slurm or Open MPI a program may well be meant to run alone: MASTER_ADDR tells.
+  bool any = read.has("MASTER_ADDR") || read.has("MASTER_PORT");
+  for (const auto& names : {kRank, kSize, kLocal}) any = any || read.has(names[0]);
+  if (!any) return std::nullopt;
+  place.size = read.number(kSize, 1, kMost);
+  place.rank = read.number(kRank, 0, place.size - 1);
+  place.local_rank = read.number(kLocal, 0, kMost);
+  place.address = read.text("MASTER_ADDR");
+  place.port = static_cast<uint16_t>(number_in("MASTER_PORT", read.text("MASTER_PORT"), 1, 65535));
+  place.agents_store = read.has("TORCHELASTIC_USE_AGENT_STORE") &&
+                       read.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (read.has("TORCHELASTIC_RESTART_COUNT"))
+    place.attempt = read.text("TORCHELASTIC_RESTART_COUNT");
+  return place;
+}
+
+std::optional<GroupPlace> group_place() {
+  return group_place([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+}
+
+}  // namespace geores

@@ -1,0 +1,35 @@
+// Where a process stands in its group, by the variables of the program that started it: torchrun's
+// (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), or with the last two those of Slurm or
+// Open MPI; or as one of the processes that --processes has started on this machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace geores {
+
+struct GroupPlace {
+  int64_t rank = 0, size = 1;
+  int64_t local_rank = 0;     // among the processes of this machine: the number of its GPU
+  std::string address = {};   // of rank 0
+  uint16_t port = 0;          //
+  std::string folder = {};    // of --processes instead of address and port
+  bool agents_store = false;  // torchrun itself listens on the port
+  std::string attempt = {};   // torchrun: how often it has started the group anew
+};
+
+// A variable's value, null if it is not set.
+using Environment = std::function<const char*(const char* name)>;
+
+// Nothing: no such variable is set. Refuses in one line what is missing or is no number.
+std::optional<GroupPlace> group_place(const Environment& environment);
+std::optional<GroupPlace> group_place();  // of this process
+
+// The variables of a process that --processes starts.
+inline constexpr const char* kLocalFolder = "GEORES_GROUP_FOLDER";
+inline constexpr const char* kLocalRank = "GEORES_GROUP_RANK";
+inline constexpr const char* kLocalSize = "GEORES_GROUP_SIZE";
+
+}  // namespace geores

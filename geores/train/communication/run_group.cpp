@@ -1,0 +1,143 @@
+#include "geores/train/communication/run_group.h"
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "geores/base/error.h"
+#include "geores/train/communication/group_store.h"
+
+namespace geores {
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+c10::intrusive_ptr<c10d::Store> tcp_store(const GroupPlace& place,
+                                          const std::chrono::milliseconds& timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = place.port;
+  options.isServer = place.rank == 0 && !place.agents_store;
+  options.numWorkers = static_cast<std::size_t>(place.size);
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  const auto where = fmt::format("{}:{}", place.address, place.port);
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
+    // As torch.distributed names it: torchrun's store serves other purposes too.
+    if (place.agents_store)
+      return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + place.attempt, store);
+    return store;
+  } catch (const std::exception& error) {
+    const auto reason = reason_in(error);
+    if (options.isServer) fail("train", "rank 0 cannot listen on {}: {}", where, reason);
+    throw LostProcess(
+        fmt::format("[train] rank {} cannot reach rank 0 at {}: {}", place.rank, where, reason));
+  }
+}
+
+// All processes tell that they are there, and wait for the others.
+void meet(RunGroup::Store& group) {
+  std::vector<std::string> keys;
+  for (int64_t rank = 0; rank < group.size; ++rank) keys.push_back("here/" + std::to_string(rank));
+  group.set(keys[static_cast<size_t>(group.rank)], "1");
+  try {
+    group.store->wait(keys, group.timeout);
+  } catch (const std::exception& error) {
+    std::string missing;
+    for (int64_t rank = 0; rank < group.size; ++rank) try {
+        if (!group.store->check({keys[static_cast<size_t>(rank)]}))
+          missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+      } catch (const std::exception&) {
+        break;  // rank 0, who keeps the store, has gone meanwhile
+      }
+    throw LostProcess(missing.empty()
+                          ? fmt::format("[train] the processes did not meet: {}", reason_in(error))
+                          : fmt::format("[train] of {} processes, rank {} did not come within {} s",
+                                        group.size, missing,
+                                        static_cast<double>(group.timeout.count()) / 1000));
+  }
+}
+
+}  // namespace
+
+std::string reason_in(const std::exception& error) {
+  const auto* known = dynamic_cast<const c10::Error*>(&error);
+  std::string text = known != nullptr ? known->what_without_backtrace() : error.what();
+  text = text.substr(0, text.find('\n'));
+  // Gloo begins with "[../gloo/transport/tcp/pair.cc:598] ".
+  if (const auto end = text.find("] ");
+      text.starts_with('[') && end != text.npos && text.find(".cc:") < end)
+    text = text.substr(end + 2);
+  return printable(text, 300);
+}
+
+void RunGroup::Store::set(const std::string& key, const std::string& text) {
+  try {
+    store->set(key, std::vector<uint8_t>(text.begin(), text.end()));
+  } catch (const std::exception& error) {
+    throw LostProcess(fmt::format("[train] rank {} of {} has lost the store of the group: {}", rank,
+                                  size, reason_in(error)));
+  }
+}
+
+std::string RunGroup::Store::get(const std::string& key) {
+  try {
+    const auto bytes = store->get(key);
+    return {bytes.begin(), bytes.end()};
+  } catch (const std::exception& error) {
+    throw LostProcess(fmt::format("[train] rank {} of {} waits in vain for the others: {}", rank,
+                                  size, reason_in(error)));
+  }
+}
+
+void require_same_facts(RunGroup::Store& store, const std::string& key,
+                        const nlohmann::json& facts) {
+  const auto verdict =
+      store.judged(key, facts.dump(), [](const std::vector<std::string>& all) -> std::string {
+        const auto first = nlohmann::json::parse(all.front());
+        for (size_t rank = 1; rank < all.size(); ++rank) {
+          if (all[rank] == all.front()) continue;
+          const auto other = nlohmann::json::parse(all[rank]);
+          for (const auto* object : {&first, &other})
+            for (const auto& [name, unused] : object->items()) {
+              const auto mine = first.value(name, nlohmann::json()),
+                         theirs = other.value(name, nlohmann::json());
+              if (mine != theirs)
+                return fmt::format("rank 0 has '{}' {}, rank {} has {}", name, mine.dump(), rank,
+                                   theirs.dump());
+            }
+        }
+        return "";
+      });
+  require(verdict.empty(), "train", "the processes were not started alike: {}", verdict);
+}
+
+RunGroup::RunGroup(const GroupPlace& place, double timeout)
+    : place_(place), store_(std::make_unique<Store>()) {
+  store_->timeout = milliseconds(timeout);
+  store_->rank = place.rank;
+  store_->size = place.size;
+  if (place.folder.empty())
+    store_->store = tcp_store(place, store_->timeout);
+  else
+    store_->store =
+        c10::make_intrusive<c10d::FileStore>(place.folder + "/store", static_cast<int>(place.size));
+  store_->store->setTimeout(store_->timeout);
+  meet(*store_);
+}
+
+RunGroup::~RunGroup() = default;
+
+std::string RunGroup::text_of_first(const std::string& text) {
+  const auto key = fmt::format("text/{}", texts_++);
+  if (is_first()) store_->set(key, text);
+  return store_->get(key);
+}
+
+std::unique_ptr<Communicator> RunGroup::communicator(const std::string& device) {
+  return device == "cuda" ? nccl_communicator(*store_, place_) : gloo_communicator(*store_, place_);
+}
+
+}  // namespace geores
