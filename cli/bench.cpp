@@ -6,63 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench_sizes.h"
 #include "cli/commands.h"
 #include "cli/terminal/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/benchmark/step_benchmark.h"
-#include "geores/experiments/experiment.h"
 #include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/kernels/cpu/instructions.h"
-#include "geores/model/transformer/parameter_budget.h"
-#include "geores/model/transformer/transformer_kind.h"
 #include "geores/train/device/recorded_work.h"
 
 namespace geores::cli {
 namespace {
-
-struct BenchFlags {
-  std::vector<std::string> models;
-  int64_t batch = 64, length = 255, repeats = 3, layers = 0, replays = 200;
-  int side_by_side = 0;
-  bool json = false, scaling = false, explain = false;
-  std::string device = "cpu", precision;
-};
-
-struct Size {
-  std::string connection;
-  int64_t layers, width;
-  std::string label = connection;
-  nlohmann::json options = nullptr;
-};
-
-// The models of the EΔ paper's comparison as they are (EΔ with both gates); the other connections
-// at the depth that gives them as many parameters.
-std::vector<Size> paper_sizes(const std::string& connection) {
-  std::vector<Size> sizes;
-  for (const auto& preset : presets()) {
-    TrainConfig config;
-    config.read(preset.config, preset.name);
-    config.complete();
-    const auto size = transformer_config(config.model.options, {});
-    if (size.connection == connection)
-      sizes.push_back({connection, size.layers, size.width, preset.name, size.options});
-  }
-  if (sizes.size() == 1)
-    sizes[0].label = connection;  // a preset may have another connection's name
-  if (!sizes.empty()) return sizes;
-  constexpr int64_t edelta_parameters = 1787688;
-  const int64_t width = connection == "edelta_stream" ? 512 : 128;  // its sublayers see a stream
-  const auto budget = parameter_budget({.connection = connection, .width = width});
-  return {{connection, layers_for(budget, edelta_parameters), width}};
-}
-
-TransformerConfig config_of(const Size& size, const BenchFlags& flags) {
-  return {.connection = size.connection,
-          .layers = flags.layers > 0 ? flags.layers : size.layers,
-          .width = size.width,
-          .context = flags.length,
-          .options = size.options};
-}
 
 struct Row {
   std::string label;
@@ -78,7 +32,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Row measure(const Size& size, const BenchFlags& flags, const std::function<void()>& done) {
+Row measure(const BenchSize& size, const BenchFlags& flags, const std::function<void()>& done) {
   const auto config = config_of(size, flags);
   StepBenchmark benchmark(std::make_shared<Transformer>(config), flags.batch, flags.length);
   Row row{.label = size.label,
@@ -115,7 +69,7 @@ struct Scaling {
   std::vector<std::pair<double, double>> length, streams, threads;  // size, seconds
 };
 
-Scaling measure_scaling(const Size& size) {
+Scaling measure_scaling(const BenchSize& size) {
   const auto& connection = size.connection;
   Scaling scaling{.connection = connection, .length = {}, .streams = {}, .threads = {}};
   const auto seconds = [&](int64_t length, int64_t streams) {
@@ -214,16 +168,6 @@ void print_scaling(const std::vector<Scaling>& all) {
         growth_exponent(s.streams), "", list(s.threads));
 }
 
-std::vector<Size> wanted_sizes(const BenchFlags& flags) {
-  std::vector<Size> sizes;
-  for (const auto& connection : connections())
-    if (flags.models.empty() ||
-        std::count(flags.models.begin(), flags.models.end(), connection.name))
-      for (const auto& size : paper_sizes(connection.name)) sizes.push_back(size);
-  for (const auto& model : flags.models) find_connection(model);  // refuses an unknown name
-  return sizes;
-}
-
 // 1, 2, 4, … runs at a time, up to the number that is asked for.
 std::vector<SideBySide> measure_side_by_side(const MakeModel& make, const BenchFlags& flags) {
   std::vector<int> counts;
@@ -284,7 +228,7 @@ void bench_on_gpu(const BenchFlags& flags) {
                fmt::format("{:.3f}", 1e3 * fused.median),
                fmt::format("{:.3f}", 1e3 * fused.fastest), fmt::format("{:.3f}", 1e3 * composed),
                fused.kernels, fmt::format("{:.0f}", megabytes(fused.peak_bytes)),
-               fmt::format("{:.1f}", tokens));
+               fmt::format("{:.3g}", tokens));
     print_side_by_side(together);
     std::fflush(stdout);
   }
@@ -325,9 +269,57 @@ void explain(const BenchFlags& flags) {
   }
 }
 
+// Each connection once, around a sublayer that costs nothing.
+void bench_connections(const BenchFlags& flags) {
+  require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
+          "device cuda was asked for, but there is none");
+  auto rows = nlohmann::json::array();
+  if (!flags.json) {
+    fmt::print(
+        "One connection around an identity sublayer, forward and backward: {} tokens, {} streams, "
+        "{} on {}\n",
+        flags.batch * flags.length, flags.streams, flags.precision,
+        flags.device == "cuda" ? "a GPU" : "a CPU");
+    fmt::print("{:<16} {:>6} {:>9} {:>12} {:>8}\n", "connection", "width", "fused ms",
+               "composed ms", "kernels");
+  }
+  for (const auto& size : wanted_sizes(flags)) {
+    const ResidualConfig config{.width = flags.width > 0 ? flags.width : size.width,
+                                .streams = flags.streams,
+                                .options = size.options};
+    const auto times = [&](Form form) {
+      return connection_times(size.connection, config,
+                              {.batch = flags.batch,
+                               .length = flags.length,
+                               .device = flags.device,
+                               .precision = flags.precision,
+                               .form = form,
+                               .repeats = flags.device == "cuda" ? flags.replays : flags.repeats});
+    };
+    const auto fused = times(Form::fused), composed = times(Form::composed);
+    if (flags.json)
+      rows.push_back({{"connection", size.connection},
+                      {"width", config.width},
+                      {"fused_seconds", fused.median},
+                      {"composed_seconds", composed.median},
+                      {"kernels", fused.kernels}});
+    else
+      fmt::print("{:<16} {:>6} {:>9.3f} {:>12.3f} {:>8}\n", size.label, config.width,
+                 1e3 * fused.median, 1e3 * composed.median, fused.kernels);
+    std::fflush(stdout);
+  }
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json{{"tokens", flags.batch * flags.length},
+                                      {"streams", flags.streams},
+                                      {"precision", flags.precision},
+                                      {"connections", rows}}
+                           .dump(2));
+}
+
 void bench(BenchFlags flags) {
-  if (flags.precision.empty()) flags.precision = flags.device == "cuda" ? "bf16" : "fp32";
+  flags.complete();
   if (flags.explain) return explain(flags);
+  if (flags.alone) return bench_connections(flags);
   if (flags.device == "cuda") return bench_on_gpu(flags);
   require(flags.side_by_side == 0, "bench", "--side-by-side needs --device cuda");
   require(flags.precision != "tf32", "bench",
@@ -395,13 +387,33 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench --batch 8 --length 64        a quick look\n"
       "  geores bench --models edelta --precision bf16\n"
       "  geores bench --device cuda --models edelta --side-by-side 16\n"
+      "  geores bench --text --device cuda         a language model: 12 layers of width 768, 12 "
+      "heads,\n"
+      "                                            16 windows of 1,024 of 50,304 ids\n"
+      "  geores bench --connection-alone --device cuda --models mhc --batch 16 --length 1024 "
+      "--width "
+      "768\n"
       "  geores bench --models jpmhc --explain     which kernels run, and why others do not\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
-  command->add_option("--batch", flags->batch, "sequences a step [64]")->check(positive);
-  command->add_option("--length", flags->length, "positions a sequence [255]")->check(positive);
-  command->add_option("--layers", flags->layers, "blocks [as in the papers, by connection]")
+  command->add_option("--batch", flags->batch, "sequences a step [64; --text: 16]")
       ->check(positive);
+  command->add_option("--length", flags->length, "positions a sequence [255; --text: 1024]")
+      ->check(positive);
+  command
+      ->add_option("--layers", flags->layers,
+                   "blocks [as in the papers, by connection; --text: 12]")
+      ->check(positive);
+  command
+      ->add_option("--width", flags->width,
+                   "values a token [as in the papers, by connection; --text: 768]")
+      ->check(positive);
+  command->add_option("--heads", flags->heads, "of attention [4; --text: 12]")->check(positive);
+  command->add_option("--streams", flags->streams, "residual streams [4]")->check(positive);
+  command->add_flag("--text", flags->text, "language models: ids in, a tied head, causal variants");
+  command->add_option("--vocabulary", flags->vocabulary, "of --text [50304]")->check(positive);
+  command->add_flag("--connection-alone", flags->alone,
+                    "time each connection once, around a sublayer that costs nothing");
   command
       ->add_option("--repeats", flags->repeats, "timed steps of each form; the median counts [3]")
       ->check(positive);

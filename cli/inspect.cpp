@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/terminal/output.h"
 #include "geores/base/file.h"
+#include "geores/data/validation_sample.h"
 #include "geores/diagnostics/inspect.h"
 #include "geores/train/run/run_folder.h"
 
@@ -23,7 +24,7 @@ struct InspectFlags {
 void inspect_run(const InspectFlags& flags) {
   const auto run = load_run(flags.run, flags.cache);
   const auto data = load_dataset(run.config.task, flags.cache);
-  const auto inspection = inspect(*run.model, data.validation_x.slice(0, 0, flags.sequences));
+  const auto inspection = inspect(*run.model, validation_sample(data, flags.sequences).x);
   const auto title = fmt::format("{}: {} on {}, step {}", flags.run, run.config.model.label(),
                                  run.config.task.name, run.step);
   if (flags.json) {

@@ -33,7 +33,8 @@ constexpr const char* kDescription =
   geores predict --run runs/first --input x.npy --output y.npy
   geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
   geores explore --run runs/first    an interactive page with the run in it
-  geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers
+  geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers;
+                                     --paper mgt, shc and nanogpt: language models
   geores study s6 --out s6           what mixers add to a recursive model on puzzles
   geores params --target 1787688     how deep each connection may be for so many parameters
   geores spectrum --help             what a mixer does to gradients at depth, before any training

@@ -11,6 +11,8 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/stop_on_signal.h"
+#include "geores/base/error.h"
+#include "geores/experiments/language/verdicts.h"
 #include "geores/experiments/reproduce.h"
 
 namespace geores::cli {
@@ -18,10 +20,40 @@ namespace {
 
 struct ReproduceFlags {
   ReproduceOptions options;
-  std::string scale = "quick";
+  std::string paper = "edelta", scale = "quick", data = "data";
   std::vector<int64_t> seeds;
+  std::vector<double> rates;
+  int64_t steps = 0;
+  bool report_only = false;
   std::string shard;
+
+  bool language() const { return paper != "edelta"; }
+
+  ReproduceOptions edelta() const {
+    auto chosen = options;
+    chosen.scale = scale_from(scale);
+    chosen.scale.chosen_seeds = seeds;
+    return chosen;
+  }
 };
+
+LanguageOptions language_options(const ReproduceFlags& flags) {
+  const auto& common = flags.options;
+  return {.paper = flags.paper,
+          .scale = flags.scale,
+          .data = flags.data,
+          .out = common.out,
+          .hardware = common.hardware,
+          .only = common.only,
+          .columns = common.columns,
+          .arms = common.arms,
+          .seeds = flags.seeds,
+          .rates = flags.rates,
+          .steps = flags.steps,
+          .jobs = common.jobs,
+          .cache = common.cache,
+          .report_only = flags.report_only};
+}
 
 void print_summary(const Findings& findings) {
   for (const auto& one : findings.judgements()) {
@@ -31,9 +63,27 @@ void print_summary(const Findings& findings) {
   }
 }
 
-int run_reproduction(ReproduceFlags flags) {
-  flags.options.scale = scale_from(flags.scale);
-  flags.options.scale.chosen_seeds = flags.seeds;
+void print_summary(const LanguageFindings& findings) {
+  for (const auto& one : language_verdicts(findings))
+    fmt::print("{:<9} {} ({}; {})\n", one.verdict, one.claim, one.numbers, one.test);
+}
+
+// False: stopped.
+bool reproduce_paper(const ReproduceFlags& flags, const ReproduceListener& listener,
+                     std::unique_ptr<ProgressBar>& bar) {
+  const auto finish = [&](const auto& findings) {
+    bar.reset();
+    if (findings) print_summary(*findings);
+    return findings.has_value();
+  };
+  if (flags.language()) return finish(reproduce_language(language_options(flags), listener));
+  require(
+      flags.rates.empty() && flags.steps == 0 && !flags.report_only, "reproduce",
+      "--rates, --steps and --report-only are for language models: --paper mgt, shc or nanogpt");
+  return finish(reproduce(flags.edelta(), listener));
+}
+
+int run_reproduction(const ReproduceFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   auto bar = std::make_unique<ProgressBar>("training");
   ReproduceListener listener;
@@ -45,7 +95,8 @@ int run_reproduction(ReproduceFlags flags) {
   const StopOnSignal stop;
   listener.stop = StopOnSignal::requested;
   if (!flags.shard.empty()) {
-    const bool done = reproduce_shard(flags.options, shard_from(flags.shard), listener);
+    require(!flags.language(), "reproduce", "--shard is for --paper edelta");
+    const bool done = reproduce_shard(flags.edelta(), shard_from(flags.shard), listener);
     bar.reset();
     if (done)
       fmt::print(
@@ -56,13 +107,10 @@ int run_reproduction(ReproduceFlags flags) {
       say("geores: stopped; the same command goes on from here\n");
     return done ? 0 : StopOnSignal::exit_code();
   }
-  const auto findings = reproduce(flags.options, listener);
-  bar.reset();
-  if (!findings) {
+  if (!reproduce_paper(flags, listener, bar)) {
     say("geores: stopped; the same command goes on from here\n");
     return StopOnSignal::exit_code();
   }
-  print_summary(*findings);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   fmt::print("{} in {:.0f} s\n", (std::filesystem::path(flags.options.out) / "index.html").string(),
              elapsed.count());
@@ -77,18 +125,29 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "reproduce",
       fmt::format(
-          "The EΔ paper's tables and figures, trained again and laid beside the published "
-          "numbers,\n"
+          "A paper's tables and figures, trained again and laid beside the published numbers,\n"
           "with trivial baselines, controls and t-tests. Writes OUT/index.html (opens offline),\n"
           "OUT/tables.md and OUT/results.json. Killed, it continues with what is missing when\n"
           "started again with the same --out.\n"
           "  quick   small models and data, minutes on two cores; not comparable with the paper\n"
-          "  paper   as published: for a GPU, or days on a CPU\n"
-          "Experiments for --only: {}.\n"
+          "  paper   of edelta, as published: for a GPU, or days on a CPU\n"
+          "  gpu     of language models: for a GPU\n"
+          "Papers: edelta; mgt, shc and nanogpt, which train on texts that `geores data text` has\n"
+          "prepared in --data (shakespeare_char; at scale gpu also wiki2 and books). Their "
+          "learning\n"
+          "rates are swept for every arm first. A command may train a part of their tables; the\n"
+          "report has all finished runs of --out.\n"
+          "Experiments of edelta for --only: {};\n"
+          "of mgt: rank, ablation, beta, depth, language, copy; of shc: mixers, mixers_6e-4,\n"
+          "controls, streams, many_streams; of nanogpt: cpu, parity.\n"
           "Examples:\n"
           "  geores reproduce --scale quick --out report\n"
           "  geores reproduce --scale paper --device cuda --precision bf16 --jobs 16 --out "
           "report-paper\n"
+          "  geores reproduce --paper mgt --only copy --out report-mgt\n"
+          "  geores reproduce --paper shc --scale gpu --device cuda --precision bf16 --only "
+          "mixers\n"
+          "    --rates 6e-4 --seeds 42 --steps 500 --jobs 3 --out report-shc\n"
           "  geores reproduce --only theta reflection --out report-theta\n"
           "  geores reproduce --only start --out report-start     (not among all: past the paper)\n"
           "  geores reproduce --only start_maps --columns gyroscope near_pi --out report-maps\n"
@@ -97,7 +156,18 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "  geores reproduce --shard 1/2 --out part1         (and 2/2 into part2 elsewhere)\n"
           "  geores reproduce --merge part1 part2 --out report",
           fmt::join(experiment_names(), ", ")));
-  command->add_option("--scale", flags->scale, "quick or paper")->capture_default_str();
+  command->add_option("--paper", flags->paper, "edelta, mgt, shc or nanogpt")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"edelta", "mgt", "shc", "nanogpt"}));
+  command->add_option("--scale", flags->scale, "quick; paper (edelta); gpu (the others)")
+      ->capture_default_str();
+  command->add_option("--data", flags->data, "language models: folder of prepared texts")
+      ->capture_default_str();
+  command->add_option("--rates", flags->rates, "language models: learning rates to sweep");
+  command->add_option("--steps", flags->steps, "language models: steps of a run")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command->add_flag("--report-only", flags->report_only,
+                    "language models: train nothing, write the report of what is there");
   command->add_option("--out", options.out, "folder of the report")->capture_default_str();
   command->add_option("--only", options.only, "some experiments instead of all");
   command->add_option("--columns", options.columns, "some data sets of the experiments in --only");

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,6 +15,8 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
+#include "geores/data/validation_sample.h"
+#include "geores/diagnostics/diagnostics_log.h"
 #include "geores/experiments/experiment.h"
 #include "geores/residual/registry.h"
 #include "geores/train/puzzles/puzzle_config.h"
@@ -26,6 +29,7 @@ struct TrainFlags {
   GivenFlags given;
   std::string preset, config, out, resume, cache;
   bool overwrite = false, json = false;
+  int64_t diagnostics_interval = 0;
   GroupFlags group;
 };
 
@@ -101,6 +105,12 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
     };
     listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   }
+  if (flags.diagnostics_interval > 0)
+    listener.evaluated = [log = std::make_shared<DiagnosticsLog>(
+                              std::filesystem::path(folder.path) / "diagnostics.jsonl",
+                              validation_sample(dataset, kDiagnosedSequences).x, DiagnosedParts{},
+                              flags.diagnostics_interval, config.steps)](
+                             int64_t step, Model& model) { log->measure(step, model); };
   const auto result = train(config, dataset, folder, listener, built_in(), DeviceLoopOn::gpu,
                             group.communicator(config.device));
   if (result.interrupted && group.is_first()) {
@@ -146,6 +156,11 @@ void add_train(CLI::App& app, int& exit_code) {
   command->add_option("--config", flags->config, "JSON file with the same keys as the flags");
   command->add_option("--cache", flags->cache, "folder for generated data");
   command->add_flag("--json", flags->json, "machine-readable result");
+  command
+      ->add_option("--diagnostics-interval", flags->diagnostics_interval,
+                   "at evaluations whose step is a multiple of it, write mixers, ranks and β to "
+                   "diagnostics.jsonl; 0: never [0]")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   add_group_flags(*command, flags->group);
 
   // Several tasks, models or connections may have an option of one name, each with its own default.

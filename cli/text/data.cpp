@@ -19,7 +19,7 @@ void print_split(const std::string& name, const TextFacts& facts) {
 
 void prepare(const PrepareOptions& options) {
   const auto made = prepare_text(options);
-  fmt::print("{}: tokeniser {}, vocabulary {}\n", options.out, options.tokenizer, made.vocabulary);
+  fmt::print("{}: tokeniser {}, vocabulary {}\n", options.out, made.tokenizer, made.vocabulary);
   for (const auto* name : {"train", "val", "test"})
     if (const auto found = made.splits.find(name); found != made.splits.end())
       print_split(name, found->second);
@@ -76,14 +76,19 @@ void add_data(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  geores data text --input a.txt --tokenizer chars --out data/a\n"
       "  geores data text --input books.txt --separator '<|endoftext|>' --cut documents\n"
-      "                   --tokenizer sentencepiece --vocabulary 8192 --out data/books");
+      "                   --tokenizer bpe --vocabulary 8192 --out data/books\n"
+      "  geores data text --input talks.txt --tokenizer-of data/books --out data/talks");
   text->add_option("--input", options->input, "files of text to learn from")->required();
   text->add_option("--valid", options->valid, "files to validate on; else a part of --input");
   text->add_option("--test", options->test, "files for a test split");
   text->add_option("--out", options->out, "folder to write")->required();
   text->add_option("--tokenizer", options->tokenizer,
-                   "bytes, chars, gpt2 or sentencepiece [bytes]");
-  text->add_option("--vocabulary", options->vocabulary, "pieces of sentencepiece [8192]");
+                   "bytes, chars, gpt2, bpe or sentencepiece [bytes]");
+  text->add_option("--tokenizer-of", options->tokenizer_of,
+                   "a folder of prepared text: its tokeniser, so that a model of one text can be "
+                   "evaluated on the other");
+  text->add_option("--vocabulary", options->vocabulary,
+                   "ids of bpe, pieces of sentencepiece [8192]");
   text->add_option("--merges", options->merges, "gpt2: the file vocab.bpe");
   text->add_option("--valid-fraction", options->valid_fraction,
                    "the last part of the characters is for validation [0.1]");

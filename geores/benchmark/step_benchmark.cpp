@@ -165,8 +165,12 @@ class DeviceRun {
     training_.batch = batch;
     training_.steps = kStepsBefore + steps;
     training_.precision = precision;
+    const auto input = model_->input();
     const auto random = [&] {
-      return torch::randn({sequences, length, model_->input().width}).to(device_);
+      const auto drawn = input.tokens()
+                             ? torch::randint(input.vocabulary, {sequences, length}, torch::kInt64)
+                             : torch::randn({sequences, length, input.width});
+      return drawn.to(device_);
     };
     data_ = {random(), random(), random(), random()};
     model_->to(device_);
@@ -202,7 +206,7 @@ class DeviceRun {
 
 DeviceStepTimes device_step_times(const MakeModel& make, int64_t batch, int64_t length,
                                   const std::string& precision, Form form, int64_t replays) {
-  constexpr int64_t group = 20;
+  const auto group = std::min<int64_t>(20, replays);
   const ExecutionScope scope(form);
   set_float32_products(precision_from(precision));
   torch::manual_seed(1);
@@ -266,26 +270,53 @@ SideBySide device_steps_side_by_side(const MakeModel& make, int64_t batch, int64
           .start_seconds = std::accumulate(starting.begin(), starting.end(), 0.0) / steps};
 }
 
+ConnectionTimes connection_times(const std::string& connection, const ResidualConfig& config,
+                                 const ConnectionRun& run) {
+  const torch::Device device(run.device);
+  const OwnCudaStream cuda_stream(device);
+  const ExecutionScope scope(run.form);
+  const ExecutionScope products(precision_from(run.precision));
+  if (device.is_cuda()) set_float32_products(precision_from(run.precision));
+  const auto residual = make_residual(connection, config);
+  residual->to(device);
+  const auto& traits = residual->traits();
+  auto shape = std::vector<int64_t>{run.batch, run.length, traits.state_width};
+  if (traits.layout == StreamLayout::expand)
+    shape = {run.batch, run.length, traits.streams, traits.state_width / traits.streams};
+  const auto x = torch::randn(shape).to(device).requires_grad_(true),
+             cotangent = torch::randn(shape).to(device);
+  auto inputs = residual->parameters();
+  inputs.push_back(x);
+  RecordedWork work(device, [&] {
+    Trace trace;
+    const auto out = residual->forward(
+        x, [](const Tensor& h) { return h; }, trace);
+    torch::autograd::grad({out}, inputs, {cotangent}, c10::nullopt, /*create_graph=*/false,
+                          /*allow_unused=*/true);
+  });
+  const auto wait = [&] {
+    if (device.is_cuda()) torch::cuda::synchronize();
+  };
+  for (int i = 0; i < (device.is_cuda() ? 6 : 1); ++i) work.run();  // warms up, and is recorded
+  wait();
+  const int64_t group = device.is_cuda() ? std::min<int64_t>(20, run.repeats) : 1;
+  std::vector<double> seconds;
+  for (int64_t done = 0; done < run.repeats; done += group)
+    seconds.push_back(seconds_of([&] {
+                        for (int64_t i = 0; i < group; ++i) work.run();
+                        wait();
+                      }) /
+                      static_cast<double>(group));
+  std::sort(seconds.begin(), seconds.end());
+  return {
+      .median = seconds[seconds.size() / 2], .fastest = seconds.front(), .kernels = work.kernels()};
+}
+
 double connection_seconds(const std::string& connection, const ResidualConfig& config,
                           int64_t batch, int64_t length, Form form, int repeats) {
-  const ExecutionScope scope(form);
-  const auto residual = make_residual(connection, config);
-  const auto& traits = residual->traits();
-  auto shape = std::vector<int64_t>{batch, length, traits.state_width};
-  if (traits.layout == StreamLayout::expand)
-    shape = {batch, length, traits.streams, traits.state_width / traits.streams};
-  const auto x = torch::randn(shape).requires_grad_(true), cotangent = torch::randn(shape);
-  auto best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i <= repeats; ++i) {  // the first one warms up
-    const auto seconds = seconds_of([&] {
-      Trace trace;
-      const auto out = residual->forward(
-          x, [](const Tensor& h) { return h; }, trace);
-      torch::autograd::backward({out}, {cotangent});
-    });
-    if (i > 0) best = std::min(best, seconds);
-  }
-  return best;
+  return connection_times(connection, config,
+                          {.batch = batch, .length = length, .form = form, .repeats = repeats})
+      .fastest;
 }
 
 double growth_exponent(const std::vector<std::pair<double, double>>& points) {

@@ -73,6 +73,20 @@ Explanation explain_step(const MakeModel& make, int64_t batch, int64_t length,
 double connection_seconds(const std::string& connection, const ResidualConfig& config,
                           int64_t batch, int64_t length, Form form, int repeats);
 
+// The same on either device, on a GPU as a recorded graph.
+struct ConnectionRun {
+  int64_t batch = 16, length = 1024;
+  std::string device = "cpu", precision = "fp32";
+  Form form = Form::fused;
+  int64_t repeats = 3;
+};
+struct ConnectionTimes {
+  double median = 0, fastest = 0;  // seconds
+  int64_t kernels = 0;             // on a GPU
+};
+ConnectionTimes connection_times(const std::string& connection, const ResidualConfig& config,
+                                 const ConnectionRun& run);
+
 // The exponent p of the best fit seconds ~ size^p.
 double growth_exponent(const std::vector<std::pair<double, double>>& size_and_seconds);
 

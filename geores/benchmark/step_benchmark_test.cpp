@@ -51,6 +51,35 @@ TEST(StepBenchmark, TwoHundredRecomputedLayersTakeAFractionOfTheMemory) {
   }
 }
 
+// Head and loss in pieces: the logits of a whole batch, by far the largest tensor here, never exist.
+TEST(StepBenchmark, ATrainingStepInPiecesNeverHoldsTheLogitsOfItsBatch) {
+  constexpr int64_t batch = 16, length = 64, vocabulary = 5000;
+  const auto peak = [&](int64_t chunk) {
+    StepBenchmark step(std::make_shared<Transformer>(TransformerConfig{.connection = "additive",
+                                                                       .input = "tokens",
+                                                                       .layers = 1,
+                                                                       .width = 16,
+                                                                       .heads = 2,
+                                                                       .context = length,
+                                                                       .vocabulary = vocabulary,
+                                                                       .loss_chunk = chunk}),
+                       batch, length);
+    return step.memory(Form::fused).peak;
+  };
+  constexpr auto logits = batch * length * vocabulary * int64_t{sizeof(float)};
+  EXPECT_GT(peak(0), logits);
+  EXPECT_LT(peak(64), logits / 2);
+}
+
+TEST(StepBenchmark, AConnectionAloneIsTimed) {
+  for (const auto form : {Form::fused, Form::composed}) {
+    const auto times = connection_times("mhc", {.width = 16},
+                                        {.batch = 1, .length = 8, .form = form, .repeats = 3});
+    EXPECT_GT(times.fastest, 0);
+    EXPECT_LE(times.fastest, times.median);
+  }
+}
+
 TEST(StepBenchmark, AThousandLayersAreReadWithoutOverflow) {
   Transformer model(
       {.connection = "additive", .layers = 1000, .width = 8, .heads = 1, .context = 4});

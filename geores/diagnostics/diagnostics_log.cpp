@@ -10,8 +10,6 @@
 namespace geores {
 namespace {
 
-constexpr int64_t kSequences = 64;
-
 // The lines of steps before `step`.
 std::string lines_before(const std::filesystem::path& path, int64_t step) {
   std::string kept;
@@ -22,27 +20,47 @@ std::string lines_before(const std::filesystem::path& path, int64_t step) {
   return kept;
 }
 
+// MGT's α of each operator: with α = 0 nothing is erased, whatever β does.
+nlohmann::json alphas_of(Model& model) {
+  auto all = nlohmann::json::array();
+  if (const auto stack = model.residual_stack())
+    for (const auto& stage : stack->stages)
+      if (const auto* alpha = stage.residual->named_parameters().find("alpha"))
+        if (alpha->numel() == 1) all.push_back(alpha->item<double>());
+  return all;
+}
+
 }  // namespace
 
-nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x) {
-  const auto data = x.slice(0, 0, kSequences);
+nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x,
+                                const DiagnosedParts& parts) {
+  const auto data = x.slice(0, 0, kDiagnosedSequences);
   nlohmann::json line = {{"step", step}};
-  if (const auto mixers = describe_mixers(model, data)) line["mixers"] = mixers->to_json();
-  if (const auto ranks = describe_ranks(model, data)) line["relative_rank"] = ranks->to_json();
+  if (parts.mixers)
+    if (const auto mixers = describe_mixers(model, data)) line["mixers"] = mixers->to_json();
+  if (parts.ranks)
+    if (const auto ranks = describe_ranks(model, data.slice(0, 0, parts.rank_sequences)))
+      line["relative_rank"] = ranks->to_json();
+  if (!parts.betas) return line;
   for (const auto& beta : describe_betas(model, data)) line["beta"].push_back(beta.to_json());
+  if (line.contains("beta")) line["alpha"] = alphas_of(model);
   return line;
 }
 
-DiagnosticsLog::DiagnosticsLog(std::filesystem::path path, Tensor x, int64_t interval,
-                               int64_t last_step)
-    : path_(std::move(path)), x_(std::move(x)), interval_(interval), last_step_(last_step) {
+DiagnosticsLog::DiagnosticsLog(std::filesystem::path path, Tensor x, const DiagnosedParts& parts,
+                               int64_t interval, int64_t last_step)
+    : path_(std::move(path)),
+      x_(std::move(x)),
+      parts_(parts),
+      interval_(interval),
+      last_step_(last_step) {
   require(interval >= 1, "diagnostics", "the interval must be >= 1, got {}", interval);
 }
 
 void DiagnosticsLog::measure(int64_t step, Model& model) {
   if (step % interval_ != 0 && step != last_step_) return;
   write_file_atomically(
-      path_, lines_before(path_, step) + diagnostics_line(step, model, x_).dump() + "\n");
+      path_, lines_before(path_, step) + diagnostics_line(step, model, x_, parts_).dump() + "\n");
 }
 
 }  // namespace geores

@@ -9,19 +9,31 @@
 
 namespace geores {
 
-// {"step", "mixers", "relative_rank", "beta"}, each only where the model has it. x: validation data,
-// of which at most 64 sequences are used.
-nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x);
+inline constexpr int64_t kDiagnosedSequences = 64;
+
+// What a line holds. A rank costs a singular value decomposition of every sequence's states.
+struct DiagnosedParts {
+  bool mixers = true, ranks = true, betas = true;
+  int64_t rank_sequences = kDiagnosedSequences;
+};
+
+// {"step", "mixers", "relative_rank", "beta", "alpha"}, each only where it is asked for and the model
+// has it; alpha: MGT's, a number for each operator. x: validation data, of which at most 64 sequences
+// are used.
+nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x,
+                                const DiagnosedParts& parts = {});
 
 class DiagnosticsLog {
  public:
   // Steps that are no multiple of `interval` are left out, but for the last one.
-  DiagnosticsLog(std::filesystem::path path, Tensor x, int64_t interval = 1, int64_t last_step = 0);
+  DiagnosticsLog(std::filesystem::path path, Tensor x, const DiagnosedParts& parts = {},
+                 int64_t interval = 1, int64_t last_step = 0);
   void measure(int64_t step, Model& model);
 
  private:
   std::filesystem::path path_;
   Tensor x_;
+  DiagnosedParts parts_;
   int64_t interval_, last_step_;
 };
 

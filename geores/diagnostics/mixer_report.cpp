@@ -349,15 +349,20 @@ std::optional<RankReport> describe_ranks(Model& model, const Tensor& x) {
 std::vector<BetaReport> describe_betas(Model& model, const Tensor& x) {
   const torch::NoGradGuard no_grad;
   const auto stack = model.residual_stack();
-  std::vector<BetaReport> all;
-  if (!stack || stack->stages.empty()) return all;
-  auto state = stack->initial_state(moved_to(model, x));
-  for (const auto& stage : stack->stages) {
-    Trace trace(/*probing=*/true);
-    state = stage.residual->forward(state, stage.sublayer, trace);
-    if (const auto beta = probe_of(trace, "beta"); beta.defined())
-      all.push_back(describe_beta(beta));
+  if (!stack || stack->stages.empty()) return {};
+  std::vector<std::vector<Tensor>> values(stack->stages.size());
+  // A few sequences at a time: the probe "operator", which comes along, may be D × D for each token.
+  for (const auto& some : moved_to(model, x).split(4)) {
+    auto state = stack->initial_state(some);
+    for (size_t l = 0; l < stack->stages.size(); ++l) {
+      Trace trace(/*probing=*/true);
+      state = stack->stages[l].residual->forward(state, stack->stages[l].sublayer, trace);
+      if (const auto beta = probe_of(trace, "beta"); beta.defined()) values[l].push_back(beta);
+    }
   }
+  std::vector<BetaReport> all;
+  for (const auto& parts : values)
+    if (!parts.empty()) all.push_back(describe_beta(torch::cat(parts)));
   return all;
 }
 

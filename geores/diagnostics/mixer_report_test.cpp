@@ -266,10 +266,10 @@ TEST(DiagnosticsLog, KeepsOneLineForEachStepAlsoAfterAResume) {
     }
     return all;
   };
-  DiagnosticsLog log(path, ids(), 20, 50);
+  DiagnosticsLog log(path, ids(), {}, 20, 50);
   for (const int64_t step : {0, 10, 20, 30, 40, 50}) log.measure(step, *model);
   EXPECT_EQ(steps(), (std::vector<int64_t>{0, 20, 40, 50}));
-  DiagnosticsLog resumed(path, ids(), 20, 50);
+  DiagnosticsLog resumed(path, ids(), {}, 20, 50);
   resumed.measure(40, *model);
   EXPECT_EQ(steps(), (std::vector<int64_t>{0, 20, 40}));
 }

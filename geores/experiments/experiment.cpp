@@ -1,6 +1,7 @@
 #include "geores/experiments/experiment.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "geores/base/error.h"
 
@@ -97,19 +98,25 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
   TrainConfig config;
   auto keys = arm.config;
   keys.update(column.config);
+  if (const auto here = arm.at.find(column.name); here != arm.at.end()) keys.update(here->second);
   config.read(keys, arm.name);
   config.seed = seed;
   config.device = hardware.device;
   config.precision = hardware.precision;
   config.complete();  // what is left out and what is given with its default are the same run
   shrink(config, scale);
-  if (config.device == "cuda") config.checkpoint_interval = config.steps;  // a run takes seconds
+  if (config.device == "cuda" && !keys.contains("checkpoint_interval"))
+    config.checkpoint_interval = config.steps;  // a run takes seconds
   return config;
 }
 
 std::string run_name(const TrainConfig& config) {
+  auto keys = config.write();
+  // A prepared text is the same wherever its folder lies: results travel between machines.
+  if (config.task.name == "text")
+    keys["data"] = std::filesystem::path(keys["data"].get<std::string>()).filename().string();
   return fmt::format("{}-{}-{:08x}-seed{}", config.task.name, config.model.label(),
-                     static_cast<uint32_t>(fnv1a(config.write().dump())), config.seed);
+                     static_cast<uint32_t>(fnv1a(keys.dump())), config.seed);
 }
 
 }  // namespace geores

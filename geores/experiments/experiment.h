@@ -26,6 +26,7 @@ struct Arm {
   std::map<std::string, Sample> published = {};  // by column; mean of `count` seeds
   // Where two things vary: its place in a table of their combinations. Empty: in none.
   std::string row = {}, way = {};
+  std::map<std::string, nlohmann::json> at = {};  // by column: what is different there
 };
 
 struct Experiment {
@@ -34,6 +35,11 @@ struct Experiment {
   std::vector<Column> columns;
   std::vector<Arm> arms;
   int quick_seeds = 1;  // at small scales; at the paper's there are three
+  // Learning rates: each arm is trained with all of them and one seed first, then with all seeds at
+  // its best one (language/sweep.h). None: as configured.
+  std::vector<double> rates = {};
+  // What is measured on every finished run (language/measures.h).
+  std::vector<std::string> measures = {};
 
   bool is_own() const;  // among own_experiments()
 

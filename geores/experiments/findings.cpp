@@ -27,6 +27,12 @@ nlohmann::json to_json(const Welch& test) {
   return {{"t", test.t}, {"freedom", test.freedom}, {"p", test.p}};
 }
 
+double ratio_of(const Sample& better, const Sample& worse) {
+  return better.known() && worse.known() ? worse.mean / better.mean : std::nan("");
+}
+
+}  // namespace
+
 nlohmann::json to_json(const ExperimentFindings& findings) {
   const auto& experiment = findings.experiment;
   auto columns = nlohmann::json::array();
@@ -53,8 +59,8 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
                       {"runs", runs}});
     }
     auto baselines = nlohmann::json::object();
-    for (const auto& baseline : findings.baselines.at(column.name))
-      baselines[baseline.name] = baseline.mse;
+    if (const auto found = findings.baselines.find(column.name); found != findings.baselines.end())
+      for (const auto& baseline : found->second) baselines[baseline.name] = baseline.mse;
     columns.push_back({{"name", column.name},
                        {"config", column.config},
                        {"arms", arms},
@@ -66,11 +72,17 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
   return object;
 }
 
-double ratio_of(const Sample& better, const Sample& worse) {
-  return better.known() && worse.known() ? worse.mean / better.mean : std::nan("");
+nlohmann::json to_json(const Judgement& one) {
+  return {{"claim", one.claim.text},
+          {"column", one.claim.column},
+          {"better", one.claim.better},
+          {"worse", one.claim.worse},
+          {"published_ratio", number(one.published_ratio)},
+          {"published_test", to_json(one.published)},
+          {"measured_ratio", number(one.measured_ratio)},
+          {"measured_test", to_json(one.measured)},
+          {"verdict", one.verdict}};
 }
-
-}  // namespace
 
 std::string verdict(double ratio, const Welch& test) {
   if (!test.known() || test.p >= 0.05) return "open";
@@ -83,28 +95,31 @@ const ExperimentFindings* Findings::find(const std::string& name) const {
   return nullptr;
 }
 
+Judgement judge(const Claim& claim, const ExperimentFindings& findings, JudgedBy by) {
+  const auto published = [&](const std::string& arm) {
+    const auto& known = findings.experiment.arm(arm).published;
+    const auto found = known.find(claim.column);
+    return found == known.end() ? Sample() : found->second;
+  };
+  const auto measured = [&](const std::string& arm) {
+    const auto& cell = findings.cell(claim.column, arm);
+    return sample_of(by == JudgedBy::whole_set ? cell.exact : cell.best);
+  };
+  Judgement judgement{claim,
+                      ratio_of(published(claim.better), published(claim.worse)),
+                      ratio_of(measured(claim.better), measured(claim.worse)),
+                      welch_test(published(claim.better), published(claim.worse)),
+                      welch_test(measured(claim.better), measured(claim.worse)),
+                      {}};
+  judgement.verdict = verdict(judgement.measured_ratio, judgement.measured);
+  return judgement;
+}
+
 std::vector<Judgement> Findings::judgements() const {
   std::vector<Judgement> all;
-  for (const auto& claim : paper_claims()) {
-    const auto* findings = find(claim.experiment);
-    if (findings == nullptr) continue;
-    const auto published = [&](const std::string& arm) {
-      const auto& known = findings->experiment.arm(arm).published;
-      const auto found = known.find(claim.column);
-      return found == known.end() ? Sample() : found->second;
-    };
-    const auto measured = [&](const std::string& arm) {
-      return sample_of(findings->cell(claim.column, arm).best);
-    };
-    Judgement judgement{claim,
-                        ratio_of(published(claim.better), published(claim.worse)),
-                        ratio_of(measured(claim.better), measured(claim.worse)),
-                        welch_test(published(claim.better), published(claim.worse)),
-                        welch_test(measured(claim.better), measured(claim.worse)),
-                        {}};
-    judgement.verdict = verdict(judgement.measured_ratio, judgement.measured);
-    all.push_back(judgement);
-  }
+  for (const auto& claim : paper_claims())
+    if (const auto* findings = find(claim.experiment))
+      all.push_back(judge(claim, *findings, JudgedBy::random_batches));
   return all;
 }
 
@@ -120,16 +135,7 @@ nlohmann::json Findings::to_json() const {
                            {"norms", norms}};
   if (!own_norms.empty()) object["own_norms"] = own_norms;
   for (const auto& one : experiments) object["experiments"].push_back(geores::to_json(one));
-  for (const auto& one : judgements())
-    object["claims"].push_back({{"claim", one.claim.text},
-                                {"column", one.claim.column},
-                                {"better", one.claim.better},
-                                {"worse", one.claim.worse},
-                                {"published_ratio", number(one.published_ratio)},
-                                {"published_test", geores::to_json(one.published)},
-                                {"measured_ratio", number(one.measured_ratio)},
-                                {"measured_test", geores::to_json(one.measured)},
-                                {"verdict", one.verdict}});
+  for (const auto& one : judgements()) object["claims"].push_back(geores::to_json(one));
   if (!norms.empty()) {
     object["norms_published"] = published_norm_deviations();
     object["norms_baselines"] = {{"copy", 0.0},
@@ -148,14 +154,16 @@ nlohmann::json Findings::to_json() const {
 
 ExperimentFindings read_findings(const Experiment& experiment, const Scale& scale,
                                  const Hardware& hardware, const std::string& folder,
-                                 DatasetShelf& shelf) {
+                                 Unfinished unfinished) {
   ExperimentFindings findings{experiment, {}, {}};
-  for (const auto& column : experiment.columns) {
+  for (const auto& column : experiment.columns)
     for (const auto& arm : experiment.arms) {
       auto& cell = findings.cells[column.name][arm.name];
       for (const auto seed : scale.seeds(experiment)) {
         const auto config = run_config(column, arm, seed, scale, hardware);
         const auto run = (fs::path(folder) / "runs" / run_name(config)).string();
+        if (unfinished == Unfinished::left_out && !fs::exists(fs::path(run) / "result.json"))
+          continue;
         const auto result = read_result(run);
         cell.runs.push_back(run);
         cell.parameters = result.at("parameters").get<int64_t>();
@@ -170,6 +178,14 @@ ExperimentFindings read_findings(const Experiment& experiment, const Scale& scal
         cell.exact.push_back(result.at("exact_best").get<double>());
       }
     }
+  return findings;
+}
+
+ExperimentFindings read_findings(const Experiment& experiment, const Scale& scale,
+                                 const Hardware& hardware, const std::string& folder,
+                                 DatasetShelf& shelf) {
+  auto findings = read_findings(experiment, scale, hardware, folder);
+  for (const auto& column : experiment.columns) {
     const auto any = run_config(column, experiment.arms.front(), 42, scale, hardware);
     findings.baselines[column.name] = shelf.baselines(any.task);
   }

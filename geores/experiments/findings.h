@@ -63,7 +63,20 @@ struct Findings {
 // Significant at 5 %, two-sided, or not decided.
 std::string verdict(double ratio, const Welch& test);
 
-// Reads the runs of the experiments in `folder`/runs; all must be finished.
+// By losses on random batches, or over the whole validation set.
+enum class JudgedBy { random_batches, whole_set };
+Judgement judge(const Claim& claim, const ExperimentFindings& findings, JudgedBy by);
+
+nlohmann::json to_json(const ExperimentFindings& findings);
+nlohmann::json to_json(const Judgement& judgement);
+
+// Reads the runs of one experiment in `folder`/runs. They must be finished, or else are left out.
+enum class Unfinished { refused, left_out };
+ExperimentFindings read_findings(const Experiment& experiment, const Scale& scale,
+                                 const Hardware& hardware, const std::string& folder,
+                                 Unfinished unfinished = Unfinished::refused);
+
+// The same with trivial baselines.
 ExperimentFindings read_findings(const Experiment& experiment, const Scale& scale,
                                  const Hardware& hardware, const std::string& folder,
                                  DatasetShelf& shelf);

@@ -24,36 +24,22 @@ void make_folder(const fs::path& path) {
   require(!error, "reproduce", "cannot create {}: {}", path.string(), error.message());
 }
 
-const char* const kFolders[] = {"runs", "probes", "norms", "figures"};
-
 // Nothing was trained or measured: a first attempt failed, and another may be quite different.
-bool is_untouched(const fs::path& out) {
+bool is_untouched(const fs::path& out, const std::vector<std::string>& folders) {
   if (fs::exists(out / "results.json")) return false;
   std::error_code ignored;
-  for (const auto& run : fs::directory_iterator(out / "runs", ignored))
-    if (holds_run(run.path().string())) return false;
-  for (const auto* folder : {"probes", "norms"})
-    if (fs::exists(out / folder) && !fs::is_empty(out / folder, ignored)) return false;
+  for (const auto& folder : folders)
+    for (const auto& entry : fs::directory_iterator(out / folder, ignored))
+      if (folder != "runs" || holds_run(entry.path().string())) return false;
   return true;
 }
 
 // One folder is one reproduction: other sizes, seeds or another device would mix their numbers.
-void claim_folder(const ReproduceOptions& options) {
-  const nlohmann::json wanted = {{"scale", options.scale.name},
-                                 {"device", options.hardware.device},
-                                 {"precision", options.hardware.precision},
-                                 {"seeds", options.scale.chosen_seeds}};  // none: the paper's
-  const auto path = fs::path(options.out) / "reproduction.json";
-  if (fs::exists(path) && !is_untouched(options.out)) {
-    const auto found = parse_json(read_text_file(path), path.string());
-    for (const auto& [key, value] : wanted.items())
-      require(found.contains(key) && found[key] == value, "reproduce",
-              "{} holds a reproduction with {} {}, asked for {}: choose another --out", options.out,
-              key, found.value(key, nlohmann::json()).dump(), value.dump());
-  } else {
-    write_file_atomically(path, wanted.dump(2) + "\n");
-  }
-  for (const auto* folder : kFolders) make_folder(fs::path(options.out) / folder);
+nlohmann::json identity_of(const ReproduceOptions& options) {
+  return {{"scale", options.scale.name},
+          {"device", options.hardware.device},
+          {"precision", options.hardware.precision},
+          {"seeds", options.scale.chosen_seeds}};  // none: the paper's
 }
 
 void check_names(const std::vector<std::string>& only) {
@@ -63,34 +49,9 @@ void check_names(const std::vector<std::string>& only) {
             "unknown experiment '{}'{}", name, did_you_mean(name, known));
 }
 
-// One that is given twice would count as two.
-void check_seeds(const std::vector<int64_t>& seeds) {
-  std::set<int64_t> seen;
-  for (const auto seed : seeds) {
-    require(seed >= 0, "reproduce", "seed {} is negative", seed);
-    require(seen.insert(seed).second, "reproduce", "seed {} is given twice", seed);
-  }
-}
-
-void check_hardware(const Hardware& hardware) {
-  const bool cuda = hardware.device == "cuda";
-  require(!cuda || torch::cuda::is_available(), "reproduce",
-          "device cuda was asked for, but there is none");
-  require(cuda || hardware.precision != "tf32", "reproduce", "precision tf32 needs device cuda");
-}
-
 bool wanted(const ReproduceOptions& options, const std::string& name) {
   return options.only.empty() ||
          std::find(options.only.begin(), options.only.end(), name) != options.only.end();
-}
-
-// Leaves those that the list names; all if it names none.
-template <class Named>
-void keep_named(std::vector<Named>& all, const std::vector<std::string>& names) {
-  if (!names.empty())
-    std::erase_if(all, [&](const Named& one) {
-      return std::find(names.begin(), names.end(), one.name) == names.end();
-    });
 }
 
 // Norms are those of the models of two experiments. Own experiments run only where they are named.
@@ -224,6 +185,37 @@ void write_report(const Findings& findings) {
 
 }  // namespace
 
+void claim_report_folder(const std::string& out, const nlohmann::json& identity,
+                         const std::vector<std::string>& folders) {
+  const auto path = fs::path(out) / "reproduction.json";
+  if (fs::exists(path) && !is_untouched(out, folders)) {
+    const auto found = parse_json(read_text_file(path), path.string());
+    for (const auto& [key, value] : identity.items())
+      require(found.contains(key) && found[key] == value, "reproduce",
+              "{} holds a reproduction with {} {}, asked for {}: choose another --out", out, key,
+              found.value(key, nlohmann::json()).dump(), value.dump());
+  } else {
+    write_file_atomically(path, identity.dump(2) + "\n");
+  }
+  for (const auto& folder : folders) make_folder(fs::path(out) / folder);
+}
+
+// One that is given twice would count as two.
+void check_seeds(const std::vector<int64_t>& seeds) {
+  std::set<int64_t> seen;
+  for (const auto seed : seeds) {
+    require(seed >= 0, "reproduce", "seed {} is negative", seed);
+    require(seen.insert(seed).second, "reproduce", "seed {} is given twice", seed);
+  }
+}
+
+void check_hardware(const Hardware& hardware) {
+  const bool cuda = hardware.device == "cuda";
+  require(!cuda || torch::cuda::is_available(), "reproduce",
+          "device cuda was asked for, but there is none");
+  require(cuda || hardware.precision != "tf32", "reproduce", "precision tf32 needs device cuda");
+}
+
 std::vector<std::string> experiment_names() {
   std::vector<std::string> names;
   for (const auto& experiment : paper_experiments()) names.push_back(experiment.name);
@@ -246,6 +238,10 @@ std::vector<Experiment> checked_experiments(const ReproduceOptions& options) {
   }
   make_folder(options.out);
   return experiments;
+}
+
+void claim_folder(const ReproduceOptions& options) {
+  claim_report_folder(options.out, identity_of(options), {"runs", "probes", "norms", "figures"});
 }
 
 // Trains and measures what is missing. False if it was stopped.

@@ -6,6 +6,7 @@
 // Interrupted, it continues with what is missing.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,22 @@ struct ReproduceOptions {
   int jobs = 2;                         // runs side by side
   std::string cache = {};               // folder for generated data
 };
+
+// Makes the folder of a report and these folders in it. One that holds another report (a key of
+// `identity` is different) is refused, unless nothing was trained or measured in it.
+void claim_report_folder(const std::string& out, const nlohmann::json& identity,
+                         const std::vector<std::string>& folders);
+
+// Refuses seeds that are negative or given twice, and hardware that is not there.
+void check_seeds(const std::vector<int64_t>& seeds);
+void check_hardware(const Hardware& hardware);
+
+// Leaves those that the list names; all if it names none.
+template <class Named>
+void keep_named(std::vector<Named>& all, const std::vector<std::string>& names) {
+  if (!names.empty())
+    std::erase_if(all, [&](const Named& one) { return std::ranges::count(names, one.name) == 0; });
+}
 
 // The names that `only` may hold.
 std::vector<std::string> experiment_names();

@@ -14,6 +14,8 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/data/validation_sample.h"
+#include "geores/diagnostics/diagnostics_log.h"
 #include "geores/ops/run/execution.h"
 
 namespace geores {
@@ -32,8 +34,15 @@ void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& s
     if (outer.notice) outer.notice(run.name + ": " + text);
   };
   listener.stop = outer.stop;
-  const auto result = train(run.config, *shelf.get(run.config.task),
-                            {.path = path, .resume = holds_run(path)}, listener);
+  const auto dataset = shelf.get(run.config.task);
+  if (run.follow_beta)
+    listener.evaluated =
+        [log = std::make_shared<DiagnosticsLog>(fs::path(path) / "diagnostics.jsonl",
+                                                validation_sample(*dataset, kDiagnosedSequences).x,
+                                                DiagnosedParts{.mixers = false, .ranks = false})](
+            int64_t step, Model& model) { log->measure(step, model); };
+  const auto result =
+      train(run.config, *dataset, {.path = path, .resume = holds_run(path)}, listener);
   if (result.interrupted) throw RunStopped(run.name + " was stopped");
 }
 
@@ -63,7 +72,9 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
       for (const auto& arm : experiment.arms)
         for (const auto seed : scale.seeds(experiment)) {
           const auto config = run_config(column, arm, seed, scale, hardware);
-          if (seen.insert(run_name(config)).second) runs.push_back({run_name(config), config});
+          const bool follow = std::ranges::count(experiment.measures, "beta") > 0;
+          if (seen.insert(run_name(config)).second)
+            runs.push_back({run_name(config), config, follow});
         }
   return runs;
 }

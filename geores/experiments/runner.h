@@ -34,6 +34,7 @@ class DatasetShelf {
 struct PlannedRun {
   std::string name;  // of its folder
   TrainConfig config;
+  bool follow_beta = false;  // write β to diagnostics.jsonl at every evaluation
 };
 
 // Every run of the experiments once, in their order.

@@ -102,12 +102,16 @@ std::shared_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options,
       for (const auto document : documents_of(source.text, options.separator)) text += document;
     return text;
   };
+  if (!options.tokenizer_of.empty()) return Tokenizer::load(options.tokenizer_of);
   if (options.tokenizer == "bytes") return byte_tokenizer();
   if (options.tokenizer == "chars") return char_tokenizer(joined(all), all.front().name);
   if (options.tokenizer == "sentencepiece")
     return train_sentencepiece(joined(train), options.vocabulary, train.front().name);
+  if (options.tokenizer == "bpe")
+    return train_bpe(joined(train), options.vocabulary, train.front().name);
   require(options.tokenizer == "gpt2", "data",
-          "--tokenizer must be bytes, chars, gpt2 or sentencepiece, got '{}'", options.tokenizer);
+          "--tokenizer must be bytes, chars, gpt2, bpe or sentencepiece, got '{}'",
+          options.tokenizer);
   require(!options.merges.empty(), "data", "the tokeniser gpt2 needs --merges FILE (vocab.bpe)");
   return gpt2_tokenizer(read_text_file(options.merges), options.merges);
 }
@@ -155,7 +159,10 @@ double unigram_entropy(std::span<const Id> ids) {
   return entropy;
 }
 
-Prepared prepare_text(const PrepareOptions& options) {
+Prepared prepare_text(const PrepareOptions& given) {
+  auto options = given;
+  if (!options.tokenizer_of.empty())
+    options.tokenizer = Tokenizer::load(options.tokenizer_of)->name();
   require(!options.input.empty(), "data", "--input FILE is required");
   require(!options.out.empty(), "data", "--out DIR is required");
   require(options.cut == "characters" || options.cut == "documents", "data",
@@ -173,7 +180,8 @@ Prepared prepare_text(const PrepareOptions& options) {
   const auto tokenizer = make_tokenizer(options, sources["train"], all);
   all.clear();
 
-  Prepared prepared{.splits = {}, .vocabulary = tokenizer->vocabulary()};
+  Prepared prepared{
+      .splits = {}, .tokenizer = tokenizer->name(), .vocabulary = tokenizer->vocabulary()};
   std::error_code error;
   fs::create_directories(options.out, error);
   require(!error, options.out, "cannot be made: {}", error.message());

@@ -12,8 +12,9 @@ namespace geores {
 struct PrepareOptions {
   std::vector<std::string> input = {}, valid = {}, test = {};  // files
   std::string out = {};                                        // folder
-  std::string tokenizer = "bytes";  // bytes, chars, gpt2 or sentencepiece
-  int64_t vocabulary = 8192;        // sentencepiece
+  std::string tokenizer = "bytes";  // bytes, chars, gpt2, bpe or sentencepiece
+  std::string tokenizer_of = {};    // instead: that of this folder of prepared text
+  int64_t vocabulary = 8192;        // bpe and sentencepiece
   std::string merges = {};          // gpt2: vocab.bpe
   // Without files to validate on, the last part of the characters: nanoGPT cuts at ⌊0.9 n⌋.
   double valid_fraction = 0.1;
@@ -26,6 +27,7 @@ struct PrepareOptions {
 
 struct Prepared {
   std::map<std::string, TextFacts> splits;
+  std::string tokenizer = {};
   int64_t vocabulary = 0;
   double unigram_entropy = 0;  // of train's ids, nats
 };

@@ -109,6 +109,19 @@ TEST_F(PreparedFolder, OpenRefusesWhatDoesNotFit) {
   EXPECT_EQ(refused_to_open(), "[" + out() + "/val.bin] is empty");
 }
 
+TEST_F(PreparedFolder, TakesTheTokeniserOfAnotherFolder) {
+  prepare_text(options("abcabc\nabcabc", "chars"));
+  auto given = options("cabacaba", "bytes");
+  given.tokenizer_of = out();
+  given.out = (temporary_.path() / "other").string();
+  EXPECT_EQ(prepare_text(given).tokenizer, "chars");
+  EXPECT_EQ(Tokenizer::load(given.out)->fingerprint(), Tokenizer::load(out())->fingerprint());
+  auto unseen = options("xyz", "bytes");
+  unseen.tokenizer_of = out();
+  unseen.out = given.out;
+  EXPECT_NE(refused(unseen).find("is not among the 4 of the vocabulary"), std::string::npos);
+}
+
 TEST_F(PreparedFolder, AFileThatShrinksIsNoticed) {
   prepare_text(options(std::string(40, 'b')));
   const MappedIds ids(out() + "/train.bin");
@@ -129,7 +142,7 @@ TEST_F(PreparedFolder, PrepareRefusesInOneLine) {
   given.lossy = true;
   EXPECT_EQ(refused(given), "");
   EXPECT_EQ(refused(options("abc", "words")),
-            "[data] --tokenizer must be bytes, chars, gpt2 or sentencepiece, got 'words'");
+            "[data] --tokenizer must be bytes, chars, gpt2, bpe or sentencepiece, got 'words'");
   EXPECT_EQ(refused(options("abc", "gpt2")),
             "[data] the tokeniser gpt2 needs --merges FILE (vocab.bpe)");
   given = options("abc");

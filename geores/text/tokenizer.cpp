@@ -35,9 +35,9 @@ std::shared_ptr<Tokenizer> Tokenizer::load(const fs::path& folder) {
   const auto type = object["type"].get<std::string>();
   if (type == "bytes") return byte_tokenizer();
   if (type == "chars") return char_tokenizer_from(object, file);
-  if (type == "gpt2") return gpt2_tokenizer_from(object, file);
+  if (type == "gpt2" || type == "bpe") return merging_tokenizer_from(object, file);
   require(type == "sentencepiece", file,
-          "unknown type '{}', expected bytes, chars, gpt2 or sentencepiece", type);
+          "unknown type '{}', expected bytes, chars, gpt2, bpe or sentencepiece", type);
   const auto model = folder / "tokenizer.model";
   return sentencepiece_from(object, fs::exists(model) ? read_text_file(model) : "", file);
 }

@@ -6,6 +6,7 @@
 //   gpt2           byte-level BPE from OpenAI's merges: ids 0–255 the bytes, printable ones first,
 //                  then the merges in their order, 50256 = end of text; any file. To encode needs
 //                  PCRE2
+//   bpe            the same with merges learned from a text: N ids, the last one the end of text
 //   sentencepiece  N pieces learned from a text, with single bytes for what they do not cover; to
 //                  encode needs the library, to decode does not
 #pragma once
@@ -70,6 +71,17 @@ std::shared_ptr<Tokenizer> char_tokenizer(std::string_view text, const std::stri
 // `merges` is the text of vocab.bpe.
 std::shared_ptr<Tokenizer> gpt2_tokenizer(std::string_view merges, const std::string& where);
 
+// gpt2 or bpe from merges as vocab.bpe has them, a line each.
+std::shared_ptr<Tokenizer> merging_tokenizer(const std::string& type,
+                                             std::vector<std::string> merges,
+                                             const std::string& where);
+
+// Byte-level BPE with `vocabulary` ids, end of text included, learned from any text (Sennrich, Haddow
+// and Birch, 2016): the most frequent pair of neighbours within words becomes a piece, again and again;
+// of equally frequent pairs the one with the smaller ids. Needs PCRE2.
+std::shared_ptr<Tokenizer> train_bpe(std::string_view text, int64_t vocabulary,
+                                     const std::string& where);
+
 // BPE with `vocabulary` ids learned from UTF-8 text.
 std::shared_ptr<Tokenizer> train_sentencepiece(std::string_view text, int64_t vocabulary,
                                                const std::string& where);
@@ -77,8 +89,8 @@ std::shared_ptr<Tokenizer> train_sentencepiece(std::string_view text, int64_t vo
 // Each for its own "type" in tokenizer.json.
 std::shared_ptr<Tokenizer> char_tokenizer_from(const nlohmann::json& object,
                                                const std::string& where);
-std::shared_ptr<Tokenizer> gpt2_tokenizer_from(const nlohmann::json& object,
-                                               const std::string& where);
+std::shared_ptr<Tokenizer> merging_tokenizer_from(const nlohmann::json& object,
+                                                  const std::string& where);
 std::shared_ptr<Tokenizer> sentencepiece_from(const nlohmann::json& object,
                                               const std::string& model, const std::string& where);
 

@@ -122,6 +122,43 @@ TEST_F(Gpt2, CountsTinyShakespeareAsNanoGptDoes) {
   EXPECT_EQ(tokenizer_->encode(all.substr(1003854), "val").size(), 36059u);
 }
 
+class Bpe : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (refusal([] { train_bpe("x", 300, "text"); }).find("libpcre2-dev") != std::string::npos)
+      GTEST_SKIP() << "built without PCRE2";
+  }
+};
+
+// By hand: "aab" twice and " aab" once. The pairs aa and ab occur three times each; a's id is the
+// smaller one, so aa comes first, then aa·b, then the space before it.
+TEST_F(Bpe, JoinsTheMostFrequentPairFirst) {
+  const auto tokenizer = train_bpe("aab\naab aab", 256 + 3 + 1, "text");
+  EXPECT_EQ(tokenizer->name(), "bpe");
+  EXPECT_EQ(tokenizer->vocabulary(), 260);
+  EXPECT_EQ(tokenizer->end_of_text(), 259);
+  EXPECT_EQ(tokenizer->piece(256), "aa");
+  EXPECT_EQ(tokenizer->piece(257), "aab");
+  EXPECT_EQ(tokenizer->piece(258), " aab");
+  EXPECT_EQ(tokenizer->encode("aab aab", "text"), (Ids{257, 258}));
+  EXPECT_EQ(refusal([] { train_bpe("aab\naab aab", 300, "a.txt"); }),
+            "[a.txt] gives only 259 different pieces; ask for a --vocabulary of at most 260");
+  EXPECT_EQ(
+      refusal([] { train_bpe("aab", 257, "a.txt"); }),
+      "[bpe] --vocabulary must lie in 258..65536: 256 bytes, end of text and pieces; got 257");
+}
+
+// A pair that overlaps itself is joined from the left, in learning as in encoding.
+TEST_F(Bpe, LosesNothingAndIsTheSameEveryTime) {
+  std::string text;
+  for (const auto& one : kValidTexts) text += one + " aaaa aaa the then there ";
+  const auto tokenizer = reloaded(*train_bpe(text, 290, "text"));
+  EXPECT_EQ(tokenizer->fingerprint(), train_bpe(text, 290, "text")->fingerprint());
+  for (const auto& one : kValidTexts) expect_round_trip(*tokenizer, one);
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 50; ++i) expect_round_trip(*tokenizer, random_bytes(random, 1 + i % 40));
+}
+
 TEST(Tokenizer, Gpt2RefusesMergesThatAreNone) {
   EXPECT_EQ(refusal([] { gpt2_tokenizer("#version: 0.2\nh e\nx yz\n", "m.bpe"); }),
             "[m.bpe] merge 2 is not two pieces that came before it");
@@ -161,8 +198,9 @@ TEST(Tokenizer, LoadRefusesWhatItDoesNotKnow) {
   const TemporaryFolder folder;
   const auto file = (folder.path() / "tokenizer.json").string();
   write_file_atomically(file, R"({"type": "words"})");
-  EXPECT_EQ(refusal([&] { Tokenizer::load(folder.path()); }),
-            "[" + file + "] unknown type 'words', expected bytes, chars, gpt2 or sentencepiece");
+  EXPECT_EQ(
+      refusal([&] { Tokenizer::load(folder.path()); }),
+      "[" + file + "] unknown type 'words', expected bytes, chars, gpt2, bpe or sentencepiece");
 }
 
 TEST(Utf8, KnowsWhatIsValid) {

@@ -6,6 +6,7 @@
 #include "geores/base/file.h"
 #include "geores/data/epoch_sampler.h"
 #include "geores/data/tasks/text.h"
+#include "geores/data/validation_sample.h"
 #include "geores/model/transformer/block.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/training/sequences.h"
@@ -177,6 +178,29 @@ TEST_F(Text, LossInPiecesIsTheLoss) {
   };
   const auto whole = run(0), pieces = run(5);
   EXPECT_NEAR(pieces.exact_validation, whole.exact_validation, 1e-4);
+}
+
+TEST_F(Text, ASampleIsSpreadOverTheValidationText) {
+  const auto data = load_dataset(config().task);
+  const auto sample = validation_sample(data, 5);
+  ASSERT_EQ(sample.x.sizes(), (std::vector<int64_t>{5, 8}));
+  EXPECT_EQ(sample.x.scalar_type(), torch::kInt64);
+  const auto distance = data.validation_x.size(0) / 5;
+  for (int64_t i = 0; i < 5; ++i) {
+    const auto window = rows_of(data.validation_x, data.validation_y, {i * distance});
+    EXPECT_TRUE(sample.x[i].equal(window.x[0]));
+    EXPECT_TRUE(sample.y[i].equal(window.y[0]));
+  }
+  EXPECT_EQ(validation_sample(data, 1 << 20).x.size(0), data.validation_x.size(0));
+}
+
+TEST_F(Text, AListenerHearsOfEveryEvaluation) {
+  auto given = config();
+  std::vector<int64_t> steps;
+  Listener listener;
+  listener.evaluated = [&](int64_t step, Model&) { steps.push_back(step); };
+  train(given, load_dataset(given.task), {}, listener);
+  EXPECT_EQ(steps, (std::vector<int64_t>{0, 6, 12, 18, 24}));
 }
 
 TEST_F(Text, InterruptedWithDropoutAndEpochsItIsBitForBitTheSame) {

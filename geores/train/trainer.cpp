@@ -240,6 +240,7 @@ class Run {
     files_.write_metrics(
         read_meters(catalogue_.meters,
                     EvaluationReading(step, validation_, *model_, training_.carry(), sample)));
+    if (listener_.evaluated) listener_.evaluated(step, *model_);
   }
 
   // A new run has its first checkpoint after one step: it is then known to work, and takes the place

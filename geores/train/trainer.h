@@ -44,6 +44,8 @@ struct Listener {
   std::function<void(const std::string&)> notice;  // something a person should know, one line
   // Asked before every step. True: a checkpoint is written, and the run can be resumed.
   std::function<bool()> stop = {};
+  // At each evaluation and after the last step, with the weights of that step: for diagnostics.
+  std::function<void(int64_t step, Model& model)> evaluated = {};
 };
 
 // A GPU's steps are recorded and read their numbers from tables (device/device_loop.h). On a CPU that

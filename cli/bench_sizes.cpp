@@ -1,0 +1,87 @@
+#include "cli/bench_sizes.h"
+
+#include <algorithm>
+
+#include "geores/experiments/experiment.h"
+#include "geores/model/transformer/parameter_budget.h"
+#include "geores/model/transformer/transformer_kind.h"
+
+namespace geores::cli {
+namespace {
+
+// The models of the EΔ paper's comparison as they are (EΔ with both gates); the other connections
+// at the depth that gives them as many parameters.
+std::vector<BenchSize> paper_sizes(const std::string& connection) {
+  std::vector<BenchSize> sizes;
+  for (const auto& preset : presets()) {
+    TrainConfig config;
+    config.read(preset.config, preset.name);
+    config.complete();
+    const auto size = transformer_config(config.model.options, {});
+    if (size.connection == connection)
+      sizes.push_back({connection, size.layers, size.width, preset.name, size.options});
+  }
+  if (sizes.size() == 1)
+    sizes[0].label = connection;  // a preset may have another connection's name
+  if (!sizes.empty()) return sizes;
+  constexpr int64_t edelta_parameters = 1787688;
+  const int64_t width = connection == "edelta_stream" ? 512 : 128;  // its sublayers see a stream
+  const auto budget = parameter_budget({.connection = connection, .width = width});
+  return {{connection, layers_for(budget, edelta_parameters), width}};
+}
+
+// A connection that pools over the sequence may do so over the past alone.
+BenchSize text_size(const Connection& connection, const BenchFlags& flags) {
+  BenchSize size{connection.name, flags.layers, flags.width};
+  for (const auto& option : connection.options)
+    if (option.key == "pool") size.options = {{"pool", "causal"}};
+  return size;
+}
+
+}  // namespace
+
+void BenchFlags::complete() {
+  const auto fill = [](int64_t& value, int64_t otherwise) {
+    if (value == 0) value = otherwise;
+  };
+  fill(batch, text ? 16 : 64);
+  fill(length, text ? 1024 : 255);
+  if (precision.empty()) precision = device == "cuda" ? "bf16" : "fp32";
+  if (!text) return;
+  fill(layers, 12);
+  fill(width, 768);
+  fill(heads, 12);
+  fill(vocabulary, 50304);
+}
+
+std::vector<BenchSize> wanted_sizes(const BenchFlags& flags) {
+  for (const auto& model : flags.models) find_connection(model);
+  std::vector<BenchSize> sizes;
+  for (const auto& connection : connections()) {
+    if (!flags.models.empty() &&
+        std::count(flags.models.begin(), flags.models.end(), connection.name) == 0)
+      continue;
+    if (flags.text)
+      sizes.push_back(text_size(connection, flags));
+    else
+      for (const auto& size : paper_sizes(connection.name)) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+TransformerConfig config_of(const BenchSize& size, const BenchFlags& flags) {
+  TransformerConfig config{.connection = size.connection,
+                           .layers = flags.layers > 0 ? flags.layers : size.layers,
+                           .width = flags.width > 0 ? flags.width : size.width,
+                           .streams = flags.streams,
+                           .context = flags.length,
+                           .options = size.options};
+  if (flags.heads > 0) config.heads = flags.heads;
+  if (flags.text) {
+    config.input = "tokens";
+    config.vocabulary = flags.vocabulary;
+  }
+  return config;
+}
+
+}  // namespace geores::cli

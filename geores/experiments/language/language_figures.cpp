@@ -1,0 +1,213 @@
+#include "geores/experiments/language/language_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "geores/base/file.h"
+#include "geores/base/pages/svg.h"
+#include "geores/experiments/language/language_tables.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+svg::Series by_number(const std::string& name, const std::vector<double>& values) {
+  svg::Series series{.name = name};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    series.x.push_back(static_cast<double>(i));
+    series.y.push_back(values[i]);
+  }
+  return series;
+}
+
+}  // namespace
+
+std::vector<json> read_diagnostics(const std::string& run_folder) {
+  const auto path = fs::path(run_folder) / "diagnostics.jsonl";
+  std::vector<json> lines;
+  if (!fs::exists(path)) return lines;
+  std::istringstream text(read_text_file(path));
+  for (std::string line; std::getline(text, line);)
+    lines.push_back(parse_json(line, path.string()));
+  return lines;
+}
+
+std::vector<std::size_t> quarters(std::size_t count) {
+  std::vector<std::size_t> places;
+  for (const auto share : {0.0, 1.0 / 3, 2.0 / 3, 1.0}) {
+    if (count == 0) break;
+    const auto place =
+        static_cast<std::size_t>(std::lround(share * static_cast<double>(count - 1)));
+    if (places.empty() || places.back() != place) places.push_back(place);
+  }
+  return places;
+}
+
+namespace {
+
+// Validation losses of a run with the seconds of the last line before each.
+struct CurvePoint {
+  double step, seconds, loss;
+};
+std::vector<CurvePoint> curve_of(const std::string& run) {
+  std::vector<CurvePoint> curve;
+  double seconds = 0;
+  for (const auto& line : read_metrics(run)) {
+    if (line.contains("seconds") && line["seconds"].is_number()) seconds = line["seconds"];
+    if (line.contains("validation") && line["validation"].is_number())
+      curve.push_back({line["step"].get<double>(), seconds, line["validation"].get<double>()});
+  }
+  return curve;
+}
+
+// Means over seeds, evaluation by evaluation.
+svg::Series mean_curve(const CellFindings& cell, const std::string& name, bool by_seconds) {
+  std::map<double, std::vector<CurvePoint>> by_step;
+  for (const auto& run : cell.runs)
+    for (const auto& point : curve_of(run)) by_step[point.step].push_back(point);
+  svg::Series series{.name = name};
+  for (const auto& [step, points] : by_step) {
+    double seconds = 0, loss = 0;
+    for (const auto& point : points) seconds += point.seconds, loss += point.loss;
+    const auto count = static_cast<double>(points.size());
+    series.x.push_back(by_seconds ? seconds / count : step);
+    series.y.push_back(loss / count);
+  }
+  return series;
+}
+
+}  // namespace
+
+std::string loss_figure(const ExperimentFindings& findings) {
+  svg::Figure figure{
+      .title = findings.experiment.title, .columns = 2, .panel_width = 510, .panel_height = 270};
+  for (const auto& column : findings.experiment.columns)
+    for (const bool by_seconds : {false, true}) {
+      svg::Panel panel{.title = column.label};
+      panel.x.label = by_seconds ? "seconds" : "step";
+      panel.y.label = "validation loss";
+      for (const auto& arm : findings.experiment.arms)
+        if (const auto& cell = findings.cell(column.name, arm.name); !cell.runs.empty())
+          panel.series.push_back(mean_curve(cell, arm.label, by_seconds));
+      if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+    }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings) {
+  svg::Figure figure{
+      .title = "Rank by depth", .columns = 2, .panel_width = 510, .panel_height = 270};
+  for (const auto& column : findings.experiment.columns) {
+    svg::Panel panel{.title = column.label};
+    panel.x.label = "blocks";
+    panel.y = {.label = "effective rank / min(T, D)", .from = 0, .to = 1};
+    for (const auto& arm : findings.experiment.arms) {
+      const auto* one = first_measured(all, findings.cell(column.name, arm.name));
+      if (one == nullptr || !one->contains("end") || !one->at("end").contains("relative_rank"))
+        continue;
+      panel.series.push_back(by_number(
+          arm.label, one->at("end").at("relative_rank").at("plain").get<std::vector<double>>()));
+    }
+    if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+  }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+std::string beta_figure(const ExperimentFindings& findings) {
+  svg::Figure figure{
+      .title = "β by operator", .columns = 2, .panel_width = 510, .panel_height = 270};
+  const std::vector<std::string> shades = {"#c6dbef", "#6baed6", "#2171b5", "#08306b"};
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms) {
+      svg::Panel panel{.title = arm.label + ", " + column.label};
+      panel.x.label = "operator";
+      panel.y.label = "mean of β";
+      const auto& runs = findings.cell(column.name, arm.name).runs;
+      if (runs.empty()) continue;
+      const auto lines = read_diagnostics(runs.front());
+      const auto places = quarters(lines.size());
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        std::vector<double> means;
+        for (const auto& beta : lines[places[i]].at("beta")) means.push_back(beta.at("mean"));
+        auto series = by_number(fmt::format("step {}", lines[places[i]].at("step").dump()), means);
+        series.color = shades[i];
+        panel.series.push_back(std::move(series));
+      }
+      if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+    }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& findings) {
+  svg::Figure figure{.title = "Products of mixers by depth",
+                     .columns = 2,
+                     .panel_width = 510,
+                     .panel_height = 270};
+  const auto& column = findings.experiment.columns.front().name;
+  const auto add = [&](const char* title, auto&& value) {
+    svg::Panel panel{.title = title};
+    panel.x.label = "mixers";
+    for (const auto& arm : findings.experiment.arms) {
+      const auto* one = first_measured(all, findings.cell(column, arm.name));
+      if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers")) continue;
+      std::vector<double> values;
+      for (const auto& layer : one->at("end").at("mixers").at("layers"))
+        values.push_back(value(layer));
+      panel.series.push_back(by_number(arm.label, values));
+    }
+    if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+  };
+  const auto mean = [](const char* key) {
+    return [key](const json& layer) { return layer.at(key).at("mean").template get<double>(); };
+  };
+  const auto plain = [](const char* key) {
+    return [key](const json& layer) { return layer.at(key).template get<double>(); };
+  };
+  const auto most = [](const char* key) {
+    return [key](const json& layer) { return layer.at(key).back().template get<double>(); };
+  };
+  add("largest singular value", mean("composite_norm"));
+  add("second singular value", mean("composite_second"));
+  add("largest column sum", most("composite_column_sums"));
+  add("largest row sum", most("composite_row_sums"));
+  add("Amax gain, forward", plain("composite_forward_gain"));
+  add("Amax gain, backward", plain("composite_backward_gain"));
+  add("cosine of streams after each mixer", plain("cosine"));
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+std::string entry_figure(const LanguageFindings& all, const ExperimentFindings& findings) {
+  svg::Figure figure{
+      .title = "Entries of mixers", .columns = 3, .panel_width = 340, .panel_height = 220};
+  const auto& column = findings.experiment.columns.front().name;
+  const auto width = (kMostEntry - kLeastEntry) / kEntryBins;
+  for (const auto& arm : findings.experiment.arms) {
+    const auto* one = first_measured(all, findings.cell(column, arm.name));
+    if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers")) continue;
+    const char* const names[] = {"first", "second", "last"};
+    std::size_t number = 0;
+    for (const auto& third : one->at("end").at("mixers").at("thirds")) {
+      svg::Panel panel{.title = fmt::format("{}, {} third", arm.label,
+                                            names[std::min<std::size_t>(number++, 2)])};
+      panel.x.label = "entry";
+      panel.y.label = "share";
+      svg::Series series{.mark = svg::Mark::Steps};
+      double total = 0;
+      for (const auto& count : third.at("entries")) total += count.get<double>();
+      for (int bin = 0; bin <= kEntryBins; ++bin) series.x.push_back(kLeastEntry + bin * width);
+      for (const auto& count : third.at("entries")) series.y.push_back(count.get<double>() / total);
+      panel.series.push_back(std::move(series));
+      figure.panels.push_back(std::move(panel));
+    }
+  }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+}  // namespace geores

@@ -1,0 +1,24 @@
+// The figures of a language report as SVG texts; "" where nothing was measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "geores/diagnostics/mixer_measures.h"
+#include "geores/experiments/language/reproduce_language.h"
+
+namespace geores {
+
+// The lines of a run's diagnostics.jsonl; none without the file.
+std::vector<nlohmann::json> read_diagnostics(const std::string& run_folder);
+
+// Up to four places of 0 .. count − 1, the first and the last among them.
+std::vector<std::size_t> quarters(std::size_t count);
+
+std::string loss_figure(const ExperimentFindings& findings);
+std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings);
+std::string beta_figure(const ExperimentFindings& findings);
+std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& findings);
+std::string entry_figure(const LanguageFindings& all, const ExperimentFindings& findings);
+
+}  // namespace geores

@@ -1,0 +1,103 @@
+#include "geores/experiments/language/language_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "geores/experiments/language/language_figures.h"
+#include "geores/experiments/language/language_tables.h"
+
+namespace geores {
+namespace {
+
+void add_table(Document& document, const Table& table) {
+  if (!table.rows.empty()) document.table(table);
+}
+
+void add_figure(Document& document, const std::string& name, const std::string& svg,
+                const char* caption) {
+  if (!svg.empty()) document.figure(name, svg, caption);
+}
+
+void add_mixers(Document& document, const LanguageFindings& all,
+                const ExperimentFindings& findings) {
+  const auto& name = findings.experiment.name;
+  add_table(document, mixer_table(all, findings));
+  add_table(document, use_table(all, findings));
+  add_figure(document, name + "_depth", mixer_figure(all, findings),
+             "One token's mixers multiplied up to each depth; first seed.");
+  add_figure(document, name + "_entries", entry_figure(all, findings),
+             "Entries of all mixers by thirds of the depth, 101 bins from −1 to 1.5; first seed.");
+  const auto& column = findings.experiment.columns.front().name;
+  for (const auto& arm : findings.experiment.arms) {
+    const auto* one = first_measured(all, findings.cell(column, arm.name));
+    if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers")) continue;
+    document.subheading(arm.label).table(heat_table(one->at("end").at("mixers")));
+  }
+}
+
+void add_samples(Document& document, const LanguageFindings& all,
+                 const ExperimentFindings& findings) {
+  Table table{"Text that the models write: temperature 0.8, seed 1337, first seed of training.",
+              {"", "text"},
+              {}};
+  const auto& column = findings.experiment.columns.front().name;
+  for (const auto& arm : findings.experiment.arms)
+    if (const auto* one = first_measured(all, findings.cell(column, arm.name)))
+      if (one->contains("sample")) {
+        auto text = one->at("sample").get<std::string>();
+        std::ranges::replace(text, '\n', ' ');
+        table.rows.push_back({arm.label, text});
+      }
+  add_table(document, table);
+}
+
+void add_experiment(Document& document, const LanguageFindings& all,
+                    const ExperimentFindings& findings) {
+  const auto& experiment = findings.experiment;
+  document.heading(experiment.title).text(experiment.text);
+  add_table(document, loss_table(all, findings));
+  if (const auto* sweep = all.sweep(experiment.name))
+    add_table(document, sweep_table(experiment, *sweep));
+  add_figure(document, experiment.name + "_training", loss_figure(findings),
+             "Loss on random validation batches, mean over seeds: by step and by seconds.");
+  if (experiment.name == "ablation") add_table(document, synergy_table(findings));
+  if (experiment.name == "depth") add_table(document, target_table(findings));
+  if (experiment.name == "beta") {
+    add_table(document, beta_table(findings));
+    add_figure(document, "beta", beta_figure(findings),
+               "Mean of β by operator, first seed; light to dark: steps.");
+  }
+  const auto asked = [&](const char* name) {
+    return std::ranges::count(experiment.measures, name) > 0;
+  };
+  if (asked("ranks")) {
+    add_table(document, rank_table(all, findings));
+    add_figure(document, experiment.name + "_rank", rank_figure(all, findings),
+               "Effective rank over min(T, D) after each block, first seed.");
+  }
+  if (asked("mixers")) add_mixers(document, all, findings);
+  if (asked("other_texts")) add_table(document, other_text_table(all, findings));
+  if (asked("sample")) add_samples(document, all, findings);
+}
+
+}  // namespace
+
+Document make_language_report(const LanguageFindings& all) {
+  Document document(all.paper.title);
+  if (all.scale == "quick" && all.paper.name != "nanogpt")
+    document.warning(
+        "Scale quick: tiny models, few steps, one seed. The numbers mean nothing; they show that "
+        "everything runs and what the tables look like.");
+  document.text(all.paper.text)
+      .text(fmt::format("Scale {}, device {}, {}; {:.0f} minutes of training in all.", all.scale,
+                        all.hardware.device, all.hardware.precision, all.train_seconds / 60));
+  if (const auto verdicts = verdict_table(all); !verdicts.rows.empty())
+    document.heading("What holds").table(verdicts);
+  if (const auto ngrams = ngram_table(all); !ngrams.rows.empty())
+    document.heading("Without a model").table(ngrams);
+  for (const auto& one : all.experiments) add_experiment(document, all, one);
+  return document;
+}
+
+}  // namespace geores

@@ -1,0 +1,463 @@
+#include "geores/experiments/language/language_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numbers>
+
+#include "geores/diagnostics/mixer_measures.h"
+#include "geores/experiments/language/language_figures.h"
+#include "geores/experiments/language/sweep.h"
+#include "geores/experiments/language/verdicts.h"
+
+namespace geores {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kShcTokens = 10000.0 * 128 * 1024;  // of sHC's smaller runs
+
+std::string fixed(double value, int digits = 3) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "";
+}
+
+std::string shown(const Sample& sample, int digits = 3) {
+  if (!sample.known()) return "";
+  if (std::isnan(sample.deviation)) return fixed(sample.mean, digits);
+  return fmt::format("{:.{}f} ± {:.{}f}", sample.mean, digits, sample.deviation, digits);
+}
+
+std::string shown(const Welch& test) {
+  return test.known() ? fmt::format("t = {:.2f}, p = {:.2g}", test.t, test.p) : "";
+}
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return std::nan("");
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// A key of the lines of metrics.jsonl.
+std::vector<double> metric(const std::string& run, const char* key) {
+  std::vector<double> values;
+  for (const auto& line : read_metrics(run))
+    if (line.contains(key) && line[key].is_number()) values.push_back(line[key].get<double>());
+  return values;
+}
+
+// The mean of the last 200 logged steps, as sHC reports its train loss.
+Sample train_loss(const CellFindings& cell) {
+  std::vector<double> values;
+  for (const auto& run : cell.runs) {
+    const auto losses = metric(run, "loss");
+    const auto count = std::min<size_t>(200, losses.size());
+    double sum = 0;
+    for (size_t i = losses.size() - count; i < losses.size(); ++i) sum += losses[i];
+    if (count > 0) values.push_back(sum / static_cast<double>(count));
+  }
+  return sample_of(values);
+}
+
+double tokens_per_second(const CellFindings& cell) {
+  std::vector<double> values;
+  for (const auto& run : cell.runs) {
+    const auto all = metric(run, "tokens_per_second");
+    values.insert(values.end(), all.begin(), all.end());
+  }
+  return median_of(std::move(values));
+}
+
+// Of the exact losses of a cell, by the text that was validated on.
+struct TextNumbers {
+  std::vector<double> bits_per_byte, word_perplexity;
+};
+TextNumbers text_numbers(const LanguageFindings& all, const CellFindings& cell) {
+  TextNumbers numbers;
+  const auto* one = first_measured(all, cell);
+  if (one == nullptr || !one->contains("text")) return numbers;
+  const auto& text = one->at("text");
+  const auto ids = text.at("ids").get<double>();
+  for (const auto nats : cell.exact) {
+    numbers.bits_per_byte.push_back(nats * ids /
+                                    (std::numbers::ln2 * text.at("bytes").get<double>()));
+    numbers.word_perplexity.push_back(std::exp(nats * ids / text.at("words").get<double>()));
+  }
+  return numbers;
+}
+
+std::string gradient_norms(const LanguageFindings& all, const CellFindings& cell) {
+  const auto* one = first_measured(all, cell);
+  if (one == nullptr || !one->contains("gradient_norms")) return "";
+  std::vector<double> middle;
+  double high = 0;
+  for (const auto& window : one->at("gradient_norms").at("windows")) {
+    middle.push_back(window.at("median").get<double>());
+    high = std::max(high, window.at("high").get<double>());
+  }
+  return middle.empty() ? "" : fmt::format("{:.2f} / {:.2f}", median_of(middle), high);
+}
+
+void drop_empty_columns(Table& table) {
+  for (size_t i = table.heads.size(); i-- > 1;) {
+    const bool empty =
+        std::ranges::all_of(table.rows, [&](const auto& row) { return row[i].empty(); });
+    if (!empty) continue;
+    table.heads.erase(table.heads.begin() + static_cast<std::ptrdiff_t>(i));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+// Mean over operators [from, to) of a key of β's reports.
+double mean_of_betas(const json& betas, size_t from, size_t to, const char* key) {
+  double sum = 0;
+  for (auto l = from; l < to; ++l) sum += betas.at(l).at(key).get<double>();
+  return sum / static_cast<double>(to - from);
+}
+
+double mean_of_numbers(const json& numbers, size_t from, size_t to) {
+  double sum = 0;
+  for (auto l = from; l < to; ++l) sum += numbers.at(l).get<double>();
+  return sum / static_cast<double>(to - from);
+}
+
+}  // namespace
+
+const json* first_measured(const LanguageFindings& all, const CellFindings& cell) {
+  for (const auto& run : cell.runs)
+    if (const auto* one = all.measured_on(run)) return one;
+  return nullptr;
+}
+
+Table verdict_table(const LanguageFindings& all) {
+  Table table{
+      "Losses are cross entropies over the whole validation set. Two-sided tests over seeds; open: "
+      "p >= 0.05, or too few seeds.",
+      {"claim", "numbers", "test", "control", "verdict"},
+      {}};
+  for (const auto& one : language_verdicts(all))
+    table.rows.push_back({one.claim, one.numbers, one.test, one.control, one.verdict});
+  return table;
+}
+
+Table sweep_table(const Experiment& experiment, const ExperimentFindings& sweep) {
+  Table table{"Validation loss over the whole set, one seed, by learning rate.", {"", "data"}, {}};
+  for (const auto rate : experiment.rates) table.heads.push_back(fmt::format("{:g}", rate));
+  for (const auto& column : experiment.columns)
+    for (const auto& arm : experiment.arms) {
+      std::vector<std::string> row = {arm.label, column.label};
+      bool any = false;
+      for (const auto rate : experiment.rates) {
+        const auto& cell = sweep.cell(column.name, swept_name(arm.name, rate));
+        any = any || !cell.runs.empty();
+        row.push_back(!cell.exact.empty() ? fixed(cell.exact.front(), 4)
+                      : cell.diverged > 0 ? "diverged"
+                                          : "");
+      }
+      if (any) table.rows.push_back(row);
+    }
+  return table;
+}
+
+Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings) {
+  Table table{
+      "Train: mean of the last 200 logged steps. Validation: cross entropy in nats over the whole "
+      "set, with the best weights; on random batches: the best evaluation. ± is the standard "
+      "deviation over seeds. Test: against the first row of the same data. Tokens/s: median over "
+      "steps, with the runs side by side that there were. Gradient norms: median and 99 %.",
+      {"", "data", "seeds", "parameters", "learning rate", "train", "validation", "random batches",
+       "published", "bits per byte", "word perplexity", "difference", "test", "accuracy",
+       "tokens/s", "hours to sHC's 10,000 steps", "gradient norms", "diverged", "seconds"},
+      {}};
+  for (const auto& column : findings.experiment.columns) {
+    Sample first;
+    for (const auto& arm : findings.experiment.arms) {
+      const auto& cell = findings.cell(column.name, arm.name);
+      const auto loss = sample_of(cell.exact);
+      const bool is_first = &arm == &findings.experiment.arms.front();
+      if (is_first) first = loss;
+      if (cell.runs.empty()) continue;
+      const auto text = text_numbers(all, cell);
+      const auto speed = tokens_per_second(cell);
+      const auto published = arm.published.find(column.name);
+      const bool compared = !is_first && loss.known() && first.known();
+      table.rows.push_back(
+          {arm.label, column.label, fmt::format("{}", cell.runs.size()),
+           fmt::format("{}", cell.parameters), fmt::format("{:g}", rate_of(arm, column.name)),
+           shown(train_loss(cell)), shown(loss, 4), shown(sample_of(cell.best), 4),
+           published == arm.published.end() ? "" : fixed(published->second.mean, 4),
+           shown(sample_of(text.bits_per_byte), 4), shown(sample_of(text.word_perplexity), 2),
+           compared ? fmt::format("{:+.4f}", loss.mean - first.mean) : "",
+           compared ? shown(welch_test(loss, first)) : "",
+           shown(sample_of(over_runs(all, cell, "/accuracy"))), fixed(speed, 0),
+           all.paper.name == "shc" ? fixed(kShcTokens / speed / 3600, 2) : "",
+           gradient_norms(all, cell),
+           cell.diverged > 0 ? fmt::format("{} of {}", cell.diverged, cell.runs.size()) : "",
+           fixed(cell.seconds, 0)});
+    }
+  }
+  drop_empty_columns(table);
+  return table;
+}
+
+Table ngram_table(const LanguageFindings& all) {
+  Table table{
+      "No model: tables of counts of the train ids, interpolated with an absolute discount of "
+      "0.75; "
+      "nats an id on the validation text.",
+      {"text"},
+      {}};
+  size_t most = 0;
+  for (const auto& [name, losses] : all.ngrams) most = std::max(most, losses.size());
+  for (size_t n = 0; n < most; ++n)
+    table.heads.push_back(n == 0 ? "uniform" : n == 1 ? "unigram" : fmt::format("{}-gram", n));
+  for (const auto& [name, losses] : all.ngrams) {
+    auto& row = table.rows.emplace_back();
+    row.push_back(name);
+    for (size_t n = 0; n < most; ++n) row.push_back(n < losses.size() ? fixed(losses[n]) : "");
+  }
+  return table;
+}
+
+Table other_text_table(const LanguageFindings& all, const ExperimentFindings& findings) {
+  Table table{
+      "Texts that the models were not trained on: bits per byte, and in brackets word perplexity. "
+      "<unk> in WikiText-2 makes its words easier than raw text.",
+      {""},
+      {}};
+  std::vector<std::string> names;
+  const auto& column = findings.experiment.columns.front().name;
+  for (const auto& arm : findings.experiment.arms)
+    if (const auto* one = first_measured(all, findings.cell(column, arm.name)))
+      if (one->contains("other_texts"))
+        for (const auto& [name, numbers] : one->at("other_texts").items())
+          if (std::ranges::count(names, name) == 0) names.push_back(name);
+  for (const auto& name : names) table.heads.push_back(name);
+  for (const auto& arm : findings.experiment.arms) {
+    const auto& cell = findings.cell(column, arm.name);
+    std::vector<std::string> row = {arm.label};
+    for (const auto& name : names) {
+      const auto at = "/other_texts/" + name;
+      const auto bits = sample_of(over_runs(all, cell, at + "/bits_per_byte")),
+                 words = sample_of(over_runs(all, cell, at + "/word_perplexity"));
+      row.push_back(bits.known() ? fmt::format("{} ({})", shown(bits, 4), fixed(words.mean, 1))
+                                 : "");
+    }
+    if (row.size() > 1 && !row[1].empty()) table.rows.push_back(row);
+  }
+  return table;
+}
+
+Table rank_table(const LanguageFindings& all, const ExperimentFindings& findings) {
+  Table table{
+      "Effective rank over min(T, D) of the states of 16 validation windows, first seed: before "
+      "the "
+      "first block, in the middle and after the last one; with the token mean removed; of what the "
+      "last norm reads. Ratio: after the last block over before the first. Slope: of ln rank by "
+      "block.",
+      {"", "data", "learning rate", "validation", "untrained, end", "begin", "middle", "end",
+       "centred, end", "collapsed, end", "ratio", "slope", "above 0.5"},
+      {}};
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms) {
+      const auto& cell = findings.cell(column.name, arm.name);
+      const auto* one = first_measured(all, cell);
+      if (one == nullptr || !one->contains("end") || !one->at("end").contains("relative_rank"))
+        continue;
+      const auto& rank = one->at("end").at("relative_rank");
+      const auto& plain = rank.at("plain");
+      const auto last = [](const json& object, const char* key) {
+        return fixed(object.at(key).back().get<double>());
+      };
+      table.rows.push_back(
+          {arm.label, column.label, fmt::format("{:g}", rate_of(arm, column.name)),
+           shown(sample_of(cell.exact), 4), last(one->at("start").at("relative_rank"), "plain"),
+           fixed(plain.front().get<double>()), fixed(plain.at(plain.size() / 2).get<double>()),
+           last(rank, "plain"), last(rank, "centred"), last(rank, "collapsed"),
+           fixed(rank.at("ratio").get<double>()), fixed(rank.at("slope").get<double>(), 4),
+           plain.back().get<double>() > 0.5 ? "yes" : "no"});
+    }
+  return table;
+}
+
+Table synergy_table(const ExperimentFindings& ablation) {
+  Table table{"S > 0: both parts together gain more than apart. Test: of S against 0 over seeds.",
+              {"base", "S", "test", "L(base)", "L(+mHC)", "L(+DDL)", "L(MGT)"},
+              {}};
+  const auto& column = ablation.experiment.columns.front().name;
+  const auto loss = [&](const char* arm) {
+    return shown(sample_of(ablation.cell(column, arm).exact), 4);
+  };
+  for (const auto* base : {"pre", "post"}) {
+    const auto s = sample_of(synergy(ablation, column, base));
+    if (!s.known()) continue;
+    const auto test = test_of_mean(s, 0);
+    table.rows.push_back(
+        {ablation.experiment.arm(base).label, shown(s, 4),
+         std::isnan(test.p) ? "" : fmt::format("t = {:.2f}, p = {:.2g}", test.t, test.p),
+         loss(base), loss("mhc"), loss("ddl"), loss("mgt")});
+  }
+  return table;
+}
+
+Table beta_table(const ExperimentFindings& findings) {
+  Table table{
+      "β of the operators of a model with the first seed: mean and share below 0 of the first, the "
+      "middle and the last tenth. First below 0: the operator from which on the mean stays "
+      "negative. α: with 0 nothing is erased.",
+      {"", "data", "step", "first tenth", "P(β < 0)", "middle", "P(β < 0)", "last", "P(β < 0)",
+       "variance, first", "last", "first below 0", "largest change", "α, first", "α, last"},
+      {}};
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms) {
+      const auto& runs = findings.cell(column.name, arm.name).runs;
+      if (runs.empty()) continue;
+      const auto lines = read_diagnostics(runs.front());
+      for (const auto i : quarters(lines.size())) {
+        const auto& betas = lines[i].at("beta");
+        const auto count = betas.size(), part = std::max<size_t>(1, count / 10);
+        std::vector<BetaReport> reports;
+        for (const auto& one : betas) reports.push_back({.mean = one.at("mean").get<double>()});
+        const auto depth = describe_beta_depth(reports);
+        auto& row = table.rows.emplace_back();
+        row = {arm.label, column.label, lines[i].at("step").dump()};
+        for (const auto from : {size_t{0}, (count - part) / 2, count - part}) {
+          row.push_back(fixed(mean_of_betas(betas, from, from + part, "mean")));
+          row.push_back(fixed(mean_of_betas(betas, from, from + part, "negative")));
+        }
+        row.push_back(fixed(mean_of_betas(betas, 0, part, "variance"), 4));
+        row.push_back(fixed(mean_of_betas(betas, count - part, count, "variance"), 4));
+        row.push_back(depth.first_below_zero < 0 ? "none" : std::to_string(depth.first_below_zero));
+        row.push_back(fixed(depth.sharpness));
+        const auto& alphas = lines[i].at("alpha");
+        row.push_back(fixed(mean_of_numbers(alphas, 0, part)));
+        row.push_back(fixed(mean_of_numbers(alphas, count - part, count)));
+      }
+    }
+  return table;
+}
+
+Table target_table(const ExperimentFindings& depth) {
+  Table table{"", {"", "data", "tokens to target"}, {}};
+  // The loss that pre-norm of the second depth has after half of its training.
+  const auto& columns = depth.experiment.columns;
+  if (columns.size() < 2) return table;
+  const auto curve_of = [&](const std::string& column, const std::string& arm) {
+    std::vector<std::pair<double, double>> curve;  // step, validation
+    const auto& runs = depth.cell(column, arm).runs;
+    if (!runs.empty())
+      for (const auto& line : read_metrics(runs.front()))
+        if (line.contains("validation") && line["validation"].is_number())
+          curve.emplace_back(line["step"].get<double>(), line["validation"].get<double>());
+    return curve;
+  };
+  const auto reference = curve_of(columns[1].name, "pre");
+  if (reference.empty()) return table;
+  const auto half = reference[reference.size() / 2];
+  table.explanation = fmt::format(
+      "Steps to a validation loss of {:.3f}, which pre-norm with {} has after {:.0f} steps; first "
+      "seed, best learning rate.",
+      half.second, columns[1].label, half.first);
+  table.heads.back() = "steps to target";
+  for (const auto& column : columns)
+    for (const auto& arm : depth.experiment.arms) {
+      const auto curve = curve_of(column.name, arm.name);
+      if (curve.empty()) continue;
+      const auto found = std::ranges::find_if(
+          curve, [&](const auto& point) { return point.second <= half.second; });
+      table.rows.push_back(
+          {arm.label, column.label,
+           found == curve.end() ? "not reached" : fmt::format("{:.0f}", found->first)});
+    }
+  return table;
+}
+
+Table mixer_table(const LanguageFindings& all, const ExperimentFindings& findings) {
+  Table table{
+      "Row maximum: median over all mixers and tokens, before training and after. Diagonal: share "
+      "of mixers whose rows are all largest on the diagonal. Composite: product of one token's "
+      "mixers through the whole depth. σ₂: what is left of directions other than the mean.",
+      {"", "row maximum, start", "end", "10 %", "diagonal, start", "end", "negative entries",
+       "column sums, most", "composite column sums, most", "composite σ₁", "σ₂", "σ_min"},
+      {}};
+  const auto& column = findings.experiment.columns.front().name;
+  for (const auto& arm : findings.experiment.arms) {
+    const auto& cell = findings.cell(column, arm.name);
+    const auto* one = first_measured(all, cell);
+    if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers")) continue;
+    const auto& end = one->at("end").at("mixers");
+    const auto& last = end.at("layers").back();
+    double most = 0;
+    for (const auto& layer : end.at("layers"))
+      most = std::max(most, layer.at("column_sums").back().get<double>());
+    const auto number = [&](const char* pointer) {
+      return shown(sample_of(over_runs(all, cell, pointer)));
+    };
+    table.rows.push_back({arm.label, number("/start/mixers/row_maxima/1"),
+                          number("/end/mixers/row_maxima/1"), number("/end/mixers/row_maxima/0"),
+                          number("/start/mixers/diagonal_share"),
+                          number("/end/mixers/diagonal_share"),
+                          fixed(end.at("thirds").back().at("negative").get<double>()), fixed(most),
+                          fixed(last.at("composite_column_sums").back().get<double>()),
+                          fixed(last.at("composite_norm").at("mean").get<double>()),
+                          fixed(last.at("composite_second").at("mean").get<double>()),
+                          fixed(last.at("composite_least").at("mean").get<double>())});
+  }
+  return table;
+}
+
+Table use_table(const LanguageFindings& all, const ExperimentFindings& findings) {
+  Table table{
+      "Validation loss of the trained model on 64 sequences with every mixer replaced. No "
+      "difference: the model does not use what its mixers do.",
+      {"", "as it is", "identity", "token mean", "all equal (J)"},
+      {}};
+  const auto& column = findings.experiment.columns.front().name;
+  for (const auto& arm : findings.experiment.arms) {
+    const auto& cell = findings.cell(column, arm.name);
+    const auto number = [&](const char* pointer) {
+      return shown(sample_of(over_runs(all, cell, pointer)), 4);
+    };
+    if (number("/use/as_it_is").empty()) continue;
+    table.rows.push_back({arm.label, number("/use/as_it_is"), number("/use/identity"),
+                          number("/use/mean"), number("/use/uniform")});
+  }
+  return table;
+}
+
+Table heat_table(const json& mixers) {
+  const auto n = mixers.at("streams").get<size_t>();
+  Table table{
+      "Mean mixers of the first seed: entries row by row, with the sums of rows and columns.",
+      {"mixer", "row"},
+      {}};
+  for (size_t j = 0; j < n; ++j) table.heads.push_back(fmt::format("from {}", j));
+  table.heads.push_back("sum");
+  const auto add = [&](const std::string& name, const json& values) {
+    std::vector<double> columns(n, 0);
+    for (size_t i = 0; i < n; ++i) {
+      auto& row = table.rows.emplace_back();
+      row = {name, fmt::format("to {}", i)};
+      double sum = 0;
+      for (size_t j = 0; j < n; ++j) {
+        const auto value = values.at(i * n + j).get<double>();
+        row.push_back(fixed(value));
+        sum += value;
+        columns[j] += value;
+      }
+      row.push_back(fixed(sum));
+    }
+    auto& row = table.rows.emplace_back();
+    row = {name, "sum"};
+    for (const auto sum : columns) row.push_back(fixed(sum));
+    row.push_back("");
+  };
+  const auto& layers = mixers.at("layers");
+  for (const auto l : quarters(layers.size()))
+    add(layers.at(l).at("name").get<std::string>(), layers.at(l).at("mean"));
+  add("composite", layers.back().at("composite_mean"));
+  return table;
+}
+
+}  // namespace geores

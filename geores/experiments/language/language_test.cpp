@@ -1,0 +1,272 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "geores/base/file.h"
+#include "geores/experiments/language/language_figures.h"
+#include "geores/experiments/language/language_report.h"
+#include "geores/experiments/language/shuffled_text.h"
+#include "geores/experiments/language/sweep.h"
+#include "geores/experiments/language/verdicts.h"
+#include "geores/model/transformer/transformer_kind.h"
+#include "geores/testing/testing.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(LanguagePapers, EveryArmIsAConnectionThatCanBeMade) {
+  for (const auto& name : language_papers())
+    for (const auto* scale : {"quick", "gpu"}) {
+      const auto paper = language_paper(name, scale, "data");
+      for (const auto& experiment : paper.experiments)
+        for (const auto& column : experiment.columns)
+          for (const auto& arm : experiment.arms) {
+            auto keys = arm.config;
+            keys.update(column.config);
+            if (arm.at.contains(column.name)) keys.update(arm.at.at(column.name));
+            const auto what =
+                paper.name + " " + experiment.name + " " + column.name + " " + arm.name;
+            EXPECT_EQ(keys.at("width").get<int64_t>() % keys.at("heads").get<int64_t>(), 0) << what;
+            EXPECT_GE(keys.at("steps").get<int64_t>(), keys.at("warmup").get<int64_t>()) << what;
+            auto options = nlohmann::json::object();
+            const auto& connection = find_connection(keys.at("connection").get<std::string>());
+            for (const auto& option : connection.options)
+              if (keys.contains(option.key)) options[option.key] = keys[option.key];
+            EXPECT_NO_THROW(connection.make(
+                {.width = 8, .streams = keys.value("streams", int64_t{4}), .options = options}))
+                << what;
+          }
+      for (const auto& claim : paper.claims) {
+        const auto& experiment = paper.experiment(claim.experiment);
+        EXPECT_NO_THROW(experiment.column(claim.column)) << claim.text;
+        EXPECT_NO_THROW(experiment.arm(claim.better)) << claim.text;
+        EXPECT_NO_THROW(experiment.arm(claim.worse)) << claim.text;
+      }
+      for (const auto& run : planned_runs(paper.experiments, language_scale(scale), {})) {
+        TrainConfig again;
+        again.read(run.config.write(), run.name);
+        EXPECT_EQ(again.write(), run.config.write());
+      }
+    }
+}
+
+TEST(LanguagePapers, RefuseUnknownNames) {
+  EXPECT_EQ(refusal([] { language_paper("mgd", "quick", "data"); }),
+            "[reproduce] unknown paper 'mgd', did you mean 'mgt'?");
+  EXPECT_EQ(refusal([] { language_paper("mgt", "large", "data"); }),
+            "[reproduce] scale must be quick or gpu for a language model, got 'large'");
+  EXPECT_EQ(refusal([] { language_paper("shc", "gpu", "data").experiment("mixer"); }),
+            "[reproduce] unknown experiment 'mixer', did you mean 'mixers'?");
+}
+
+// A paper in miniature on the copy task: every measure, two learning rates, four steps.
+LanguagePaper tiny_paper() {
+  const Column column{"copy",
+                      "copy",
+                      {{"task", "copy"},
+                       {"length", 8},
+                       {"vocabulary", 5},
+                       {"train_sequences", 40},
+                       {"validation_sequences", 20}}};
+  const nlohmann::json common = {{"layers", 2},
+                                 {"width", 8},
+                                 {"heads", 2},
+                                 {"streams", 2},
+                                 {"steps", 4},
+                                 {"batch", 4},
+                                 {"warmup", 1},
+                                 {"log_interval", 1},
+                                 {"eval_interval", 2},
+                                 {"eval_batches", 1},
+                                 {"checkpoint_interval", 4},
+                                 {"final_eval_batches", 1}};
+  const auto arm = [&](const char* name, nlohmann::json options) {
+    auto config = common;
+    config.update(options);
+    return Arm{name, name, config};
+  };
+  const nlohmann::json gate = {{"connection", "mgt"}, {"delta", false}},
+                       delta = {{"connection", "mgt"}, {"rectify", false}},
+                       mgt = {{"connection", "mgt"}};
+  return {.name = "mgt",
+          .title = "In miniature",
+          .text = "Nothing.",
+          .experiments = {{.name = "mixers",
+                           .title = "Mixers",
+                           .text = "",
+                           .columns = {column},
+                           .arms = {arm("additive", {{"connection", "additive"}}),
+                                    arm("mhc", {{"connection", "mhc"}}),
+                                    arm("shc", {{"connection", "shc"}})},
+                           .rates = {1e-3, 1e-2},
+                           .measures = {"mixers", "use", "ranks", "gradients", "accuracy"}},
+                          {.name = "ablation",
+                           .title = "Ablation",
+                           .text = "",
+                           .columns = {column},
+                           .arms = {arm("pre", {{"connection", "additive"}}),
+                                    arm("post", {{"connection", "additive"}, {"norm", "post"}}),
+                                    arm("mhc", gate), arm("ddl", delta), arm("mgt", mgt)}},
+                          {.name = "beta",
+                           .title = "β",
+                           .text = "",
+                           .columns = {column},
+                           .arms = {arm("start2", mgt)},
+                           .measures = {"beta"}}},
+          .claims = {{"mHC beats additive", "mixers", "copy", "mhc", "additive"}}};
+}
+
+TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
+  const TemporaryFolder folder;
+  LanguageOptions options{.out = (folder.path() / "report").string(), .jobs = 1};
+  const auto findings = reproduce_language(tiny_paper(), options).value();
+  const fs::path out = options.out;
+  const auto page = read_text_file(out / "tables.md");
+  for (const auto* words :
+       {"In miniature", "mHC beats additive", "learning rate", "Row maximum", "as it is", "S > 0",
+        "first below 0", "Effective rank", "composite", "to 0"})
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+  for (const auto* figure :
+       {"mixers_training", "mixers_rank", "mixers_depth", "mixers_entries", "beta"})
+    EXPECT_TRUE(fs::exists(out / "figures" / (std::string(figure) + ".svg"))) << figure;
+  ASSERT_EQ(findings.sweeps.size(), 1u);
+  EXPECT_EQ(findings.sweeps[0].experiment.arms.size(), 6u);
+  EXPECT_EQ(findings.measured.size(), 3u + 1u);
+  const auto results = nlohmann::json::parse(read_text_file(out / "results.json"));
+  EXPECT_EQ(results["verdicts"].size(), 1u + 2 + 3);
+
+  // The arm at its best rate is the run of the sweep.
+  const auto& mixers = *findings.find("mixers");
+  for (const auto& arm : mixers.experiment.arms) {
+    const auto rate = rate_of(arm, "copy");
+    double best = 1e9, of_rate = 0;
+    for (const auto one : {1e-3, 1e-2}) {
+      const auto loss =
+          findings.sweeps[0].cell("copy", fmt::format("{}@{:g}", arm.name, one)).exact.front();
+      best = std::min(best, loss);
+      if (one == rate) of_rate = loss;
+    }
+    EXPECT_EQ(of_rate, best) << arm.name;
+    EXPECT_EQ(mixers.cell("copy", arm.name).exact.front(), best) << arm.name;
+  }
+
+  // Again: nothing is trained anew, what is missing is measured.
+  const auto one = findings.measured.begin()->first;
+  fs::remove(out / "diagnostics" / (one + ".json"));
+  int64_t trained = 0;
+  const auto again =
+      reproduce_language(tiny_paper(), options,
+                         {.progress = [&](const JobProgress&) { ++trained; }, .notice = {}})
+          .value();
+  EXPECT_EQ(again.measured.at(one), findings.measured.at(one));
+  EXPECT_LE(trained, 2) << "one measurement";
+}
+
+// A table filled by several commands, some of them elsewhere: finished runs count, whoever asks.
+TEST(LanguageReport, IsMadeOfAllFinishedRunsOfTheFolder) {
+  const TemporaryFolder folder;
+  LanguageOptions options{.out = (folder.path() / "report").string(), .jobs = 1};
+  options.only = {"ablation"};
+  options.arms = {"pre"};
+  options.seeds = {7};
+  const auto first = reproduce_language(tiny_paper(), options).value();
+  ASSERT_EQ(first.experiments.size(), 1u);
+  EXPECT_EQ(first.find("ablation")->cell("copy", "pre").runs.size(), 1u);
+  options.seeds = {};
+  options.arms = {"pre", "mgt"};
+  reproduce_language(tiny_paper(), options);
+  options.seeds = {7};
+  options.report_only = true;
+  const auto second = reproduce_language(tiny_paper(), options).value();
+  EXPECT_EQ(second.find("ablation")->cell("copy", "pre").runs.size(), 2u);
+  EXPECT_EQ(second.find("ablation")->cell("copy", "mgt").runs.size(), 1u);
+  EXPECT_EQ(second.find("ablation")->cell("copy", "ddl").runs.size(), 0u);
+  // Without weights, as results travel.
+  for (const auto& run : fs::recursive_directory_iterator(fs::path(options.out) / "runs"))
+    if (run.path().extension() == ".safetensors") fs::remove(run.path());
+  EXPECT_NO_THROW(reproduce_language(tiny_paper(), options));
+
+  options.report_only = false;
+  options.steps = 5;
+  EXPECT_NE(
+      refusal([&] { reproduce_language(tiny_paper(), options); }).find("choose another --out"),
+      std::string::npos);
+  options.arms = {"mgtt"};
+  options.out += "2";
+  EXPECT_EQ(
+      refusal([&] { reproduce_language(tiny_paper(), options); }),
+      "[reproduce] experiment ablation has none of the data sets or models that were asked for");
+}
+
+TEST(LanguagePapers, OtherStepsChangeWarmUpAndEvaluationsInProportion) {
+  auto paper = language_paper("shc", "gpu", "data");
+  paper.set_steps(500);
+  const auto& arm = paper.experiment("mixers").arm("shc").config;
+  EXPECT_EQ(arm.at("steps"), 500);
+  EXPECT_EQ(arm.at("warmup"), 50);
+  EXPECT_EQ(arm.at("eval_interval"), 50);
+  EXPECT_EQ(paper.experiment("streams").arm("shc").config.at("steps"), 20);
+}
+
+// The folder of a text may lie elsewhere on another machine.
+TEST(LanguagePapers, ARunHasOneNameWhereverItsTextLies) {
+  const auto here = language_paper("nanogpt", "quick", "data"),
+             there = language_paper("nanogpt", "quick", "/elsewhere/texts");
+  const auto name = [](const LanguagePaper& paper) {
+    return planned_runs(paper.experiments, language_scale("quick"), {}).front().name;
+  };
+  EXPECT_EQ(name(here), name(there));
+}
+
+TEST(LanguageVerdicts, AMeanIsTestedAgainstANumber) {
+  const auto test = test_of_mean({.mean = 2, .deviation = 1, .count = 4}, 1);
+  EXPECT_NEAR(test.t, 2, 1e-12);
+  EXPECT_NEAR(test.p, 0.1393, 1e-4);  // two-sided, three degrees of freedom
+  EXPECT_TRUE(std::isnan(test_of_mean({.mean = 2, .count = 1}, 1).p));
+}
+
+TEST(ShuffledText, HasTheSameIdsInAnotherOrderAndIsMadeOnce) {
+  const TemporaryFolder folder;
+  const auto text = folder.path() / "text", shuffled = folder.path() / "text-shuffled";
+  fs::create_directories(text);
+  std::vector<uint16_t> ids(1000);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<uint16_t>(i / 3);
+  write_file_atomically(text / "train.bin", to_bytes(ids));
+  write_file_atomically(text / "data.json", to_bytes(std::string_view("{}")));
+  make_shuffled_text(text);
+  const auto bytes = read_file(shuffled / "train.bin");
+  std::vector<uint16_t> found(bytes.size() / 2);
+  std::memcpy(found.data(), bytes.data(), bytes.size());
+  EXPECT_NE(found, ids);
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, ids);
+  EXPECT_EQ(read_text_file(shuffled / "data.json"), "{}");
+  fs::remove_all(text);
+  EXPECT_NO_THROW(make_shuffled_text(text)) << "it is there";
+  fs::remove_all(shuffled);
+  EXPECT_NE(refusal([&] { make_shuffled_text(text); }).find("geores data text"), std::string::npos);
+}
+
+TEST(LanguageReport, SynergyIsOfEachSeed) {
+  ExperimentFindings ablation{tiny_paper().experiments[1], {}, {}};
+  ablation.cells["copy"]["pre"].exact = {3, 4};
+  ablation.cells["copy"]["mhc"].exact = {2.5, 3.5};
+  ablation.cells["copy"]["ddl"].exact = {2.75, 3};
+  ablation.cells["copy"]["mgt"].exact = {2, 2.25};
+  EXPECT_EQ(synergy(ablation, "copy", "pre"), (std::vector<double>{0.25, 0.25}));
+  ablation.cells["copy"]["ddl"].exact = {2.75};
+  EXPECT_TRUE(synergy(ablation, "copy", "pre").empty());
+}
+
+TEST(LanguageReport, QuartersAreTheFirstTheLastAndTwoBetween) {
+  using Places = std::vector<std::size_t>;
+  EXPECT_EQ(quarters(10), (Places{0, 3, 6, 9}));
+  EXPECT_EQ(quarters(2), (Places{0, 1}));
+  EXPECT_EQ(quarters(1), (Places{0}));
+  EXPECT_EQ(quarters(0), Places{});
+}
+
+}  // namespace
+}  // namespace geores

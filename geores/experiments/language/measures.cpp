@@ -1,0 +1,129 @@
+#include "geores/experiments/language/measures.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "geores/data/tasks/text.h"
+#include "geores/data/validation_sample.h"
+#include "geores/diagnostics/diagnostics_log.h"
+#include "geores/diagnostics/mixer_report.h"
+#include "geores/experiments/runner.h"
+#include "geores/generation/generator.h"
+#include "geores/modules/seeding.h"
+#include "geores/train/run/run_folder.h"
+#include "geores/train/text_evaluation.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kUseBatches = 4, kUseRows = 16;
+constexpr int64_t kRankSequences = 16;  // a decomposition of a large matrix each
+constexpr int64_t kSampleIds = 300;
+
+std::vector<Batch> use_batches(const Dataset& dataset) {
+  const auto sample = validation_sample(dataset, kUseBatches * kUseRows);
+  std::vector<Batch> batches;
+  const auto xs = sample.x.split(kUseRows), ys = sample.y.split(kUseRows);
+  for (size_t i = 0; i < xs.size(); ++i) batches.push_back({xs[i], ys[i]});
+  return batches;
+}
+
+double accuracy(Model& model, const Dataset& dataset, const torch::Device& device) {
+  const torch::NoGradGuard no_grad;
+  int64_t right = 0, all = 0;
+  const auto sample = validation_sample(dataset, 512);
+  const auto xs = sample.x.split(32), ys = sample.y.split(32);
+  for (size_t i = 0; i < xs.size(); ++i) {
+    Trace trace;
+    const auto said = model.predict(xs[i].to(device), trace).argmax(-1), y = ys[i].to(device);
+    const auto scored = y >= 0;
+    right += (scored & (said == y)).sum().item<int64_t>();
+    all += scored.sum().item<int64_t>();
+  }
+  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(1, all));
+}
+
+nlohmann::json loss_on(Model& model, const PreparedText& text) {
+  const auto& split = text.split("val");
+  const auto context = model.input().length;
+  const auto loss =
+      text_loss(model, ids_tensor(split),
+                {.context = context, .stride = context, .before_first = text.before_first()});
+  nlohmann::json object = {{"nats", loss.mean()}, {"ids", loss.ids}};
+  if (split.facts) {
+    object["bits_per_byte"] = loss.bits_per_byte(split.facts->bytes);
+    object["word_perplexity"] = loss.word_perplexity(split.facts->words);
+  }
+  return object;
+}
+
+// Every text in DATA-other that has the run's tokeniser.
+nlohmann::json losses_on_others(Model& model, const PreparedText& own) {
+  auto all = nlohmann::json::object();
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(own.folder() + "-other", none)) {
+    const auto text = PreparedText::open(entry.path().string());
+    if (own.tokenizer() && text.tokenizer() &&
+        text.tokenizer()->fingerprint() == own.tokenizer()->fingerprint())
+      all[entry.path().filename().string()] = loss_on(model, text);
+  }
+  return all;
+}
+
+// Written on the CPU, one id at a time.
+std::string sample_of_text(Model& model, const PreparedText& text) {
+  if (!text.tokenizer()) return "";
+  model.to(torch::kCPU);
+  Generator generator(model, {text.before_first()},
+                      {.sampling = {.temperature = 0.8, .seed = 1337}});
+  for (int64_t i = 0; i < kSampleIds; ++i) generator.next();
+  return text.tokenizer()->decode(std::span(generator.ids()).subspan(1));
+}
+
+}  // namespace
+
+nlohmann::json measure_run(const std::string& run_folder, const std::vector<std::string>& what,
+                           const Dataset& dataset, const std::string& device_name) {
+  const auto asked = [&](const char* name) { return std::ranges::count(what, name) > 0; };
+  const torch::Device device(device_name);
+  const auto run = load_run(run_folder);
+  run.model->to(device);
+  nlohmann::json result = {{"step", run.step}};
+  const DiagnosedParts parts{.mixers = asked("mixers"),
+                             .ranks = asked("ranks"),
+                             .betas = asked("beta"),
+                             .rank_sequences = kRankSequences};
+  if (parts.mixers || parts.ranks || parts.betas) {
+    const auto start = with_seed(
+        run.config.seed, [&] { return make_model(run.config.model, input_shape(dataset)); });
+    start->to(device);
+    const auto x = validation_sample(dataset, kDiagnosedSequences).x;
+    result["start"] = diagnostics_line(0, *start, x, parts);
+    result["end"] = diagnostics_line(run.step, *run.model, x, parts);
+  }
+  if (asked("use"))
+    if (const auto use = measure_use(*run.model, use_batches(dataset)))
+      result["use"] = use->to_json();
+  if (asked("gradients")) {
+    std::vector<double> norms;
+    for (const auto& line : read_metrics(run_folder))
+      if (line.contains("grad_norm") && line["grad_norm"].is_number())
+        norms.push_back(line["grad_norm"].get<double>());
+    result["gradient_norms"] = describe_gradient_norms(norms, run.config.clip).to_json();
+  }
+  if (asked("accuracy") && dataset.tokens() && !dataset.text())
+    result["accuracy"] = accuracy(*run.model, dataset, device);
+  if (!dataset.text()) return result;
+  const auto options = run.config.task.completed().options;
+  const auto text = PreparedText::open(options.at("data").get<std::string>(),
+                                       options.at("vocabulary").get<int64_t>());
+  if (const auto& facts = text.split("val").facts)
+    result["text"] = {{"ids", facts->ids}, {"bytes", facts->bytes}, {"words", facts->words}};
+  if (asked("other_texts")) result["other_texts"] = losses_on_others(*run.model, text);
+  if (asked("sample")) result["sample"] = sample_of_text(*run.model, text);
+  return result;
+}
+
+}  // namespace geores

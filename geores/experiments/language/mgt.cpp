@@ -1,0 +1,252 @@
+// MGT's five experiments. Common: AdamW, warm-up 5 %, cosine to a tenth, clip 1, decay 0.1.
+#include <fmt/format.h>
+
+#include "geores/experiments/language/papers.h"
+
+namespace geores {
+namespace {
+
+using nlohmann::json;
+using namespace arms;
+
+struct MgtSizes {
+  std::string data;  // of experiments 1 to 4
+  std::string books;
+  int64_t width, context, batch, steps, heads;
+  std::vector<int64_t> depths;
+  int64_t ablation_depth, beta_depth;
+  std::vector<double> rates;
+  // Experiment 5.
+  int64_t language_width, language_depth, language_steps;
+};
+
+MgtSizes mgt_sizes(const std::string& scale) {
+  if (scale == "quick")
+    return {.data = "shakespeare_char",
+            .books = "shakespeare_char",
+            .width = 64,
+            .context = 64,
+            .batch = 16,
+            .steps = 150,
+            .heads = 4,
+            .depths = {4, 8, 16},
+            .ablation_depth = 8,
+            .beta_depth = 8,
+            .rates = {1e-3, 3e-3},
+            .language_width = 64,
+            .language_depth = 4,
+            .language_steps = 150};
+  return {.data = "wiki2",
+          .books = "books",
+          .width = 256,
+          .context = 256,
+          .batch = 64,
+          .steps = 1220,  // 20M tokens, seven epochs
+          .heads = 8,
+          .depths = {12, 24, 48, 100, 200},
+          .ablation_depth = 48,
+          .beta_depth = 100,
+          .rates = {1e-4, 3e-4, 1e-3, 3e-3},
+          .language_width = 512,
+          .language_depth = 24,
+          .language_steps = 3967};  // 65M tokens
+}
+
+json mgt_training(const MgtSizes& sizes, int64_t steps) {
+  return {{"batch", sizes.batch},
+          {"steps", steps},
+          {"warmup", steps / 20},
+          {"lr", 1e-3},
+          {"min_lr", 1e-4},
+          {"weight_decay", 0.1},
+          {"clip", 1.0},
+          {"log_interval", 1},
+          {"eval_interval", std::max<int64_t>(1, steps / 8)},
+          {"eval_batches", 8},
+          {"final_eval_batches", 8},
+          {"checkpoint_interval", std::max<int64_t>(1, steps / 4)},
+          {"heads", sizes.heads}};
+}
+
+// MGT adds two d × d maps to each of two connections of a block of 12 d²: 4 d² more. A pre-norm
+// model of the same depth has as many parameters at √(4/3) of the width.
+int64_t matched_width(int64_t width, int64_t heads) {
+  const auto step = 2 * heads;
+  return (static_cast<int64_t>(1.1547 * static_cast<double>(width)) + step / 2) / step * step;
+}
+
+const json kPostNorm = {{"connection", "additive"}, {"norm", "post"}};
+const json kPreNorm = {{"connection", "additive"}, {"norm", "pre"}};
+const json kRectifyOnly = {{"connection", "mgt"}, {"rectify", true}, {"delta", false}};
+const json kDeltaOnly = {{"connection", "mgt"}, {"rectify", false}, {"delta", true}};
+const json kWholeMgt = {{"connection", "mgt"}, {"rectify", true}, {"delta", true}};
+
+std::vector<Arm> mgt_arms(const json& common, int64_t width, int64_t heads) {
+  const auto arm = [&](const char* name, const char* label, const json& connection, int64_t wide) {
+    return Arm{name, label, with(with(common, connection), {{"width", wide}})};
+  };
+  return {arm("pre", "pre-norm", kPreNorm, width),
+          arm("post", "post-norm (the paper's control)", kPostNorm, width),
+          arm("mhc", "+ mHC (mgt, rectify only)", kRectifyOnly, width),
+          arm("ddl", "+ DDL (mgt, delta only)", kDeltaOnly, width),
+          arm("mgt", "MGT", kWholeMgt, width),
+          arm("pre_matched", "pre-norm, as many parameters as MGT", kPreNorm,
+              matched_width(width, heads))};
+}
+
+Column depth_column(const json& data, int64_t layers) {
+  return {fmt::format("L{}", layers), fmt::format("{} layers", layers),
+          with(data, {{"layers", layers}})};
+}
+
+Experiment rank_experiment(const MgtSizes& sizes, const json& data) {
+  std::vector<Column> columns;
+  for (const auto layers : sizes.depths) columns.push_back(depth_column(data, layers));
+  return {.name = "rank",
+          .title = "Experiment 1: rank against depth",
+          .text =
+              "Effective rank over min(T, D) of the states of validation windows (Eq. 8). The "
+              "paper's H1: without MGT it goes to 0 with depth; H2: with MGT it stays above 0.5. "
+              "i.i.d. Gaussian values have 0.806 for 256 × 256 and 0.928 for 128 × 256.",
+          .columns = columns,
+          .arms = mgt_arms(mgt_training(sizes, sizes.steps), sizes.width, sizes.heads),
+          .rates = sizes.rates,
+          .measures = {"ranks", "gradients"}};
+}
+
+Experiment ablation_experiment(const MgtSizes& sizes, const json& data) {
+  return {.name = "ablation",
+          .title = "Experiment 2: what each part adds",
+          .text =
+              "S = L(+mHC) + L(+DDL) − L(base) − L(MGT): above 0 if both parts together gain more "
+              "than apart. The base enters with −1, so a base that does not train makes S negative "
+              "whatever MGT does: S is given with pre-norm, which is MGT with both parts off, and "
+              "with post-norm, as printed.",
+          .columns = {depth_column(data, sizes.ablation_depth)},
+          .arms = mgt_arms(mgt_training(sizes, sizes.steps), sizes.width, sizes.heads),
+          .rates = sizes.rates};
+}
+
+Experiment beta_experiment(const MgtSizes& sizes, const json& data, const json& shuffled) {
+  const auto common = with(mgt_training(sizes, sizes.steps), {{"width", sizes.width}});
+  auto real = depth_column(data, sizes.beta_depth),
+       noise = depth_column(shuffled, sizes.beta_depth);
+  real.label = "text";
+  noise.name += "-shuffled";
+  noise.label = "shuffled tokens";
+  return {.name = "beta",
+          .title = "Experiment 3: β over layers and time",
+          .text =
+              "The paper expects β to turn negative in deep layers and reads that as erasure. "
+              "Shuffled tokens leave nothing to learn but how often each occurs: a sign pattern "
+              "that appears there too is not erasure. With α = 0, where it starts, nothing is "
+              "erased whatever β does. Two starts, because b_β is not published.",
+          .columns = {real, noise},
+          .arms = {{"start2", "b_β = 2 (a pre-norm block)",
+                    with(common, with(kWholeMgt, {{"beta_bias", 2.0}}))},
+                   {"start0", "b_β = 0 (its sign is free)",
+                    with(common, with(kWholeMgt, {{"beta_bias", 0.0}}))}},
+          .measures = {"beta"}};
+}
+
+// About 20M parameters with 8,192 pieces.
+Experiment depth_experiment(const MgtSizes& sizes, const json& data, const std::string& scale) {
+  struct Width {
+    int64_t layers, standard, mgt;
+  };
+  std::vector<Width> widths = {
+      {12, 344, 304}, {24, 248, 216}, {48, 176, 152}, {100, 128, 112}, {200, 88, 80}};
+  if (scale == "quick") widths = {{4, 88, 72}, {8, 64, 56}, {16, 48, 40}};
+  const auto common = mgt_training(sizes, sizes.steps);
+  Experiment experiment{
+      .name = "depth",
+      .title = "Experiment 4: depth at an equal number of parameters",
+      .text =
+          "Widths are chosen so that every model has about as many parameters, 20M at scale "
+          "gpu. The paper claims that MGT gains from depth and that its lead grows with it.",
+      .columns = {},
+      .arms = {{"pre", "pre-norm", with(common, kPreNorm)},
+               {"post", "post-norm", with(common, kPostNorm)},
+               {"mgt", "MGT", with(common, kWholeMgt)}},
+      .rates = sizes.rates,
+      .measures = {"gradients"}};
+  for (const auto& one : widths) {
+    experiment.columns.push_back(depth_column(data, one.layers));
+    const auto& column = experiment.columns.back().name;
+    for (auto& arm : experiment.arms)
+      arm.at[column] = {{"width", arm.name == "mgt" ? one.mgt : one.standard}};
+  }
+  return experiment;
+}
+
+Experiment language_experiment(const MgtSizes& sizes, const json& data) {
+  auto all = mgt_arms(mgt_training(sizes, sizes.language_steps), sizes.language_width, sizes.heads);
+  std::erase_if(all, [](const Arm& arm) { return arm.name == "mhc" || arm.name == "ddl"; });
+  return {.name = "language",
+          .title = "Experiment 5: a language model",
+          .text =
+              "The paper's sizes (d = 512, 24 layers) have 79.7M parameters with 8,192 pieces, not "
+              "the printed 50M.",
+          .columns = {depth_column(data, sizes.language_depth)},
+          .arms = all,
+          .rates = {sizes.rates[sizes.rates.size() - 2], sizes.rates.back()},
+          .measures = {"other_texts", "sample", "gradients"}};
+}
+
+// MGT's synthetic task.
+Experiment copy_experiment(const MgtSizes& sizes, const std::string& scale) {
+  std::vector<Column> columns;
+  for (const int64_t length : {64, 256}) {
+    if (scale == "quick" && length > 64) continue;
+    for (const auto layers : sizes.depths)
+      columns.push_back({fmt::format("T{}-L{}", length, layers),
+                         fmt::format("length {}, {} layers", length, layers),
+                         {{"task", "copy"}, {"length", length}, {"layers", layers}}});
+  }
+  return {.name = "copy",
+          .title = "The copy task",
+          .text =
+              "Cross entropy of the copied half, ln 32 = 3.47 by guessing, and how much of it is "
+              "right.",
+          .columns = columns,
+          .arms = mgt_arms(mgt_training(sizes, sizes.steps), sizes.width, sizes.heads),
+          .measures = {"accuracy"}};
+}
+
+}  // namespace
+
+LanguagePaper mgt_paper(const std::string& scale, const std::string& data) {
+  const auto sizes = mgt_sizes(scale);
+  const auto text = text_task(data, sizes.data, sizes.context);
+  const auto shuffled = text_task(data, sizes.data + "-shuffled", sizes.context);
+  const auto books = text_task(data, sizes.books, sizes.context);
+  LanguagePaper paper{
+      .name = "mgt",
+      .title = "MGT, the first results",
+      .text =
+          "\"Geometric and Dynamic Scaling in Deep Transformers\" describes five experiments and "
+          "publishes no result of any. Its control is post-norm; Algorithm 1 is pre-norm, so "
+          "pre-norm, and not post-norm, is MGT with both parts off.",
+      .experiments = {rank_experiment(sizes, text), ablation_experiment(sizes, text),
+                      beta_experiment(sizes, text, shuffled), depth_experiment(sizes, text, scale),
+                      language_experiment(sizes, books), copy_experiment(sizes, scale)},
+      .claims = {}};
+  const auto deepest = fmt::format("L{}", sizes.depths.back());
+  const auto ablated = fmt::format("L{}", sizes.ablation_depth);
+  const auto large = fmt::format("L{}", sizes.language_depth);
+  paper.claims = {
+      {"MGT beats post-norm at the greatest depth", "rank", deepest, "mgt", "post"},
+      {"MGT beats pre-norm at the greatest depth", "rank", deepest, "mgt", "pre"},
+      {"MGT beats pre-norm of as many parameters", "rank", deepest, "mgt", "pre_matched"},
+      {"the gate alone beats pre-norm", "ablation", ablated, "mhc", "pre"},
+      {"the delta rule alone beats pre-norm", "ablation", ablated, "ddl", "pre"},
+      {"MGT beats the gate alone", "ablation", ablated, "mgt", "mhc"},
+      {"MGT beats the delta rule alone", "ablation", ablated, "mgt", "ddl"},
+      {"MGT beats pre-norm at an equal number of parameters and the greatest depth", "depth",
+       paper.experiments[3].columns.back().name, "mgt", "pre"},
+      {"MGT is the better language model than pre-norm of as many parameters", "language", large,
+       "mgt", "pre_matched"}};
+  return paper;
+}
+
+}  // namespace geores

@@ -1,0 +1,49 @@
+// Experiments with language models as data: MGT's five ("Geometric and Dynamic Scaling in Deep
+// Transformers"), those of sHC (arXiv:2603.20896), and parity with nanoGPT, with the controls that
+// the papers lack. MGT gives protocols only, and the bodies of sHC's tables are not available: what
+// can be judged are their claims.
+//
+// Scales: quick (two cores, minutes; its numbers mean nothing) and gpu (one H200). All sizes are in
+// the arms and columns.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "geores/experiments/arms.h"
+#include "geores/experiments/experiment.h"
+
+namespace geores {
+
+struct LanguagePaper {
+  std::string name, title;
+  std::string text;  // what to know when reading the report
+  std::vector<Experiment> experiments;
+  std::vector<Claim> claims;  // of settled experiments (sweep.h)
+
+  const Experiment& experiment(const std::string& name) const;
+
+  // Fewer steps, or more: warm-up, evaluations and checkpoints in proportion.
+  void set_steps(int64_t steps);
+};
+
+std::vector<std::string> language_papers();  // mgt, shc, nanogpt
+
+// `data`: the folder of prepared texts, each as `geores data text` makes them: shakespeare_char, and
+// at scale gpu wiki2 and books. NAME-shuffled holds the same ids in random order and is made where it
+// is missing (shuffled_text.h); NAME-other may hold folders of other texts with NAME's tokeniser, on
+// which finished models are evaluated.
+LanguagePaper language_paper(const std::string& name, const std::string& scale,
+                             const std::string& data);
+
+LanguagePaper mgt_paper(const std::string& scale, const std::string& data);
+LanguagePaper shc_paper(const std::string& scale, const std::string& data);
+LanguagePaper nanogpt_paper(const std::string& scale, const std::string& data);
+
+// Scale of the engine: all sizes are in the experiments, and one seed is enough for quick.
+Scale language_scale(const std::string& name);
+
+// The task text on DATA/NAME.
+nlohmann::json text_task(const std::string& data, const std::string& name, int64_t context);
+
+}  // namespace geores

@@ -1,0 +1,306 @@
+#include "geores/experiments/language/reproduce_language.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/base/files/folder_lock.h"
+#include "geores/experiments/language/language_report.h"
+#include "geores/experiments/language/measures.h"
+#include "geores/experiments/language/shuffled_text.h"
+#include "geores/experiments/language/sweep.h"
+#include "geores/experiments/language/verdicts.h"
+#include "geores/ops/run/precision.h"
+#include "geores/text/ngrams.h"
+#include "geores/text/prepared.h"
+#include "geores/train/device/recorded_work.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kFolders = {"runs", "diagnostics", "ngrams", "figures"};
+
+nlohmann::json read_json(const fs::path& path) {
+  return parse_json(read_text_file(path), path.string());
+}
+
+nlohmann::json identity_of(const LanguageOptions& options) {
+  return {{"paper", options.paper},
+          {"scale", options.scale},
+          {"device", options.hardware.device},
+          {"precision", options.hardware.precision},
+          {"steps", options.steps}};
+}
+
+// What the command asks for.
+std::vector<Experiment> wanted_experiments(const LanguagePaper& paper,
+                                           const LanguageOptions& options) {
+  std::vector<Experiment> experiments;
+  if (options.only.empty()) experiments = paper.experiments;
+  for (const auto& name : options.only) experiments.push_back(paper.experiment(name));
+  for (auto& experiment : experiments) {
+    keep_named(experiment.columns, options.columns);
+    keep_named(experiment.arms, options.arms);
+    require(options.only.empty() || (!experiment.columns.empty() && !experiment.arms.empty()),
+            "reproduce", "experiment {} has none of the data sets or models that were asked for",
+            experiment.name);
+    if (!options.rates.empty() && !experiment.rates.empty()) experiment.rates = options.rates;
+  }
+  std::erase_if(experiments,
+                [](const Experiment& one) { return one.columns.empty() || one.arms.empty(); });
+  return experiments;
+}
+
+// Every finished run counts, whichever seeds and rates this command asks for.
+Scale scale_of_report(const LanguageOptions& options) {
+  auto scale = language_scale(options.scale);
+  scale.chosen_seeds = {42, 123, 456};
+  for (const auto seed : options.seeds)
+    if (std::ranges::count(scale.chosen_seeds, seed) == 0) scale.chosen_seeds.push_back(seed);
+  return scale;
+}
+
+Experiment with_all_rates(Experiment experiment, const std::vector<double>& given) {
+  if (experiment.rates.empty()) return experiment;
+  experiment.rates.insert(experiment.rates.end(), given.begin(), given.end());
+  std::ranges::sort(experiment.rates);
+  experiment.rates.erase(std::ranges::unique(experiment.rates).begin(), experiment.rates.end());
+  return experiment;
+}
+
+ExperimentFindings read_sweep(const Experiment& experiment, const LanguageOptions& options) {
+  return read_findings(sweep_of(with_all_rates(experiment, options.rates)),
+                       sweep_scale(language_scale(options.scale)), options.hardware, options.out,
+                       Unfinished::left_out);
+}
+
+fs::path measure_path(const std::string& out, const std::string& run) {
+  return fs::path(out) / "diagnostics" / (run + ".json");
+}
+
+// One for each finished run of the experiments, with what all of them ask for.
+std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const Scale& scale,
+                              const LanguageOptions& options, DatasetShelf& shelf) {
+  std::map<std::string, std::pair<TaskConfig, std::vector<std::string>>> wanted;
+  for (const auto& experiment : experiments)
+    for (const auto& run : planned_runs({experiment}, scale, options.hardware)) {
+      auto& [task, what] = wanted[run.name];
+      task = run.config.task;
+      what.insert(what.end(), experiment.measures.begin(), experiment.measures.end());
+      if (task.name == "text" && what.empty()) what.push_back("text");
+    }
+  std::vector<Job> jobs;
+  for (const auto& [run, asked] : wanted) {
+    const auto path = measure_path(options.out, run);
+    const auto folder = (fs::path(options.out) / "runs" / run).string();
+    if (asked.second.empty() || fs::exists(path)) continue;
+    jobs.push_back(
+        {"diagnostics of " + run, 1,
+         [path, folder, task = asked.first, what = asked.second, device = options.hardware.device,
+          &shelf](const std::function<void(int64_t)>&) {
+           if (read_result(folder).at("diverged").get<bool>()) return;
+           write_file_atomically(
+               path, measure_run(folder, what, *shelf.get(task), device).dump(1) + "\n");
+         },
+         /*after=*/run});
+  }
+  return jobs;
+}
+
+std::set<std::string> texts_of(const std::vector<Experiment>& experiments) {
+  std::set<std::string> folders;
+  for (const auto& experiment : experiments)
+    for (const auto& column : experiment.columns)
+      if (column.config.value("task", "") == "text")
+        folders.insert(column.config.at("data").get<std::string>());
+  return folders;
+}
+
+void make_shuffled_texts(const std::vector<Experiment>& experiments) {
+  for (const auto& folder : texts_of(experiments))
+    if (folder.ends_with(kShuffled))
+      make_shuffled_text(folder.substr(0, folder.size() - kShuffled.size()));
+}
+
+// Losses of tables of counts on the validation text; kept in OUT, since the text may not be there
+// when the next report is made.
+std::vector<double> ngrams_of(const std::string& folder, const std::string& out) {
+  constexpr size_t many = 5'000'000;  // ids, beyond which longer histories take too long
+  const auto path = fs::path(out) / "ngrams" / (fs::path(folder).filename().string() + ".json");
+  if (fs::exists(path)) return read_json(path).get<std::vector<double>>();
+  if (!fs::exists(fs::path(folder) / "data.json")) return {};
+  const auto text = PreparedText::open(folder);
+  const auto train = text.split("train").ids();
+  const auto losses =
+      ngram_losses(train, text.split("val").ids(), text.vocabulary(), train.size() > many ? 3 : 6);
+  write_file_atomically(path, nlohmann::json(losses).dump() + "\n");
+  return losses;
+}
+
+bool train_and_measure(const LanguagePaper& paper, const LanguageOptions& options,
+                       const ReproduceListener& listener) {
+  auto experiments = wanted_experiments(paper, options);
+  require(!experiments.empty(), "reproduce", "nothing of {} was asked for", options.paper);
+  make_shuffled_texts(experiments);
+  auto scale = language_scale(options.scale);
+  scale.chosen_seeds = options.seeds;
+  DatasetShelf shelf(options.cache);
+  const auto jobs_of = [&](const std::vector<PlannedRun>& planned) {
+    return training_jobs(planned, (fs::path(options.out) / "runs").string(), shelf,
+                         {.progress = {}, .notice = listener.notice, .stop = listener.stop});
+  };
+  try {
+    std::vector<Experiment> sweeps;
+    for (const auto& experiment : experiments)
+      if (!experiment.rates.empty()) sweeps.push_back(sweep_of(experiment));
+    run_jobs(jobs_of(planned_runs(sweeps, sweep_scale(scale), options.hardware)), options.jobs,
+             listener.progress);
+    for (auto& experiment : experiments) {
+      if (experiment.rates.empty()) continue;
+      experiment = with_all_rates(experiment, paper.experiment(experiment.name).rates);
+      experiment = settled(experiment, read_sweep(experiment, options));
+    }
+    auto jobs = jobs_of(planned_runs(experiments, scale, options.hardware));
+    for (auto& job : measure_jobs(experiments, scale, options, shelf))
+      jobs.push_back(std::move(job));
+    run_jobs(jobs, options.jobs, listener.progress);
+  } catch (const RunStopped&) {
+    return false;
+  }
+  return true;
+}
+
+bool has_runs(const ExperimentFindings& findings) {
+  for (const auto& [column, arms] : findings.cells)
+    for (const auto& [arm, cell] : arms)
+      if (!cell.runs.empty()) return true;
+  return false;
+}
+
+LanguageFindings read_all(const LanguagePaper& paper, const LanguageOptions& options) {
+  LanguageFindings all{
+      .paper = paper, .scale = options.scale, .hardware = options.hardware, .folder = options.out};
+  for (const auto& one : paper.experiments) {
+    auto experiment = with_all_rates(one, options.rates);
+    if (!experiment.rates.empty()) {
+      all.sweeps.push_back(read_sweep(experiment, options));
+      experiment = settled(experiment, all.sweeps.back());
+    }
+    auto findings = read_findings(experiment, scale_of_report(options), options.hardware,
+                                  options.out, Unfinished::left_out);
+    if (!has_runs(findings)) continue;
+    for (const auto& [column, arms] : findings.cells)
+      for (const auto& [arm, cell] : arms)
+        for (const auto& run : cell.runs) {
+          const auto name = fs::path(run).filename().string();
+          if (const auto path = measure_path(options.out, name); fs::exists(path))
+            all.measured[name] = read_json(path);
+        }
+    all.experiments.push_back(std::move(findings));
+  }
+  for (const auto& entry : fs::directory_iterator(fs::path(options.out) / "runs"))
+    if (fs::exists(entry.path() / "result.json"))
+      all.train_seconds += read_result(entry.path().string()).at("seconds").get<double>();
+  for (const auto& folder : texts_of(paper.experiments))
+    if (!folder.ends_with(kShuffled) && (options.report_only || options.hardware.device == "cpu"))
+      if (const auto losses = ngrams_of(folder, options.out); !losses.empty())
+        all.ngrams[fs::path(folder).filename().string()] = losses;
+  return all;
+}
+
+void write_report(const LanguageFindings& findings) {
+  const fs::path out = findings.folder;
+  const auto document = make_language_report(findings);
+  for (const auto& figure : document.figures())
+    write_file_atomically(out / "figures" / (figure.name + ".svg"), figure.svg);
+  write_file_atomically(out / "results.json", findings.to_json().dump(1) + "\n");
+  write_file_atomically(out / "tables.md", document.to_markdown());
+  write_file_atomically(out / "index.html", document.to_html());
+}
+
+}  // namespace
+
+const ExperimentFindings* LanguageFindings::find(const std::string& name) const {
+  const auto found =
+      std::ranges::find(experiments, name, [](const auto& one) { return one.experiment.name; });
+  return found == experiments.end() ? nullptr : &*found;
+}
+
+const ExperimentFindings* LanguageFindings::sweep(const std::string& name) const {
+  const auto wanted = name + "_rates";
+  const auto found =
+      std::ranges::find(sweeps, wanted, [](const auto& one) { return one.experiment.name; });
+  return found == sweeps.end() ? nullptr : &*found;
+}
+
+const nlohmann::json* LanguageFindings::measured_on(const std::string& run_folder) const {
+  const auto found = measured.find(fs::path(run_folder).filename().string());
+  return found == measured.end() ? nullptr : &found->second;
+}
+
+nlohmann::json LanguageFindings::to_json() const {
+  nlohmann::json object = {{"paper", paper.name},
+                           {"scale", scale},
+                           {"device", hardware.device},
+                           {"precision", hardware.precision},
+                           {"train_seconds", train_seconds},
+                           {"experiments", nlohmann::json::array()},
+                           {"sweeps", nlohmann::json::array()},
+                           {"verdicts", nlohmann::json::array()},
+                           {"ngrams", ngrams},
+                           {"measured", measured}};
+  for (const auto& one : experiments) object["experiments"].push_back(geores::to_json(one));
+  for (const auto& one : sweeps)
+    if (has_runs(one)) object["sweeps"].push_back(geores::to_json(one));
+  for (const auto& one : language_verdicts(*this))
+    object["verdicts"].push_back({{"claim", one.claim},
+                                  {"numbers", one.numbers},
+                                  {"test", one.test},
+                                  {"control", one.control},
+                                  {"verdict", one.verdict}});
+  return object;
+}
+
+std::optional<LanguageFindings> reproduce_language(const LanguageOptions& options,
+                                                   const ReproduceListener& listener) {
+  return reproduce_language(language_paper(options.paper, options.scale, options.data), options,
+                            listener);
+}
+
+std::optional<LanguageFindings> reproduce_language(const LanguagePaper& given,
+                                                   const LanguageOptions& asked,
+                                                   const ReproduceListener& listener) {
+  auto paper = given;
+  auto options = asked;
+  for (const auto& name : options.only) paper.experiment(name);  // refuses an unknown one
+  check_seeds(options.seeds);
+  const auto path = fs::path(options.out) / "reproduction.json";
+  if (options.report_only) {
+    require(fs::exists(path), "reproduce", "{} holds no reproduction to report on", options.out);
+    const auto found = read_json(path);
+    options.hardware = {found.value("device", "cpu"), found.value("precision", "fp32")};
+    options.steps = found.value("steps", int64_t{0});
+  } else {
+    check_hardware(options.hardware);
+  }
+  if (options.steps != 0) paper.set_steps(options.steps);
+  if (options.hardware.device == "cuda" && !options.report_only) {
+    expect_cuda_streams(2 * options.jobs);
+    set_float32_products(precision_from(options.hardware.precision));
+  }
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  require(!error, "reproduce", "cannot create {}: {}", options.out, error.message());
+  const FolderLock lock(options.out);
+  claim_report_folder(options.out, identity_of(options), kFolders);
+  if (!options.report_only && !train_and_measure(paper, options, listener)) return std::nullopt;
+  auto findings = read_all(paper, options);
+  write_report(findings);
+  return findings;
+}
+
+}  // namespace geores

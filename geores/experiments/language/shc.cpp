@@ -1,0 +1,174 @@
+// sHC's comparison of hyper-connections, with the arm that decides what a mixer is good for: a fixed
+// identity.
+#include <fmt/format.h>
+
+#include "geores/experiments/language/papers.h"
+
+namespace geores {
+namespace {
+
+using nlohmann::json;
+using namespace arms;
+
+struct ShcSizes {
+  std::string data;
+  int64_t layers, width, heads, context, batch, steps, warmup;
+  std::vector<double> rates;
+  std::vector<int64_t> streams, many_streams;  // mHC-lite has n! permutations: not many
+  int64_t stream_steps;                        // of the table over n
+};
+
+ShcSizes shc_sizes(const std::string& scale) {
+  if (scale == "quick")
+    return {.data = "shakespeare_char",
+            .layers = 4,
+            .width = 96,
+            .heads = 4,
+            .context = 64,
+            .batch = 16,
+            .steps = 150,
+            .warmup = 15,
+            .rates = {6e-4, 2e-3},
+            .streams = {2, 3},
+            .many_streams = {},
+            .stream_steps = 20};
+  return {.data = "books",  // shape S: 65,536 tokens a step
+          .layers = 12,
+          .width = 384,
+          .heads = 6,
+          .context = 512,
+          .batch = 128,
+          .steps = 2000,
+          .warmup = 200,
+          .rates = {3e-4, 6e-4, 1e-3, 2e-3},
+          .streams = {2, 3, 4, 5, 6},
+          .many_streams = {7, 8},
+          .stream_steps = 20};
+}
+
+json shc_training(const ShcSizes& sizes, int64_t steps) {
+  return {{"layers", sizes.layers},
+          {"width", sizes.width},
+          {"heads", sizes.heads},
+          {"streams", 4},
+          {"batch", sizes.batch},
+          {"steps", steps},
+          {"warmup", std::min(sizes.warmup, steps / 10)},
+          {"lr", 6e-4},
+          {"min_lr", 6e-5},
+          {"weight_decay", 0.1},
+          {"clip", 1.0},
+          {"log_interval", 1},
+          {"eval_interval", std::max<int64_t>(1, steps / 10)},
+          {"eval_batches", 4},
+          {"final_eval_batches", 4},
+          {"checkpoint_interval", std::max<int64_t>(1, steps / 4)}};
+}
+
+const json kAdditive = {{"connection", "additive"}};
+const json kHc = {{"connection", "hc"}};
+// As published: rows last, no bound, the gradient of the iterations.
+const json kMhc = {{"connection", "mhc"}, {"sinkhorn_gradient", "unrolled"}};
+const json kLite = {{"connection", "mhc_lite"}};
+const json kShc = {{"connection", "shc"}};
+
+std::vector<Arm> shc_arms(const json& common) {
+  const auto arm = [&](const char* name, const char* label, const json& connection) {
+    return Arm{name, label, with(common, connection)};
+  };
+  return {arm("additive", "additive (RC)", kAdditive),
+          arm("hc", "HC", kHc),
+          arm("mhc", "mHC", kMhc),
+          arm("mhc_lite", "mHC-lite", kLite),
+          arm("shc", "sHC", kShc),
+          arm("identity", "fixed identity (mHC without its mixer)",
+              with(kMhc, {{"mixer", "identity"}}))};
+}
+
+}  // namespace
+
+LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
+  const auto sizes = shc_sizes(scale);
+  const auto text = text_task(data, sizes.data, sizes.context);
+  const auto common = shc_training(sizes, sizes.steps);
+  const Column column{sizes.data, sizes.data, text};
+
+  Experiment main{
+      .name = "mixers",
+      .title = "Tables 1 and 2: hyper-connections as language models",
+      .text =
+          "sHC orders them sHC < mHC-lite, mHC < RC by loss. The fixed identity has everything but "
+          "a mixer: what it reaches is not owed to one.",
+      .columns = {column},
+      .arms = shc_arms(common),
+      .rates = sizes.rates,
+      .measures = {"mixers", "use", "ranks", "other_texts", "sample", "gradients"}};
+
+  auto common_rate = main;
+  common_rate.name = "mixers_6e-4";
+  common_rate.title = "The same at one learning rate for all";
+  common_rate.text =
+      "6e-4, as sHC has it: how well one rate fits each of them is part of the answer.";
+  common_rate.rates.clear();
+  common_rate.measures.clear();
+
+  Experiment controls{
+      .name = "controls",
+      .title = "Is the identity where mHC goes, or where it is kept?",
+      .text =
+          "mHC starts with row maxima of 0.999 and, as the public code has it, its static map "
+          "decays towards equal weights. Three controls: with that decay, from −2 instead of −8 "
+          "off "
+          "the diagonal, and with the gradient of Sinkhorn's limit.",
+      .columns = {column},
+      .arms = {{"mhc", "mHC", with(common, kMhc)},
+               {"decay", "mHC, static map decays",
+                with(common, with(kMhc, {{"decay_static", true}}))},
+               {"start", "mHC from −2 off the diagonal",
+                with(common, with(kMhc, {{"off_diagonal", -2.0}}))},
+               {"implicit", "mHC, implicit gradient",
+                with(common, with(kMhc, {{"sinkhorn_gradient", "implicit"}}))}},
+      .measures = {"mixers", "use"}};
+
+  Experiment streams{.name = "streams",
+                     .title = "Parameters and speed against the number of streams",
+                     .text =
+                         "A few steps each, for parameters and seconds only. A comparison of speed "
+                         "between a fused "
+                         "and a composed connection says nothing about the connection.",
+                     .columns = {},
+                     .arms = {}};
+  for (const auto& arm : shc_arms(shc_training(sizes, sizes.stream_steps)))
+    if (arm.name != "identity") streams.arms.push_back(arm);
+  auto many = streams;
+  many.name = "many_streams";
+  many.title += ", more than six";
+  std::erase_if(many.arms, [](const Arm& arm) { return arm.name == "mhc_lite"; });
+  const auto column_of = [&](int64_t n) {
+    return Column{fmt::format("n{}", n), fmt::format("n = {}", n), with(text, {{"streams", n}})};
+  };
+  for (const auto n : sizes.streams) streams.columns.push_back(column_of(n));
+  for (const auto n : sizes.many_streams) many.columns.push_back(column_of(n));
+
+  std::vector<Experiment> experiments = {main, common_rate, controls, streams};
+  if (!many.columns.empty()) experiments.push_back(many);
+  return {
+      .name = "shc",
+      .title = "sHC's comparison of hyper-connections, with controls",
+      .text =
+          "sHC (arXiv:2603.20896) compares at 0.12B and 0.36B parameters on web text; the bodies "
+          "of its tables are not available, so what can be compared is their order. Here: public "
+          "domain books, 12 layers of width 384, context 512, 65,536 tokens a step.",
+      .experiments = experiments,
+      .claims = {
+          {"HC beats a residual connection", "mixers", sizes.data, "hc", "additive"},
+          {"mHC beats a residual connection", "mixers", sizes.data, "mhc", "additive"},
+          {"mHC-lite beats a residual connection", "mixers", sizes.data, "mhc_lite", "additive"},
+          {"sHC beats a residual connection", "mixers", sizes.data, "shc", "additive"},
+          {"sHC beats mHC", "mixers", sizes.data, "shc", "mhc"},
+          {"sHC beats mHC-lite", "mixers", sizes.data, "shc", "mhc_lite"},
+          {"sHC beats a fixed identity", "mixers", sizes.data, "shc", "identity"},
+          {"mHC beats a fixed identity", "mixers", sizes.data, "mhc", "identity"}}};
+}
+
+}  // namespace geores

@@ -1,0 +1,55 @@
+#include "geores/experiments/language/shuffled_text.h"
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "geores/base/error.h"
+#include "geores/base/file.h"
+
+namespace geores {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kShuffleSeed = 20240917;
+
+// Fisher and Yates, with the same draws on every machine.
+std::vector<std::byte> permuted_ids(const std::vector<std::byte>& bytes, const std::string& where) {
+  require(bytes.size() % sizeof(uint16_t) == 0, where, "has an odd number of bytes, {}",
+          bytes.size());
+  std::vector<uint16_t> ids(bytes.size() / sizeof(uint16_t));
+  std::memcpy(ids.data(), bytes.data(), bytes.size());
+  std::mt19937_64 random(kShuffleSeed);
+  for (std::size_t i = ids.size(); i > 1; --i) std::swap(ids[i - 1], ids[random() % i]);
+  std::vector<std::byte> result(bytes.size());
+  std::memcpy(result.data(), ids.data(), bytes.size());
+  return result;
+}
+
+}  // namespace
+
+void make_shuffled_text(const fs::path& folder) {
+  auto to = folder;
+  to += kShuffled;
+  if (fs::exists(to)) return;
+  require(fs::is_directory(folder), "reproduce",
+          "{} is not there: prepare it with geores data text", folder.string());
+  auto part = to;
+  part += ".part";
+  std::error_code error;
+  fs::remove_all(part, error);
+  fs::create_directories(part, error);
+  require(!error, "reproduce", "cannot create {}: {}", part.string(), error.message());
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    const auto bytes = read_file(entry.path());
+    write_file_atomically(
+        part / entry.path().filename(),
+        entry.path().extension() == ".bin" ? permuted_ids(bytes, entry.path().string()) : bytes);
+  }
+  fs::rename(part, to, error);
+  require(!error, "reproduce", "cannot rename {}: {}", part.string(), error.message());
+}
+
+}  // namespace geores

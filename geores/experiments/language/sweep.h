@@ -1,0 +1,23 @@
+// Learning rates before models are compared: every arm is trained with each rate and one seed, and
+// compared at its best one. A comparison at one rate for all compares how well that rate fits.
+#pragma once
+
+#include "geores/experiments/findings.h"
+
+namespace geores {
+
+// Every arm with every rate: arm "mgt" becomes "mgt@0.001", ....
+Experiment sweep_of(const Experiment& experiment);
+std::string swept_name(const std::string& arm, double rate);
+
+// One seed is enough to choose a rate: the first of the paper's, whichever seeds are chosen.
+Scale sweep_scale(const Scale& scale);
+
+// Every arm at its best rate on each column: the lowest exact validation loss of the sweep's finished
+// runs; where none is, or all diverged, the rate that the arm is configured with.
+Experiment settled(const Experiment& experiment, const ExperimentFindings& sweep);
+
+// The rate of an arm of a settled experiment.
+double rate_of(const Arm& arm, const std::string& column);
+
+}  // namespace geores

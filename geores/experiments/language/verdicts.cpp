@@ -1,0 +1,186 @@
+#include "geores/experiments/language/verdicts.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace geores {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of_sample(const Sample& sample) {
+  if (!sample.known()) return "";
+  if (std::isnan(sample.deviation)) return fmt::format("{:.4f}", sample.mean);
+  return fmt::format("{:.4f} ± {:.4f}", sample.mean, sample.deviation);
+}
+
+std::string text_of_test(double t, double p) {
+  return std::isnan(p) ? "too few seeds" : fmt::format("t = {:.2f}, p = {:.2g}", t, p);
+}
+
+std::string verdict_of(bool as_claimed, double p) {
+  if (!(p < 0.05)) return "open";
+  return as_claimed ? "holds" : "reversed";
+}
+
+// "The mean is above (below) a number."
+Verdict about_mean(const std::string& claim, const std::vector<double>& values, double against,
+                   bool above, const std::string& control) {
+  const auto sample = sample_of(values);
+  const auto test = test_of_mean(sample, against);
+  return {claim, text_of_sample(sample), text_of_test(test.t, test.p), control,
+          sample.known() ? verdict_of((sample.mean > against) == above, test.p) : "open"};
+}
+
+// "a is smaller than b."
+Verdict about_two(const std::string& claim, const std::vector<double>& a,
+                  const std::vector<double>& b, const std::string& control) {
+  const auto left = sample_of(a), right = sample_of(b);
+  const auto test = welch_test(left, right);
+  return {claim, text_of_sample(left) + " : " + text_of_sample(right), text_of_test(test.t, test.p),
+          control, verdict_of(left.mean < right.mean, test.p)};
+}
+
+void add_ranks(std::vector<Verdict>& all, const LanguageFindings& findings) {
+  const auto* rank = findings.find("rank");
+  if (rank == nullptr) return;
+  const auto& columns = rank->experiment.columns;
+  const auto ends = [&](const std::string& arm, const Column& column) {
+    std::vector<double> values;
+    for (const auto& run : rank->cell(column.name, arm).runs)
+      if (const auto* one = findings.measured_on(run); one && one->contains("end"))
+        values.push_back(one->at("end").at("relative_rank").at("plain").back().get<double>());
+    return values;
+  };
+  for (const auto* arm : {"post", "pre"})
+    all.push_back(about_two(fmt::format("H1: the rank of {} at the end falls with depth",
+                                        rank->experiment.arm(arm).label),
+                            ends(arm, columns.back()), ends(arm, columns.front()),
+                            "pre-norm at its best learning rate"));
+  all.push_back(about_mean("H2: the rank of MGT stays above 0.5 at the greatest depth",
+                           ends("mgt", columns.back()), 0.5, true, "pre-norm in the same table"));
+}
+
+void add_synergy(std::vector<Verdict>& all, const LanguageFindings& findings) {
+  const auto* ablation = findings.find("ablation");
+  if (ablation == nullptr) return;
+  const auto& column = ablation->experiment.columns.front().name;
+  for (const auto* base : {"pre", "post"})
+    all.push_back(about_mean(
+        fmt::format("S > 0 with {} as base", ablation->experiment.arm(base).label),
+        synergy(*ablation, column, base), 0, true, "the four losses beside S; matched parameters"));
+}
+
+// A number of the first (or last) tenth of the operators of every run.
+std::vector<double> tenths(const LanguageFindings& findings, const CellFindings& cell, bool last,
+                           const char* key) {
+  std::vector<double> values;
+  for (const auto& run : cell.runs) {
+    const auto* one = findings.measured_on(run);
+    if (one == nullptr || !one->contains("end") || !one->at("end").contains("beta")) continue;
+    const auto& betas = one->at("end").at("beta");
+    const auto count = betas.size(), part = std::max<size_t>(1, count / 10);
+    double sum = 0;
+    for (size_t i = 0; i < part; ++i)
+      sum += betas.at(last ? count - 1 - i : i).at(key).get<double>();
+    values.push_back(sum / static_cast<double>(part));
+  }
+  return values;
+}
+
+void add_betas(std::vector<Verdict>& all, const LanguageFindings& findings) {
+  const auto* beta = findings.find("beta");
+  if (beta == nullptr) return;
+  const auto &text = beta->experiment.columns.front().name,
+             &noise = beta->experiment.columns.back().name;
+  for (const auto& arm : beta->experiment.arms) {
+    const auto &real = beta->cell(text, arm.name), &null = beta->cell(noise, arm.name);
+    if (real.runs.empty()) continue;
+    all.push_back(about_mean(fmt::format("β of the last tenth is negative, {}", arm.label),
+                             tenths(findings, real, true, "mean"), 0, false, "shuffled tokens"));
+    all.push_back(about_two(fmt::format("β falls with depth, {}", arm.label),
+                            tenths(findings, real, true, "mean"),
+                            tenths(findings, real, false, "mean"), "shuffled tokens"));
+    all.push_back(
+        about_two(fmt::format("β < 0 is rarer on shuffled tokens than on text, {}", arm.label),
+                  tenths(findings, null, true, "negative"),
+                  tenths(findings, real, true, "negative"), "this is the control"));
+  }
+}
+
+void add_depth(std::vector<Verdict>& all, const LanguageFindings& findings) {
+  const auto* depth = findings.find("depth");
+  if (depth == nullptr || depth->experiment.columns.size() < 2) return;
+  const auto &first = depth->experiment.columns.front().name,
+             &last = depth->experiment.columns.back().name;
+  const auto losses = [&](const std::string& column, const char* arm) {
+    return depth->cell(column, arm).exact;
+  };
+  all.push_back(about_two("MGT gains from depth at an equal number of parameters",
+                          losses(last, "mgt"), losses(first, "mgt"),
+                          "pre-norm at its best learning rate"));
+  const auto gap = [&](const std::string& column) {
+    const auto pre = losses(column, "pre"), mgt = losses(column, "mgt");
+    std::vector<double> gaps;
+    for (size_t i = 0; i < std::min(pre.size(), mgt.size()); ++i) gaps.push_back(pre[i] - mgt[i]);
+    return gaps;
+  };
+  all.push_back(about_two("MGT's lead over pre-norm grows with depth", gap(first), gap(last),
+                          "pre-norm at its best learning rate"));
+}
+
+}  // namespace
+
+MeanTest test_of_mean(const Sample& sample, double against) {
+  const auto nan = std::nan("");
+  if (sample.count < 2 || !(sample.deviation > 0)) return {nan, nan};
+  const auto t = (sample.mean - against) / (sample.deviation / std::sqrt(sample.count));
+  return {t, student_two_sided(t, sample.count - 1)};
+}
+
+std::vector<double> synergy(const ExperimentFindings& ablation, const std::string& column,
+                            const std::string& base) {
+  const auto losses = [&](const std::string& arm) { return ablation.cell(column, arm).exact; };
+  const auto mhc = losses("mhc"), ddl = losses("ddl"), both = losses("mgt"), none = losses(base);
+  std::vector<double> all;
+  if (mhc.size() != none.size() || ddl.size() != none.size() || both.size() != none.size())
+    return all;  // a seed is missing, and which one is not known
+  for (size_t i = 0; i < none.size(); ++i) all.push_back(mhc[i] + ddl[i] - none[i] - both[i]);
+  return all;
+}
+
+std::vector<double> over_runs(const LanguageFindings& findings, const CellFindings& cell,
+                              const std::string& pointer) {
+  std::vector<double> values;
+  const json::json_pointer place(pointer);
+  for (const auto& run : cell.runs)
+    if (const auto* one = findings.measured_on(run))
+      if (one->contains(place) && (*one)[place].is_number())
+        values.push_back((*one)[place].get<double>());
+  return values;
+}
+
+std::vector<Verdict> language_verdicts(const LanguageFindings& findings) {
+  std::vector<Verdict> all;
+  for (const auto& claim : findings.paper.claims) {
+    const auto* experiment = findings.find(claim.experiment);
+    if (experiment == nullptr) continue;
+    const auto one = judge(claim, *experiment, JudgedBy::whole_set);
+    const auto losses = [&](const std::string& arm) {
+      return text_of_sample(sample_of(experiment->cell(claim.column, arm).exact));
+    };
+    all.push_back({claim.text, losses(claim.better) + " : " + losses(claim.worse),
+                   text_of_test(one.measured.t, one.measured.p),
+                   experiment->experiment.rates.empty() ? "one learning rate for all"
+                                                        : "each at its best learning rate",
+                   one.verdict});
+  }
+  add_ranks(all, findings);
+  add_synergy(all, findings);
+  add_betas(all, findings);
+  add_depth(all, findings);
+  return all;
+}
+
+}  // namespace geores
