@@ -64,8 +64,8 @@ struct Ruler {
   }
 };
 
-Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, bool is_y, double begin,
-                 double end) {
+Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& heat, bool is_y,
+                 double begin, double end) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   const auto see = [&](double value) {
     if (!usable(value, axis.scale)) return;
@@ -75,12 +75,16 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, bool is_y, do
   for (const auto& series : all) {
     for (const double value : is_y ? series.y : series.x) see(value);
     if (is_y && series.mark == Mark::Steps) see(0);  // the foot of the histogram
+    if (is_y)
+      for (const auto* edge : {&series.low, &series.high})
+        for (const double value : *edge) see(value);
   }
   if (!(low <= high)) low = high = 1;  // nothing to draw
   const bool fixed_low = !std::isnan(axis.from), fixed_high = !std::isnan(axis.to);
-  if (!axis.names.empty()) {
+  const auto cells = is_y ? heat.rows.size() : heat.rows.empty() ? 0 : heat.rows.front().size();
+  if (!axis.names.empty() || cells > 0) {
     low = -0.5;
-    high = static_cast<double>(axis.names.size()) - 0.5;
+    high = static_cast<double>(std::max(axis.names.size(), cells)) - 0.5;
   } else if (axis.scale == Scale::Log) {
     if (low == high) low /= 2, high *= 2;
     if (is_y) {
@@ -124,12 +128,64 @@ void check_series(const Series& series) {
   const auto wanted = series.y.size() + (series.mark == Mark::Steps ? 1 : 0);
   require(series.x.size() == wanted, "svg", "series '{}' has {} x for {} y", series.name,
           series.x.size(), series.y.size());
+  require(series.low.size() == series.high.size() &&
+              (series.low.empty() || series.low.size() == series.x.size()),
+          "svg", "the band of series '{}' has {} and {} values for {} x", series.name,
+          series.low.size(), series.high.size(), series.x.size());
 }
 
 // The style of a series depends on its name, so that it looks the same in all panels.
 struct Style {
   std::string color, dash;
 };
+
+// Between two edges, from left to right and back.
+std::string draw_band(const Series& series, const Ruler& x, const Ruler& y,
+                      const std::string& color) {
+  std::string path;
+  const auto add = [&](std::size_t i, double value) {
+    if (usable(series.x[i], x.scale) && usable(value, y.scale))
+      path += fmt::format("{}{:.2f} {:.2f}", path.empty() ? "M" : "L", x(series.x[i]), y(value));
+  };
+  for (std::size_t i = 0; i < series.low.size(); ++i) add(i, series.low[i]);
+  for (std::size_t i = series.high.size(); i-- > 0;) add(i, series.high[i]);
+  if (path.empty()) return path;
+  return fmt::format("<path d=\"{}Z\" fill=\"{}\" fill-opacity=\"0.18\" stroke=\"none\"/>\n", path,
+                     color);
+}
+
+std::string heat_color(double value, double most) {
+  if (!std::isfinite(value)) return "#cccccc";
+  const double share = std::clamp(value / most, -1.0, 1.0), strength = std::abs(share);
+  const int full[2][3] = {{33, 102, 172}, {178, 24, 43}};  // below 0, above
+  const auto& end = full[share > 0];
+  const auto part = [&](int i) { return static_cast<int>(255 + strength * (end[i] - 255)); };
+  return fmt::format("#{:02x}{:02x}{:02x}", part(0), part(1), part(2));
+}
+
+std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {
+  std::string result;
+  for (std::size_t j = 0; j < heat.rows.size(); ++j)
+    for (std::size_t i = 0; i < heat.rows[j].size(); ++i) {
+      const double value = heat.rows[j][i], column = static_cast<double>(i),
+                   row = static_cast<double>(j);
+      const double left = x(column - 0.5), top = y(row + 0.5);
+      result += fmt::format(
+          "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n",
+          left, top, x(column + 0.5) - left, y(row - 0.5) - top, heat_color(value, heat.most));
+      if (heat.digits >= 0)
+        result += text(x(column), y(row) + 4, fmt::format("{:.{}f}", value, heat.digits), 10,
+                       "middle", std::abs(value) > 0.6 * heat.most ? " fill=\"white\"" : "");
+    }
+  return result;
+}
+
+void check_heat(const Heat& heat) {
+  require(heat.most > 0, "svg", "the full colour of a heat map must be above 0, got {}", heat.most);
+  for (const auto& row : heat.rows)
+    require(!row.empty() && row.size() == heat.rows.front().size(), "svg",
+            "rows of a heat map have {} and {} cells", row.size(), heat.rows.front().size());
+}
 
 std::string draw_line(const Series& series, const Ruler& x, const Ruler& y, const Style& style) {
   std::string path;
@@ -262,6 +318,7 @@ std::string render(const Figure& figure) {
   std::map<std::string, Style> style_of;
   std::vector<const Series*> legend;
   for (const auto& panel : figure.panels) {
+    check_heat(panel.heat);
     for (const auto& series : panel.series) {
       check_series(series);
       if (style_of.contains(series.name)) continue;
@@ -339,9 +396,9 @@ std::string render(const Figure& figure) {
     const auto& panel = figure.panels[k];
     const double left = 8 + static_cast<double>(k % columns) * figure.panel_width;
     const double top = head + static_cast<double>(k / columns) * figure.panel_height;
-    const auto x = make_ruler(panel.x, panel.series, false, left + margin_left,
+    const auto x = make_ruler(panel.x, panel.series, panel.heat, false, left + margin_left,
                               left + figure.panel_width - margin_right);
-    const auto y = make_ruler(panel.y, panel.series, true,
+    const auto y = make_ruler(panel.y, panel.series, panel.heat, true,
                               top + figure.panel_height - margin_bottom, top + margin_top);
     body += draw_axes(panel, x, y);
     // A nested drawing clips without an id; ids would collide on a page with several figures. The
@@ -351,6 +408,9 @@ std::string render(const Figure& figure) {
         "<svg x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"{3:.1f}\" "
         "viewBox=\"{0:.1f} {1:.1f} {2:.1f} {3:.1f}\">\n",
         x.begin - slack, y.end - slack, x.end - x.begin + 2 * slack, y.begin - y.end + 2 * slack);
+    body += draw_heat(panel.heat, x, y);
+    for (const auto& series : panel.series)
+      if (!series.low.empty()) body += draw_band(series, x, y, style(series).color);
     for (const auto& series : panel.series) {
       switch (series.mark) {
         case Mark::Line:

@@ -1,4 +1,4 @@
-// A small chart writer: panels of line plots and filled histograms in a grid, as one self-contained
+// A small chart writer: panels of line plots, filled histograms and heat maps in a grid, as one self-contained
 // SVG text (no scripts, no fonts, no external files; white background, so it reads on dark pages
 // too).
 //
@@ -38,6 +38,8 @@ struct Series {
   std::string color = {};
   double width = 1.8;
   std::string dash = {};  // SVG dash pattern such as "6 4"
+  // Of a line: a shaded band around it, as long as y.
+  std::vector<double> low = {}, high = {};
 };
 
 struct Axis {
@@ -49,11 +51,20 @@ struct Axis {
   std::vector<std::string> names = {};
 };
 
+// A heat map: rows of cells, the first row at the bottom, cell i of a row around x = i and row j around
+// y = j. Blue below 0, white at 0, red above; the full colour at ±`most`.
+struct Heat {
+  std::vector<std::vector<double>> rows = {};  // all of one length
+  double most = 1;
+  int digits = -1;  // of the number in each cell; -1: no number
+};
+
 struct Panel {
   std::string title = {};
   Axis x = {}, y = {};
   std::vector<Series> series = {};
   std::string note = {};  // one small line between title and frame
+  Heat heat = {};         // below the series
 };
 
 struct Figure {

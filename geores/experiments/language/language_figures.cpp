@@ -67,18 +67,25 @@ std::vector<CurvePoint> curve_of(const std::string& run) {
   return curve;
 }
 
-// Means over seeds, evaluation by evaluation.
+// Means over seeds, evaluation by evaluation, in a band of one standard deviation.
 svg::Series mean_curve(const CellFindings& cell, const std::string& name, bool by_seconds) {
   std::map<double, std::vector<CurvePoint>> by_step;
   for (const auto& run : cell.runs)
     for (const auto& point : curve_of(run)) by_step[point.step].push_back(point);
   svg::Series series{.name = name};
   for (const auto& [step, points] : by_step) {
-    double seconds = 0, loss = 0;
-    for (const auto& point : points) seconds += point.seconds, loss += point.loss;
-    const auto count = static_cast<double>(points.size());
-    series.x.push_back(by_seconds ? seconds / count : step);
-    series.y.push_back(loss / count);
+    double seconds = 0;
+    std::vector<double> losses;
+    for (const auto& point : points) {
+      seconds += point.seconds / static_cast<double>(points.size());
+      losses.push_back(point.loss);
+    }
+    const auto loss = sample_of(losses);
+    const auto spread = losses.size() > 1 ? loss.deviation : 0;
+    series.x.push_back(by_seconds ? seconds : step);
+    series.y.push_back(loss.mean);
+    series.low.push_back(loss.mean - spread);
+    series.high.push_back(loss.mean + spread);
   }
   return series;
 }
@@ -143,6 +150,53 @@ std::string beta_figure(const ExperimentFindings& findings) {
       if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
     }
   return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+std::string beta_heat_figure(const ExperimentFindings& findings) {
+  svg::Figure figure{.title = "β by operator and step",
+                     .subtitle = "blue: below 0, red: above",
+                     .columns = 2,
+                     .panel_width = 510,
+                     .panel_height = 270};
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms) {
+      const auto& runs = findings.cell(column.name, arm.name).runs;
+      if (runs.empty()) continue;
+      const auto lines = read_diagnostics(runs.front());
+      if (lines.empty()) continue;
+      svg::Panel panel{.title = arm.label + ", " + column.label};
+      panel.x.label = "step";
+      panel.y.label = "operator";
+      for (const auto& line : lines) panel.x.names.push_back(line.at("step").dump());
+      for (size_t l = 0; l < lines.front().at("beta").size(); ++l) {
+        auto& row = panel.heat.rows.emplace_back();
+        for (const auto& line : lines) row.push_back(line.at("beta").at(l).at("mean"));
+      }
+      figure.panels.push_back(std::move(panel));
+    }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+std::string heat_figure(const json& mixers, const std::string& title) {
+  svg::Figure figure{.title = title, .columns = 5, .panel_width = 210, .panel_height = 220};
+  const auto n = mixers.at("streams").get<size_t>();
+  const auto add = [&](const std::string& name, const json& values) {
+    svg::Panel panel{.title = name};
+    panel.x.label = "from";
+    panel.y.label = "to";
+    for (size_t i = n; i-- > 0;) {  // the first row on top
+      panel.y.names.push_back(std::to_string(i));
+      auto& row = panel.heat.rows.emplace_back();
+      for (size_t j = 0; j < n; ++j) row.push_back(values.at(i * n + j));
+    }
+    panel.heat.digits = 2;
+    figure.panels.push_back(std::move(panel));
+  };
+  const auto& layers = mixers.at("layers");
+  for (const auto l : quarters(layers.size()))
+    add(layers.at(l).at("name").get<std::string>(), layers.at(l).at("mean"));
+  add("composite", layers.back().at("composite_mean"));
+  return svg::render(figure);
 }
 
 std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& findings) {

@@ -18,7 +18,11 @@ std::vector<std::size_t> quarters(std::size_t count);
 std::string loss_figure(const ExperimentFindings& findings);
 std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 std::string beta_figure(const ExperimentFindings& findings);
+// β of every operator at every evaluation as a heat map.
+std::string beta_heat_figure(const ExperimentFindings& findings);
 std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 std::string entry_figure(const LanguageFindings& all, const ExperimentFindings& findings);
+// The mean mixer at four depths and the composite of one arm, with their entries.
+std::string heat_figure(const nlohmann::json& mixers, const std::string& title);
 
 }  // namespace geores

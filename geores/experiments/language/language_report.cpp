@@ -32,7 +32,11 @@ void add_mixers(Document& document, const LanguageFindings& all,
   for (const auto& arm : findings.experiment.arms) {
     const auto* one = first_measured(all, findings.cell(column, arm.name));
     if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers")) continue;
-    document.subheading(arm.label).table(heat_table(one->at("end").at("mixers")));
+    const auto& mixers = one->at("end").at("mixers");
+    document.subheading(arm.label);
+    document.figure(name + "_heat_" + arm.name, heat_figure(mixers, "Mean mixers: " + arm.label),
+                    "Mean over tokens of four mixers and of their product through the depth.");
+    document.table(heat_table(mixers));
   }
 }
 
@@ -59,14 +63,18 @@ void add_experiment(Document& document, const LanguageFindings& all,
   add_table(document, loss_table(all, findings));
   if (const auto* sweep = all.sweep(experiment.name))
     add_table(document, sweep_table(experiment, *sweep));
-  add_figure(document, experiment.name + "_training", loss_figure(findings),
-             "Loss on random validation batches, mean over seeds: by step and by seconds.");
+  add_figure(
+      document, experiment.name + "_training", loss_figure(findings),
+      "Loss on random validation batches, mean over seeds in a band of one standard deviation: by "
+      "step and by seconds.");
   if (experiment.name == "ablation") add_table(document, synergy_table(findings));
   if (experiment.name == "depth") add_table(document, target_table(findings));
   if (experiment.name == "beta") {
     add_table(document, beta_table(findings));
     add_figure(document, "beta", beta_figure(findings),
                "Mean of β by operator, first seed; light to dark: steps.");
+    add_figure(document, "beta_heat", beta_heat_figure(findings),
+               "Mean of β by operator and step, first seed.");
   }
   const auto asked = [&](const char* name) {
     return std::ranges::count(experiment.measures, name) > 0;

@@ -128,8 +128,8 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
        {"In miniature", "mHC beats additive", "learning rate", "Row maximum", "as it is", "S > 0",
         "first below 0", "Effective rank", "composite", "to 0"})
     EXPECT_NE(page.find(words), std::string::npos) << words;
-  for (const auto* figure :
-       {"mixers_training", "mixers_rank", "mixers_depth", "mixers_entries", "beta"})
+  for (const auto* figure : {"mixers_training", "mixers_rank", "mixers_depth", "mixers_entries",
+                             "mixers_heat_mhc", "beta", "beta_heat"})
     EXPECT_TRUE(fs::exists(out / "figures" / (std::string(figure) + ".svg"))) << figure;
   ASSERT_EQ(findings.sweeps.size(), 1u);
   EXPECT_EQ(findings.sweeps[0].experiment.arms.size(), 6u);
