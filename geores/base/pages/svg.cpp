@@ -173,7 +173,7 @@ std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {
       result += fmt::format(
           "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n",
           left, top, x(column + 0.5) - left, y(row - 0.5) - top, heat_color(value, heat.most));
-      if (heat.digits >= 0)
+      if (heat.digits >= 0 && std::isfinite(value))
         result += text(x(column), y(row) + 4, fmt::format("{:.{}f}", value, heat.digits), 10,
                        "middle", std::abs(value) > 0.6 * heat.most ? " fill=\"white\"" : "");
     }

@@ -69,30 +69,26 @@ TEST(Render, ABandIsOneClosedAreaBetweenItsEdges) {
   Series line{.x = {0, 1}, .y = {1, 1}};
   line.low = {0, 0.5};
   line.high = {2, 1.5};
-  const auto text = render({.panels = {{.series = {line}}}});
-  EXPECT_NE(text.find("fill-opacity=\"0.18\""), std::string::npos);
+  EXPECT_EQ(count(render(one_panel(line)), "fill-opacity=\"0.18\""), 1u);
   line.low = {0};
-  EXPECT_EQ(refusal([&] { render({.panels = {{.series = {line}}}}); }),
+  EXPECT_EQ(refusal([&] { render(one_panel(line)); }),
             "[svg] the band of series '' has 1 and 2 values for 2 x");
 }
 
 TEST(Render, AHeatMapHasARectangleForEachCellAndItsNumber) {
   Panel panel;
   panel.heat = {.rows = {{0, 1, -1}, {0.5, 2, std::nan("")}}, .most = 1, .digits = 2};
-  const auto text = render({.panels = {panel}});
-  const auto count = [&](const std::string& part) {
-    size_t found = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-    return found;
-  };
-  EXPECT_EQ(count("<rect x="), 6u);
-  EXPECT_EQ(count("fill=\"#ffffff\""), 1u) << "0";
-  EXPECT_EQ(count("fill=\"#b2182b\""), 2u) << "1, and 2 as far as the colours go";
-  EXPECT_EQ(count("fill=\"#2166ac\""), 1u) << "-1";
-  EXPECT_EQ(count(">0.50<"), 1u);
-  panel.heat.rows[1].pop_back();
-  EXPECT_EQ(refusal([&] { render({.panels = {panel}}); }),
-            "[svg] rows of a heat map have 2 and 3 cells");
+  Figure figure;
+  figure.panels = {panel};
+  const auto text = render(figure);
+  EXPECT_EQ(count(text, "<rect x="), 6u);
+  EXPECT_EQ(count(text, "fill=\"#ffffff\""), 1u) << "0";
+  EXPECT_EQ(count(text, "fill=\"#b2182b\""), 2u) << "1, and 2 as far as the colours go";
+  EXPECT_EQ(count(text, "fill=\"#2166ac\""), 1u) << "-1";
+  EXPECT_EQ(count(text, ">0.50<"), 1u);
+  EXPECT_EQ(count(text, "nan"), 0u);
+  figure.panels[0].heat.rows[1].pop_back();
+  EXPECT_EQ(refusal([&] { render(figure); }), "[svg] rows of a heat map have 2 and 3 cells");
 }
 
 TEST(Render, NamesEachSeriesOnceOverAllPanelsInOneColour) {
