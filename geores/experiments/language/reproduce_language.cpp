@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> kFolders = {"runs", "diagnostics", "ngrams", "figures"};
 
-nlohmann::json read_json(const fs::path& path) {
+nlohmann::json json_in(const fs::path& path) {
   return parse_json(read_text_file(path), path.string());
 }
 
@@ -131,7 +131,7 @@ void make_shuffled_texts(const std::vector<Experiment>& experiments) {
 std::vector<double> ngrams_of(const std::string& folder, const std::string& out) {
   constexpr size_t many = 5'000'000;  // ids, beyond which longer histories take too long
   const auto path = fs::path(out) / "ngrams" / (fs::path(folder).filename().string() + ".json");
-  if (fs::exists(path)) return read_json(path).get<std::vector<double>>();
+  if (fs::exists(path)) return json_in(path).get<std::vector<double>>();
   if (!fs::exists(fs::path(folder) / "data.json")) return {};
   const auto text = PreparedText::open(folder);
   const auto train = text.split("train").ids();
@@ -198,7 +198,7 @@ LanguageFindings read_all(const LanguagePaper& paper, const LanguageOptions& opt
         for (const auto& run : cell.runs) {
           const auto name = fs::path(run).filename().string();
           if (const auto path = measure_path(options.out, name); fs::exists(path))
-            all.measured[name] = read_json(path);
+            all.measured[name] = json_in(path);
         }
     all.experiments.push_back(std::move(findings));
   }
@@ -281,7 +281,7 @@ std::optional<LanguageFindings> reproduce_language(const LanguagePaper& given,
   const auto path = fs::path(options.out) / "reproduction.json";
   if (options.report_only) {
     require(fs::exists(path), "reproduce", "{} holds no reproduction to report on", options.out);
-    const auto found = read_json(path);
+    const auto found = json_in(path);
     options.hardware = {found.value("device", "cpu"), found.value("precision", "fp32")};
     options.steps = found.value("steps", int64_t{0});
   } else {
