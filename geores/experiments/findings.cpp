@@ -15,14 +15,14 @@ nlohmann::json number(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
-nlohmann::json to_json(const Sample& sample) {
+nlohmann::json json_of(const Sample& sample) {
   if (!sample.known()) return nullptr;
   return {{"mean", number(sample.mean)},
           {"deviation", number(sample.deviation)},
           {"count", sample.count}};
 }
 
-nlohmann::json to_json(const Welch& test) {
+nlohmann::json json_of(const Welch& test) {
   if (!test.known()) return nullptr;
   return {{"t", test.t}, {"freedom", test.freedom}, {"p", test.p}};
 }
@@ -49,10 +49,10 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
                       {"config", arm.config},
                       {"parameters", cell.parameters},
                       {"published", published == arm.published.end() ? nlohmann::json()
-                                                                     : to_json(published->second)},
-                      {"best", to_json(sample_of(cell.best))},
+                                                                     : json_of(published->second)},
+                      {"best", json_of(sample_of(cell.best))},
                       {"best_values", cell.best},
-                      {"exact", to_json(sample_of(cell.exact))},
+                      {"exact", json_of(sample_of(cell.exact))},
                       {"exact_values", cell.exact},
                       {"diverged", cell.diverged},
                       {"seconds", cell.seconds},
@@ -78,9 +78,9 @@ nlohmann::json to_json(const Judgement& one) {
           {"better", one.claim.better},
           {"worse", one.claim.worse},
           {"published_ratio", number(one.published_ratio)},
-          {"published_test", to_json(one.published)},
+          {"published_test", json_of(one.published)},
           {"measured_ratio", number(one.measured_ratio)},
-          {"measured_test", to_json(one.measured)},
+          {"measured_test", json_of(one.measured)},
           {"verdict", one.verdict}};
 }
 
@@ -144,8 +144,8 @@ nlohmann::json Findings::to_json() const {
   if (!reflection.empty())
     for (const auto& probe : reflection_probes())
       if (!std::isnan(probe.published_cosine))
-        object["reflection_published"][probe.name] = {
-            {"cosine", probe.published_cosine}, {"gate", geores::to_json(probe.published_gate)}};
+        object["reflection_published"][probe.name] = {{"cosine", probe.published_cosine},
+                                                      {"gate", json_of(probe.published_gate)}};
   for (const auto& [probe, by_samples] : reflection)
     for (const auto& [samples, results] : by_samples)
       object["reflection"][probe][std::to_string(samples)] = results;
