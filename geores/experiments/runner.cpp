@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <thread>
 
@@ -66,15 +65,18 @@ const std::vector<Baseline>& DatasetShelf::baselines(const TaskConfig& task) {
 std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments, const Scale& scale,
                                      const Hardware& hardware) {
   std::vector<PlannedRun> runs;
-  std::set<std::string> seen;
+  std::map<std::string, std::size_t> places;  // in runs
   for (const auto& experiment : experiments)
     for (const auto& column : experiment.columns)
       for (const auto& arm : experiment.arms)
         for (const auto seed : scale.seeds(experiment)) {
           const auto config = run_config(column, arm, seed, scale, hardware);
           const bool follow = std::ranges::count(experiment.measures, "beta") > 0;
-          if (seen.insert(run_name(config)).second)
-            runs.push_back({run_name(config), config, follow});
+          const auto [place, is_new] = places.emplace(run_name(config), runs.size());
+          if (is_new)
+            runs.push_back({place->first, config, follow});
+          else
+            runs[place->second].follow_beta |= follow;
         }
   return runs;
 }

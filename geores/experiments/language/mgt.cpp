@@ -128,7 +128,10 @@ Experiment ablation_experiment(const MgtSizes& sizes, const json& data) {
 }
 
 Experiment beta_experiment(const MgtSizes& sizes, const json& data, const json& shuffled) {
-  const auto common = with(mgt_training(sizes, sizes.steps), {{"width", sizes.width}});
+  // More evaluations than elsewhere: β over time is the question.
+  const auto common =
+      with(mgt_training(sizes, sizes.steps),
+           {{"width", sizes.width}, {"eval_interval", std::max<int64_t>(1, sizes.steps / 12)}});
   auto real = depth_column(data, sizes.beta_depth),
        noise = depth_column(shuffled, sizes.beta_depth);
   real.label = "text";
