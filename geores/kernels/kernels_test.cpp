@@ -154,13 +154,12 @@ TEST(Product, FollowsItsDefinition) {
 // Calls f() with each tile that this processor can run.
 template <class F>
 void on_bfloat16_tiles(F&& f) {
-  const auto& own = bfloat16_tile();
-  for (const auto* tile : {&own, &portable_bfloat16_tile()}) {
-    SCOPED_TRACE(tile->instruction ? tile->instruction : "portable");
-    use_bfloat16_tile(*tile);
+  for (auto tile = bfloat16_tiles(); *tile; ++tile) {
+    SCOPED_TRACE((*tile)->instruction ? (*tile)->instruction : "portable");
+    use_bfloat16_tile(**tile);
     f();
   }
-  use_bfloat16_tile(own);
+  use_bfloat16_tile(*bfloat16_tiles()[0]);
 }
 
 TEST(Product, InBfloat16IsThatOfRoundedFactors) {

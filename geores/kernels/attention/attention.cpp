@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "geores/kernels/attention/attention_heads.h"
@@ -12,13 +13,23 @@
 namespace geores::kernels {
 namespace {
 
-// The number of queries whose weights the backward pass holds at once, a multiple of a tile's rows.
-constexpr int64_t kQueries = 40;
-
 // The number of queries that are multiplied at once.
 template <class T, class P>
 int64_t tile_rows() {
   return std::is_same_v<P, T> ? kTileRows : bfloat16_tile().rows;
+}
+
+// Depths of a packed factor begin at multiples of this.
+template <class T, class P>
+int64_t depth_group() {
+  return std::is_same_v<P, T> ? 1 : bfloat16_tile().group;
+}
+
+// The number of queries whose weights the backward pass holds at once: about forty, whole tiles and
+// whole groups of depths.
+template <class T, class P>
+int64_t queries_at_once() {
+  return padded<T>(40, std::lcm(tile_rows<T, P>(), depth_group<T, P>()));
 }
 
 // The working memory of one thread; take() cuts pieces from it.
@@ -151,7 +162,7 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
   using Sums = HeadRows<T, P>;
   const auto model = s.heads * s.head_width, stride = 3 * model;
   const auto width = Sums::padded_width(s), length = Columns::padded_length(s);
-  const auto step = tile_rows<T, P>();
+  const auto step = tile_rows<T, P>(), group = depth_group<T, P>(), block = queries_at_once<T, P>();
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
     const auto first_out = b * s.length * model + h * s.head_width;
@@ -162,17 +173,17 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
     const Columns key_columns(qkv + first + model, s, stride, factors.take(Columns::room(s)));
     const Columns value_columns(qkv + first + 2 * model, s, stride, factors.take(Columns::room(s)));
     const auto head = s.length * width;
-    Space<Rows, T> space(2 * head + 2 * kQueries * length + step * width);
+    Space<Rows, T> space(2 * head + 2 * block * length + step * width);
     T* dkeys = space.take(head);
     T* dvalues = space.take(head);
     std::fill_n(dkeys, head, T(0));
     std::fill_n(dvalues, head, T(0));
-    T* weights = space.take(kQueries * length);
-    T* dscores = space.take(kQueries * length);
+    T* weights = space.take(block * length);
+    T* dscores = space.take(block * length);
     T* dqueries = space.take(step * width);
 
-    for (int64_t begin = 0; begin < s.length; begin += kQueries) {
-      const auto end = std::min(begin + kQueries, s.length);
+    for (int64_t begin = 0; begin < s.length; begin += block) {
+      const auto end = std::min(begin + block, s.length);
       for (int64_t tile = begin; tile < end; tile += step) {
         const auto rows = std::min(step, end - tile), seen = tile + rows;
         T* weight = weights + (tile - begin) * length;
@@ -191,10 +202,10 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
         for (int64_t i = 0; i < rows; ++i)
           std::copy_n(dqueries + i * width, s.head_width, dqkv + first + (tile + i) * stride);
       }
-      // A tile of keys is seen by the queries from the tile's first position on. Its later keys are
-      // seen from later on; their weights before that are 0.
+      // A tile of keys is seen by the queries from the tile's first position on, or from a little
+      // before it, where a group of depths begins. Weights of keys that are not seen yet are 0.
       for (int64_t tile = 0; tile < end; tile += step) {
-        const auto rows = std::min(step, end - tile), from = std::max(begin, tile);
+        const auto rows = std::min(step, end - tile), from = std::max(begin, tile / group * group);
         const auto at = (from - begin) * length + tile;
         douts.add_transposed({weights + at, length}, from, end - from, dvalues + tile * width,
                              rows);

@@ -124,7 +124,9 @@ constexpr Bfloat16Tile kTile{.instruction = "BFMMLA",
                              .value_bytes = sizeof(uint16_t),
                              .pack_left = pack,
                              .pack_right = pack,
-                             .multiply = multiply};
+                             .multiply = multiply,
+                             .begin = nullptr,
+                             .end = nullptr};
 static_assert(kTile.rows * kTile.columns <= kLargestBfloat16Tile);
 
 }  // namespace

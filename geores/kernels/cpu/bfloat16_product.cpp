@@ -20,6 +20,7 @@ int64_t panel_lines(Side side, const Bfloat16Tile& tile) {
 void multiply_packed(const PackedFactor& left, const PackedFactor& right, int64_t depth, bool add,
                      float* c, int64_t ldc) {
   const auto& tile = right.tile();
+  if (tile.begin) tile.begin();
   for (int64_t j = 0; j < right.lines(); j += tile.columns)
     for (int64_t i = 0; i < left.lines(); i += tile.rows) {
       float* to = c + i * ldc + j;
@@ -39,6 +40,7 @@ void multiply_packed(const PackedFactor& left, const PackedFactor& right, int64_
           value = aside[row * tile.columns + column] + (add ? value : 0.0f);
         }
     }
+  if (tile.end) tile.end();
 }
 
 }  // namespace

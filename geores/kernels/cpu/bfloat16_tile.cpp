@@ -33,22 +33,31 @@ constexpr Bfloat16Tile kPortable{.instruction = nullptr,
                                  .value_bytes = sizeof(float),
                                  .pack_left = pack<kTileRows>,
                                  .pack_right = pack<kTileColumns<float>>,
-                                 .multiply = multiply};
+                                 .multiply = multiply,
+                                 .begin = nullptr,
+                                 .end = nullptr};
 static_assert(kPortable.rows * kPortable.columns <= kLargestBfloat16Tile);
 
-const Bfloat16Tile& of_this_processor() {
+struct Tiles {
+  const Bfloat16Tile* all[4] = {};
+
+  Tiles() {
+    auto next = all;
+    const auto add = [&](const Bfloat16Tile* tile) {
+      if (tile) *next++ = tile;
+    };
 #if defined(__aarch64__) && defined(__linux__)
-  const auto* tile = arm_bfloat16_tile();
+    add(arm_bfloat16_tile());
 #elif defined(__x86_64__)
-  const auto* tile = x86_bfloat16_tile();
-#else
-  const Bfloat16Tile* tile = nullptr;
+    add(x86_matrix_tile());
+    add(x86_bfloat16_tile());
 #endif
-  return tile ? *tile : kPortable;
-}
+    add(&kPortable);
+  }
+};
 
 std::atomic<const Bfloat16Tile*>& current() {
-  static std::atomic<const Bfloat16Tile*> tile = &of_this_processor();
+  static std::atomic<const Bfloat16Tile*> tile = bfloat16_tiles()[0];
   return tile;
 }
 
@@ -56,7 +65,10 @@ std::atomic<const Bfloat16Tile*>& current() {
 
 const Bfloat16Tile& bfloat16_tile() { return *current(); }
 
-const Bfloat16Tile& portable_bfloat16_tile() { return kPortable; }
+const Bfloat16Tile* const* bfloat16_tiles() {
+  static const Tiles tiles;
+  return tiles.all;
+}
 
 void use_bfloat16_tile(const Bfloat16Tile& tile) { current() = &tile; }
 

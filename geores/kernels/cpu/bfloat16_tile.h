@@ -35,19 +35,27 @@ struct Bfloat16Tile {
   // group.
   void (*multiply)(const void* left, const void* right, int64_t depth, bool add, float* c,
                    int64_t ldc);
+  // Called by a thread before and after calls of multiply, if not null: tile registers are set up
+  // and given back. In between the thread calls nothing that could use them too.
+  void (*begin)();
+  void (*end)();
 };
 
 inline constexpr int64_t kLargestBfloat16Tile = 512;  // values of c
 
-// The tile that products use in this process, and the float32 tile that runs on any processor.
+// The tile that products use in this process.
 const Bfloat16Tile& bfloat16_tile();
-const Bfloat16Tile& portable_bfloat16_tile();
+
+// Every tile that this processor runs, the preferred one first and the float32 tile that runs on any
+// processor last; then null.
+const Bfloat16Tile* const* bfloat16_tiles();
 
 // Makes all threads use this tile from now on. For tests.
 void use_bfloat16_tile(const Bfloat16Tile& tile);
 
 // The tiles of particular processors: null where this build or this processor has none.
 const Bfloat16Tile* arm_bfloat16_tile();
-const Bfloat16Tile* x86_bfloat16_tile();
+const Bfloat16Tile* x86_bfloat16_tile();  // vectors
+const Bfloat16Tile* x86_matrix_tile();    // tile registers (AMX)
 
 }  // namespace geores::kernels
