@@ -16,21 +16,25 @@ struct ChainEquation::Sweep {
 
 namespace {
 
-template <int N>
+// Blocks of N × N, or of a size that is known when it runs and at most Most × Most.
+template <int N, int Most = N>
 class SweepOf final : public ChainEquation::Sweep {
-  using Block = Eigen::Matrix<Complex, N, N>;
-  using Real = Eigen::Matrix<double, N, N>;
+  using Block = Eigen::Matrix<Complex, N, N, Eigen::ColMajor, Most, Most>;
+  using Real = Eigen::Matrix<double, N, N, Eigen::ColMajor, Most, Most>;
 
  public:
   explicit SweepOf(const Chain& chain) : depth_(static_cast<Eigen::Index>(chain.size())) {
     const auto n = chain.front().mixer.rows();
     identity_ = Real::Identity(n, n);
     for (const auto& [mixer, sigma2, branch] : chain) {
+      const Block a = mixer.template cast<Complex>();
       if (branch) {
-        layers_.push_back({mixer, sigma2, branch->spread * branch->spread.transpose(),
-                           branch->gather * branch->gather.transpose(), 1});
+        layers_.push_back({a, a.transpose(), sigma2,
+                           branch->spread.lazyProduct(branch->spread.transpose()),
+                           branch->gather.lazyProduct(branch->gather.transpose()), 1});
       } else {
-        layers_.push_back({mixer, sigma2, identity_, identity_, 1 / static_cast<double>(n)});
+        layers_.push_back(
+            {a, a.transpose(), sigma2, identity_, identity_, 1 / static_cast<double>(n)});
       }
     }
     left_of_x_.resize(layers_.size());
@@ -51,8 +55,8 @@ class SweepOf final : public ChainEquation::Sweep {
     // Forward: the Schur complement of everything before a node, as seen by that node.
     left_of_x_[0].setZero(identity_.rows(), identity_.cols());
     for (Eigen::Index l = 0; l < depth_; ++l) {
-      const auto& mixer = layers_[l].mixer;
-      left_of_y_[l] = mixer * inverse(node_x(l) - left_of_x_[l]) * mixer.transpose();
+      const auto& p = layers_[l];
+      left_of_y_[l] = product(p.mixer, inverse(node_x(l) - left_of_x_[l]), p.transposed);
       if (l < last) left_of_x_[l + 1] = inverse(node_y(l) - left_of_y_[l]);
     }
     // Backward: the same from the other end; both sides together give the diagonal blocks of R.
@@ -62,7 +66,7 @@ class SweepOf final : public ChainEquation::Sweep {
       const auto& p = layers_[l];
       const Block at_y = node_y(l) - right;
       y[depth_ + l] = p.average * overlap(p.out, inverse(at_y - left_of_y_[l]));
-      right = p.mixer.transpose() * inverse(at_y) * p.mixer;
+      right = product(p.transposed, inverse(at_y), p.mixer);
       const Block at_x = node_x(l) - right;
       const Block full = inverse(at_x - left_of_x_[l]);
       y[l] = p.average * overlap(p.in, full);
@@ -74,15 +78,45 @@ class SweepOf final : public ChainEquation::Sweep {
 
  private:
   struct Prepared {
-    Real mixer;
+    Block mixer, transposed;
     double sigma2;
     Real out, in;    // C and D of the header
     double average;  // 1/n where C = D = I, so that the overlap is a normalised trace
   };
 
-  // Eigen's closed form for n <= 4 loses half of the digits on the nearly singular blocks that
-  // doubly stochastic mixers make; a pivoted LU does not.
-  static Block inverse(const Block& block) { return block.partialPivLu().inverse(); }
+  // Sums over columns as they are written: Eigen's products of large matrices, which blocks of a few
+  // streams do not need, take longer to compile than the rest of this folder.
+  static Block product(const Block& left, const Block& middle, const Block& right) {
+    const Block both = left.lazyProduct(middle);
+    return both.lazyProduct(right);
+  }
+
+  // Gauss–Jordan elimination with the largest pivot of each row, on columns. Eigen's closed form for
+  // n <= 4 loses half of the digits on the nearly singular blocks that doubly stochastic mixers
+  // make; its LU is made for large matrices, see product().
+  static Block inverse(Block a) {
+    const auto n = a.rows();
+    Block x = Block::Identity(n, n);
+    for (Eigen::Index p = 0; p < n; ++p) {
+      auto pivot = p;
+      for (auto j = p + 1; j < n; ++j)
+        if (std::norm(a(p, j)) > std::norm(a(p, pivot))) pivot = j;
+      if (pivot != p) {
+        a.col(p).swap(a.col(pivot));
+        x.col(p).swap(x.col(pivot));
+      }
+      const Complex scale = 1.0 / a(p, p);
+      a.col(p) *= scale;
+      x.col(p) *= scale;
+      for (Eigen::Index j = 0; j < n; ++j) {
+        if (j == p) continue;
+        const Complex factor = a(p, j);
+        a.col(j) -= factor * a.col(p);
+        x.col(j) -= factor * x.col(p);
+      }
+    }
+    return x;
+  }
 
   static Complex overlap(const Real& weights, const Block& block) {
     return weights.template cast<Complex>().cwiseProduct(block).sum();
@@ -95,22 +129,12 @@ class SweepOf final : public ChainEquation::Sweep {
 };
 
 std::unique_ptr<ChainEquation::Sweep> make_sweep(const Chain& chain) {
-  switch (chain.front().mixer.rows()) {
-#if !defined(__wasm__)  // every fixed size is 30 kilobytes of a page
-    case 1:
-      return std::make_unique<SweepOf<1>>(chain);
-    case 2:
-      return std::make_unique<SweepOf<2>>(chain);
-    case 3:
-      return std::make_unique<SweepOf<3>>(chain);
-    case 8:
-      return std::make_unique<SweepOf<8>>(chain);
+  const auto streams = chain.front().mixer.rows();
+  if (streams == 4) return std::make_unique<SweepOf<4>>(chain);
+#if !defined(__wasm__)  // every size is 30 kilobytes of a page
+  if (streams <= 8) return std::make_unique<SweepOf<Eigen::Dynamic, 8>>(chain);
 #endif
-    case 4:
-      return std::make_unique<SweepOf<4>>(chain);
-    default:
-      return std::make_unique<SweepOf<Eigen::Dynamic>>(chain);
-  }
+  return std::make_unique<SweepOf<Eigen::Dynamic>>(chain);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "geores/spectral/algebra/decompositions.h"
+
 namespace geores::spectral {
 namespace {
 
@@ -61,11 +63,13 @@ FixedPoint solve_fixed_point(const Map& f, Eigen::VectorXcd& x, const Convergenc
     if (held > 0) {
       // x + ½r − Σ γ (Δx + ½Δr), γ minimising |r − Σ γ Δr|.
       const auto recent = changes.leftCols(held);
-      const Eigen::MatrixXcd gram = recent.adjoint() * recent;
+      const Eigen::MatrixXcd gram = recent.adjoint().lazyProduct(recent);
       const Eigen::MatrixXcd ridge =
           gram + 1e-14 * gram.trace().real() * Eigen::MatrixXcd::Identity(held, held);
-      const Eigen::VectorXcd gamma = ridge.ldlt().solve(recent.adjoint() * last_residual);
-      const Eigen::VectorXcd mixed = x - (steps.leftCols(held) + 0.5 * recent) * gamma;
+      const Eigen::VectorXcd gamma =
+          solve_hermitian(ridge, recent.adjoint().lazyProduct(last_residual));
+      Eigen::VectorXcd mixed = x;
+      for (int k = 0; k < held; ++k) mixed -= gamma[k] * (steps.col(k) + 0.5 * recent.col(k));
       if (inside(mixed, keep)) {
         x = mixed;
       } else {

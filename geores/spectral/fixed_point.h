@@ -5,7 +5,7 @@
 // replaced by the damped one, so that the branch cannot change.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <functional>
 
 namespace geores::spectral {

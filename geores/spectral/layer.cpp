@@ -3,8 +3,17 @@
 #include <cmath>
 
 #include "geores/base/refusal.h"
+#include "geores/spectral/algebra/decompositions.h"
 
 namespace geores::spectral {
+namespace {
+
+// A X Aᵀ
+Eigen::MatrixXd conjugated(const Eigen::MatrixXd& a, const Eigen::MatrixXd& x) {
+  return product(product(a, x), a.transpose());
+}
+
+}  // namespace
 
 void check(const Chain& chain) {
   refuse_unless(!chain.empty(), "spectral", "depth must be >= 1, got 0");
@@ -56,13 +65,14 @@ Moments exact_moments(const Chain& chain) {
     for (int j = 0; j < n; ++j) q(at(i, i), at(j, j)) = 1;
   }
   for (const auto& [mixer, sigma2, branch] : chain) {
-    const Eigen::MatrixXd out = branch
-                                    ? Eigen::MatrixXd(branch->spread * branch->spread.transpose())
-                                    : Eigen::MatrixXd::Identity(n, n);
-    const Eigen::MatrixXd in = branch ? Eigen::MatrixXd(branch->gather * branch->gather.transpose())
-                                      : Eigen::MatrixXd(Eigen::MatrixXd::Identity(n, n) / n);
+    const Eigen::MatrixXd out =
+        branch ? Eigen::MatrixXd(branch->spread.lazyProduct(branch->spread.transpose()))
+               : Eigen::MatrixXd::Identity(n, n);
+    const Eigen::MatrixXd in =
+        branch ? Eigen::MatrixXd(branch->gather.lazyProduct(branch->gather.transpose()))
+               : Eigen::MatrixXd(Eigen::MatrixXd::Identity(n, n) / n);
     const double gathered = in.cwiseProduct(k).sum();  // what X K Xᵀ puts on `out`, over σ²
-    const Eigen::MatrixXd mixed = mixer * k * mixer.transpose();
+    const Eigen::MatrixXd mixed = conjugated(mixer, k);
     // inner(a, d) = Σ_bc in_bc Q[ab, cd] and outer(b, c) = Σ_ad in_ad Q[ab, cd].
     Eigen::MatrixXd inner = Eigen::MatrixXd::Zero(n, n);
     Eigen::MatrixXd outer = Eigen::MatrixXd::Zero(n, n);
@@ -77,13 +87,13 @@ Moments exact_moments(const Chain& chain) {
       }
     }
     const double both = in.cwiseProduct(inner).sum();
-    const Eigen::MatrixXd inner_mixed = mixer * inner * mixer.transpose();
-    const Eigen::MatrixXd outer_mixed = mixer * outer * mixer.transpose();
+    const Eigen::MatrixXd inner_mixed = conjugated(mixer, inner);
+    const Eigen::MatrixXd outer_mixed = conjugated(mixer, outer);
     Eigen::MatrixXd mixer2(n * n, n * n);  // A ⊗ A
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j < n; ++j) mixer2.block(i * n, j * n, n, n) = mixer(i, j) * mixer;
     }
-    q = (mixer2 * q * mixer2.transpose()).eval();
+    q = conjugated(mixer2, q);
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j < n; ++j) {
         for (int m = 0; m < n; ++m) {

@@ -9,7 +9,7 @@
 // JPmHC (arXiv:2602.18308) states this model in its section on Jacobian spectra.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <optional>
 #include <vector>
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "geores/base/refusal.h"
+#include "geores/spectral/algebra/decompositions.h"
 #include "geores/spectral/random.h"
 
 namespace geores::spectral {
@@ -20,13 +21,9 @@ MatrixXd gaussian(Eigen::Index rows, Eigen::Index columns, NormalNumbers& random
   return result;
 }
 
-// Haar measure on St(n, columns): the signs make R's diagonal positive, which makes Q unique.
+// Haar measure on St(n, columns).
 MatrixXd haar(int n, int columns, NormalNumbers& random) {
-  const Eigen::HouseholderQR<MatrixXd> qr(gaussian(n, columns, random));
-  const MatrixXd q = qr.householderQ() * MatrixXd::Identity(n, columns);
-  const VectorXd signs =
-      qr.matrixQR().diagonal().head(columns).unaryExpr([](double x) { return x < 0 ? -1.0 : 1.0; });
-  return q * signs.asDiagonal();
+  return orthonormal_columns(gaussian(n, columns, random));
 }
 
 MatrixXd bistochastic(int n, NormalNumbers& random) {
@@ -47,7 +44,7 @@ MatrixXd cayley(int n, int steps, NormalNumbers& random) {
   const MatrixXd w = h - h.transpose();
   const MatrixXd identity = MatrixXd::Identity(n, n);
   MatrixXd y = identity + alpha * w;
-  for (int s = 0; s < steps; ++s) y = (identity + alpha / 2 * w * (identity + y)).eval();
+  for (int s = 0; s < steps; ++s) y = identity + alpha / 2 * product(w, identity + y);
   return y;
 }
 
@@ -86,17 +83,17 @@ MatrixXd exact_cayley_of_tanh(int n, NormalNumbers& random) {
   const MatrixXd upper = h.triangularView<Eigen::StrictlyUpper>();
   const MatrixXd skew = upper - upper.transpose();
   const MatrixXd identity = MatrixXd::Identity(n, n);
-  return (identity + skew).partialPivLu().solve(identity - skew);
+  return solve(identity + skew, identity - skew);
 }
 
 MatrixXd spectral_sphere(int n, NormalNumbers& random) {
   const MatrixXd mean = MatrixXd::Constant(n, n, 1.0 / n);
   if (n == 1) return mean;
   const MatrixXd basis = helmert(n);
-  const MatrixXd u = basis * exact_cayley_of_tanh(n - 1, random);
-  const MatrixXd v = basis * exact_cayley_of_tanh(n - 1, random);
+  const MatrixXd u = product(basis, exact_cayley_of_tanh(n - 1, random));
+  const MatrixXd v = product(basis, exact_cayley_of_tanh(n - 1, random));
   const VectorXd sigma = gaussian(n - 1, 1, random).array().tanh();
-  return mean + u * sigma.asDiagonal() * v.transpose();
+  return mean + product(u * sigma.asDiagonal(), v.transpose());
 }
 
 }  // namespace
@@ -116,7 +113,7 @@ MatrixXd draw_mixer(Mixer kind, int streams, std::uint64_t seed, int layer, int 
       return cayley(n, cayley_steps, random);
     case Mixer::grassmann: {
       const MatrixXd u = haar(n, std::max(1, n / 2), random);
-      return u * u.transpose();
+      return product(u, u.transpose());
     }
     case Mixer::permutation:
       return permutation_mixture(n, random);

@@ -15,7 +15,7 @@
 //   gaussian      N(0, 1/n) entries                                      unconstrained HC
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <cstdint>
 
 namespace geores::spectral {

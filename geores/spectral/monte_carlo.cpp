@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "geores/base/refusal.h"
+#include "geores/spectral/algebra/decompositions.h"
 #include "geores/spectral/random.h"
 
 namespace geores::spectral {
@@ -36,23 +37,19 @@ void draw_layer(const Layer& layer, int block, NormalNumbers& random, Eigen::Mat
   }
 }
 
-Eigen::VectorXd eigenvalues_of(const Eigen::MatrixXd& symmetric) {  // increasing
-  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(symmetric, Eigen::EigenvaluesOnly)
-      .eigenvalues();
-}
-
 // Decreasing. From JᵀJ where that keeps six digits of the smallest value, and where it does not
 // from [0 Jᵀ; J 0], whose eigenvalues are ± the singular values. (A decomposition of J itself
 // takes twenty seconds to compile.)
 std::vector<double> singular_values_of(const Eigen::MatrixXd& jacobian) {
-  Eigen::VectorXd values = eigenvalues_of(jacobian.transpose() * jacobian);
+  Eigen::VectorXd values = symmetric_eigenvalues(product(jacobian.transpose(), jacobian));
   if (values[0] > 1e-10 * values[values.size() - 1]) {
     values = values.cwiseSqrt().reverse().eval();
   } else {
     const auto n = jacobian.rows();
     Eigen::MatrixXd both = Eigen::MatrixXd::Zero(2 * n, 2 * n);
     both.bottomLeftCorner(n, n) = jacobian;  // the solver reads the lower half
-    values = eigenvalues_of(both).tail(n).reverse().cwiseMax(0.0);  // rounding may leave −1e-18
+    values =
+        symmetric_eigenvalues(both).tail(n).reverse().cwiseMax(0.0);  // rounding may leave −1e-18
   }
   return {values.begin(), values.end()};
 }
@@ -108,12 +105,12 @@ Sample sample_singular_values(const Chain& chain, const MonteCarlo& how, const R
   sample.singular_values.resize(how.samples);
   run(how.samples, [&](int i) {
     NormalNumbers random(how.seed, static_cast<std::uint64_t>(how.first) + i);
-    Eigen::MatrixXd jacobian(size, size), y(size, size), product(size, size);
+    Eigen::MatrixXd jacobian(size, size), y(size, size), next(size, size);
     draw_layer(chain.front(), how.block, random, jacobian);
     for (std::size_t l = 1; l < chain.size(); ++l) {
       draw_layer(chain[l], how.block, random, y);
-      product.noalias() = y * jacobian;
-      jacobian.swap(product);
+      set_product(y, jacobian, next);
+      jacobian.swap(next);
     }
     sample.singular_values[i] = singular_values_of(jacobian);
   });

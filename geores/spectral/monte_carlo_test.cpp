@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "geores/spectral/algebra/decompositions.h"
 #include "geores/spectral/chain_equation.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/mixer.h"
@@ -102,21 +103,18 @@ TEST(MonteCarlo, WithoutNoiseRepeatsTheSingularValuesOfTheMixer) {
   const auto mixer = draw_mixer(Mixer::gaussian, 3, 1);
   const auto values = sample_singular_values(make_chain({mixer}, 1, 0), {.samples = 1, .block = 4})
                           .singular_values[0];
-  const Eigen::VectorXd expected = (mixer.transpose() * mixer)
-                                       .eval()
-                                       .selfadjointView<Eigen::Lower>()
-                                       .eigenvalues()
-                                       .cwiseSqrt()
-                                       .reverse();
+  const Eigen::VectorXd expected =
+      symmetric_eigenvalues(product(mixer.transpose(), mixer)).cwiseSqrt().reverse();
   ASSERT_EQ(values.size(), 12u);
   for (int i = 0; i < 12; ++i) EXPECT_NEAR(values[i], expected[i / 4], 1e-12);
 }
 
 TEST(MonteCarlo, SingularValuesAreNeverBelowZero) {
   const Eigen::MatrixXd column = draw_mixer(Mixer::gaussian, 6, 3).leftCols(1);
-  const auto values = sample_singular_values(make_chain({column * column.transpose()}, 1, 0),
-                                             {.samples = 1, .block = 3})
-                          .singular_values[0];
+  const auto values =
+      sample_singular_values(make_chain({product(column, column.transpose())}, 1, 0),
+                             {.samples = 1, .block = 3})
+          .singular_values[0];
   ASSERT_EQ(values.size(), 18u);
   EXPECT_GT(values[2], 0.1) << "of rank one in each of three";
   EXPECT_LT(values[3], 1e-12);
@@ -128,7 +126,7 @@ TEST(MonteCarlo, KeepsSmallSingularValues) {
   // 1 and 10⁻⁹ in turned bases: through JᵀJ the small one would be lost.
   const Eigen::MatrixXd left = draw_mixer(Mixer::orthogonal, 2, 1),
                         right = draw_mixer(Mixer::orthogonal, 2, 2);
-  const Eigen::MatrixXd mixer = left * Eigen::Vector2d(1, 1e-9).asDiagonal() * right;
+  const auto mixer = product(left * Eigen::Vector2d(1, 1e-9).asDiagonal(), right);
   const auto values = sample_singular_values(make_chain({mixer}, 1, 0), {.samples = 1, .block = 1});
   EXPECT_NEAR(values.singular_values[0][1], 1e-9, 1e-14);
   EXPECT_NEAR(values.median_condition(), 1e9, 1e4);

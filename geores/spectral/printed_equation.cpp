@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "geores/base/refusal.h"
+#include "geores/spectral/algebra/decompositions.h"
 
 namespace geores::spectral {
 namespace {
@@ -45,17 +46,18 @@ class PrintedEquation {
     for (std::size_t l = 0; l < depth; ++l) {
       before[l] = product;
       coupling[l] = chain_[l].mixer + chain_[l].sigma2 * t[static_cast<Eigen::Index>(l)] * identity;
-      product = coupling[l] * product;
+      product = coupling[l].lazyProduct(product).eval();
     }
     const Eigen::MatrixXcd resolvent =
-        (w * w * identity - product.transpose() * product).partialPivLu().inverse();
-    const Eigen::MatrixXcd middle = product * resolvent;
+        inverse(w * w * identity - product.transpose().lazyProduct(product));
+    const Eigen::MatrixXcd middle = product.lazyProduct(resolvent);
     Eigen::MatrixXcd after = identity;  // P_l
     out.resize(t.size());
     for (std::size_t l = depth; l-- > 0;) {
+      const Eigen::MatrixXcd rest = middle.lazyProduct(before[l].transpose());
       out[static_cast<Eigen::Index>(l)] =
-          (after.transpose() * middle * before[l].transpose()).trace() / static_cast<double>(n);
-      after = (after * coupling[l]).eval();
+          after.transpose().lazyProduct(rest).trace() / static_cast<double>(n);
+      after = after.lazyProduct(coupling[l]).eval();
     }
     return w * resolvent.trace() / static_cast<double>(n);
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "geores/spectral/algebra/decompositions.h"
 #include "geores/spectral/chain_equation.h"
 #include "geores/spectral/density.h"
 #include "geores/spectral/mixer.h"
@@ -38,11 +39,11 @@ TEST(PrintedEquation, ChangesUnderAnOrthogonalMixerThoughTheLawDoesNot) {
 TEST(PrintedEquation, WithoutNoiseIsTheSpectrumOfTheProduct) {
   const auto chain = make_chain(
       {draw_mixer(Mixer::gaussian, 3, 1, 0), draw_mixer(Mixer::gaussian, 3, 1, 1)}, 2, 0);
-  const Eigen::MatrixXd product = chain[1].mixer * chain[0].mixer;
-  const Eigen::MatrixXcd gram = (product.transpose() * product).cast<Complex>();
+  const Eigen::MatrixXd both = product(chain[1].mixer, chain[0].mixer);
+  const Eigen::MatrixXcd gram = product(both.transpose(), both).cast<Complex>();
   const Complex w(0.9, 0.2);
   const Complex expected =
-      w * (w * w * Eigen::MatrixXcd::Identity(3, 3) - gram).inverse().trace() / 3.0;
+      w * inverse(w * w * Eigen::MatrixXcd::Identity(3, 3) - gram).trace() / 3.0;
   EXPECT_LT(std::abs(printed_resolvent(chain)()(w)-expected), 1e-12);
 }
 

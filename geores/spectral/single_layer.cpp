@@ -1,23 +1,20 @@
 #include "geores/spectral/single_layer.h"
 
+#include <Eigen/Eigenvalues>
 #include <array>
 #include <cmath>
 #include <memory>
 #include <numbers>
 
 #include "geores/base/refusal.h"
+#include "geores/spectral/algebra/decompositions.h"
 #include "geores/spectral/layer.h"
 
 namespace geores::spectral {
 namespace {
 
 Eigen::ArrayXd squared_singular_values(const Eigen::MatrixXd& mixer) {
-  return (mixer.transpose() * mixer)
-      .eval()
-      .selfadjointView<Eigen::Lower>()
-      .eigenvalues()
-      .array()
-      .max(0);
+  return symmetric_eigenvalues(product(mixer.transpose(), mixer)).array().max(0);
 }
 
 // S(h) = (1/n) Σ h / (h² − s_i²), and its derivative.

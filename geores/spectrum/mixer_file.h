@@ -13,7 +13,7 @@
 //   [runs/a/mixers.safetensors] tensor 'mixer/001' must be (4, 4), got (3, 3)
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <filesystem>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // s steps.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <cstdint>
 #include <string>
 #include <string_view>

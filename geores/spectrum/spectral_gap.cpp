@@ -1,5 +1,6 @@
 #include "geores/spectrum/spectral_gap.h"
 
+#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <ctime>
 #include <random>

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Eigenvalues>
+
 #include <ctime>
 
+#include "geores/spectral/algebra/decompositions.h"
 #include "geores/spectrum/symmetric_group.h"
 #include "geores/testing/testing.h"
 
@@ -80,10 +83,12 @@ TEST(SymmetricGroup, IrreduciblesAreOrthogonalRepresentationsThatFillTheRegularO
       const auto d = matrices[0].rows();
       filled += d * d;
       for (int g = 0; g < group.order(); g += 3) {
-        EXPECT_LT((matrices[g].transpose() * matrices[g] - Eigen::MatrixXd::Identity(d, d)).norm(),
+        EXPECT_LT((product(matrices[g].transpose(), matrices[g]) - Eigen::MatrixXd::Identity(d, d))
+                      .norm(),
                   1e-12);
         for (int h = 0; h < group.order(); h += 7) {
-          EXPECT_LT((matrices[g] * matrices[h] - matrices[group.product(g, h)]).norm(), 1e-12);
+          EXPECT_LT((product(matrices[g], matrices[h]) - matrices[group.product(g, h)]).norm(),
+                    1e-12);
         }
       }
       double character = 0;  // ⟨χ, χ⟩ = 1 exactly for irreducible ones

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "geores/base/error.h"
+#include "geores/spectral/algebra/decompositions.h"
 
 namespace geores::spectral {
 namespace {
@@ -111,7 +112,7 @@ SymmetricGroup::SymmetricGroup(int n) : n_(n) {
     std::vector<Eigen::MatrixXd> matrices(order());
     matrices[0] = Eigen::MatrixXd::Identity(letters[0].rows(), letters[0].rows());
     for (std::size_t k = 1; k < reached.size(); ++k) {
-      matrices[reached[k]] = letters[letter[k]] * matrices[parent[k]];
+      matrices[reached[k]] = spectral::product(letters[letter[k]], matrices[parent[k]]);
     }
     irreducibles_.push_back(std::move(matrices));
   }

@@ -5,7 +5,7 @@
 // 24 … 720.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <cstdint>
 #include <vector>
 
