@@ -33,7 +33,7 @@ void run_puzzle_study(const StudyFlags& flags) {
           const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
           bar.show(progress.done, progress.total, elapsed.count(), progress.current);
         },
-        [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); });
+        [](const std::string& text) { say("geores: {}\n", text); });
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   fmt::print("{}\n{:.0f} s\n", read_text_file(options.out + "/tables.md"), elapsed.count());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/terminal/progress_bar.h"
+#include "cli/terminal/stop_on_signal.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
@@ -36,6 +37,7 @@ int train_on_puzzles(const PuzzleTraining& flags, CommandGroup& group) {
   config.check();
   require(!folder.path.empty(), "train", "--out DIR (or --resume DIR) is required");
 
+  const StopOnSignal stop;
   const auto data = puzzles::Dataset::open(config.data);
   ProgressBar bar(fmt::format("{} on {}", config.model.mixer, data.info().kind));
   Listener listener;
@@ -44,10 +46,19 @@ int train_on_puzzles(const PuzzleTraining& flags, CommandGroup& group) {
       bar.show(p.step, p.total, p.seconds,
                fmt::format("loss {:.3e} test {:.3e}", p.loss, p.validation));
     };
-    listener.notice = [](const std::string& text) { fmt::print(stderr, "geores: {}\n", text); };
+    listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   }
+  listener.stop = StopOnSignal::requested;
   const auto result =
       train_puzzles(config, data, folder, listener, group.communicator(config.device));
+  if (result.interrupted && group.is_first()) {
+    if (result.steps > 0)
+      say("geores: stopped after {} steps; to go on: geores train --resume {}\n", result.steps,
+          folder.path);
+    else
+      say("geores: stopped before the first step; nothing was written\n");
+  }
+  if (result.interrupted) return StopOnSignal::exit_code();
   if (!group.is_first()) return result.diverged ? 3 : 0;
   if (flags.json) {
     fmt::print("{}\n", result.to_json().dump(2));

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/terminal/output.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/generation/generator.h"
@@ -115,12 +116,11 @@ std::string all_of_standard_input() {
 
 void tell_speed(const Written& written, const GenerateFlags& flags) {
   if (flags.speed || flags.verbose)
-    fmt::print(stderr, "{} tokens in {:.3f} s: {:.0f} tokens/s {} cache\n", written.ids.size(),
-               written.seconds, static_cast<double>(written.ids.size()) / written.seconds,
-               flags.options.cache ? "with" : "without");
+    say("{} tokens in {:.3f} s: {:.0f} tokens/s {} cache\n", written.ids.size(), written.seconds,
+        static_cast<double>(written.ids.size()) / written.seconds,
+        flags.options.cache ? "with" : "without");
   if (flags.verbose && written.times_reread > 0)
-    fmt::print(stderr, "the context was full {} times: its last half was read again\n",
-               written.times_reread);
+    say("the context was full {} times: its last half was read again\n", written.times_reread);
 }
 
 void generate(GenerateFlags flags) {

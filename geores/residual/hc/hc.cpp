@@ -12,7 +12,7 @@ std::shared_ptr<Residual> make_hc(const ResidualConfig& config, const HcOptions&
 }
 
 // RMSNorm(x) weightᵀ, and x.
-ProjectionAndSkip projected(const Tensor& x, const Tensor& weight, double epsilon) {
+ProjectionAndSkip stream_projections(const Tensor& x, const Tensor& weight, double epsilon) {
   if (x.is_cuda())
     if (const auto wide = wide_projected(
             x, epsilon, {{weight, torch::zeros({weight.size(0)}, weight.options()), Tensor()}}))
@@ -48,8 +48,8 @@ Hc::Hc(const ResidualConfig& config, const HcOptions& options)
 
 HyperConnection::Routed Hc::route(const Tensor& x) {
   const auto n = streams();
-  const auto [raw, skip] =
-      projected(x, torch::cat({pre_->weight, res_->weight, post_->weight}), norm_epsilon());
+  const auto [raw, skip] = stream_projections(
+      x, torch::cat({pre_->weight, res_->weight, post_->weight}), norm_epsilon());
   const auto turned = torch::tanh(raw);  // (B, T, n, 1 + n + 1), a row for each stream
   const auto pre = scale_ * turned.select(-1, 0) + pre_->bias;
   const auto res = scale_ * turned.slice(-1, 1, 1 + n).transpose(-1, -2) + res_->bias;

@@ -6,6 +6,7 @@
 #include "geores/base/file.h"
 #include "geores/base/json.h"
 #include "geores/storage/state_file.h"
+#include "geores/train/run/starting_folder.h"
 
 namespace geores {
 namespace {
@@ -56,9 +57,13 @@ int64_t load_from(const std::string& path, Recursive& model, RecursiveStep& trai
   return step;
 }
 
-// 0 if there is none.
-int64_t load_puzzle_checkpoint(const std::string& folder, Recursive& model, RecursiveStep& training,
-                               const Notice& notice) {
+struct FoundPuzzleCheckpoint {
+  int64_t step = 0;  // 0 if there is none
+  bool newest = false;
+};
+
+FoundPuzzleCheckpoint load_puzzle_checkpoint(const std::string& folder, Recursive& model,
+                                             RecursiveStep& training, const Notice& notice) {
   std::string problem;
   for (const auto* name : {kNewest, kPrevious}) {
     const auto path = (fs::path(folder) / name).string();
@@ -68,30 +73,46 @@ int64_t load_puzzle_checkpoint(const std::string& folder, Recursive& model, Recu
       if (!problem.empty() && notice)
         notice(
             fmt::format("{}; continuing from the checkpoint before it, at step {}", problem, step));
-      return step;
+      return {step, name == kNewest};
     } catch (const Error& error) {
       problem = error.what();
     }
   }
   if (!problem.empty()) throw Error(problem);
-  return 0;
+  return {};
+}
+
+bool has_puzzle_checkpoint(const fs::path& folder) {
+  return fs::exists(folder / kNewest) || fs::exists(folder / kPrevious);
 }
 
 }  // namespace
 
 PuzzleFiles::PuzzleFiles(const RunFolder& folder, const PuzzleConfig& config,
-                         const std::string& fingerprint)
-    : folder_(folder) {
+                         const std::string& fingerprint, const Notice& notice)
+    : folder_(folder), notice_(notice ? notice : [](const std::string&) {}) {
   if (!in_memory()) prepare(config, fingerprint);
 }
 
+PuzzleFiles::~PuzzleFiles() {
+  if (starting_) remove_starting_folder(folder_.path);
+}
+
 std::string PuzzleFiles::path(const char* name) const {
-  return (fs::path(folder_.path) / name).string();
+  const auto folder = starting_ ? starting_folder(folder_.path) : fs::path(folder_.path);
+  return (folder / name).string();
+}
+
+void PuzzleFiles::take_place() {
+  if (!starting_) return;
+  replace_run(folder_.path);
+  starting_ = false;
 }
 
 void PuzzleFiles::prepare(const PuzzleConfig& config, const std::string& fingerprint) {
   auto now = config.write();
   now[kFingerprint] = fingerprint;
+  lock_ = take_run_folder(folder_.path, folder_.resume, notice_);
   const auto exists = fs::exists(path("config.json"));
   if (folder_.resume) {
     require(exists, "train", "{} holds no run to resume", folder_.path);
@@ -102,24 +123,21 @@ void PuzzleFiles::prepare(const PuzzleConfig& config, const std::string& fingerp
               before.value(key, nlohmann::json()).dump(), value.dump());
     return;
   }
-  require(!exists || folder_.overwrite, "train",
+  require(folder_.overwrite || !exists || !has_puzzle_checkpoint(folder_.path), "train",
           "{} already holds a run; continue it with --resume or replace it with --overwrite",
           folder_.path);
-  std::error_code error;
-  if (exists)
-    for (const auto* name : {"result.json", "metrics.jsonl", kNewest, kPrevious, "model.json"})
-      fs::remove(path(name), error);
-  fs::create_directories(folder_.path, error);
-  require(!error, "train", "cannot create {}: {}", folder_.path, error.message());
+  make_starting_folder(folder_.path);
+  starting_ = true;
   write_file_atomically(path("config.json"), now.dump(2) + "\n");
 }
 
-int64_t PuzzleFiles::resume(Recursive& model, RecursiveStep& training, const Notice& notice) {
+int64_t PuzzleFiles::resume(Recursive& model, RecursiveStep& training) {
   if (in_memory()) return 0;
-  const auto step =
-      folder_.resume ? load_puzzle_checkpoint(folder_.path, model, training, notice) : 0;
-  metrics_ = MetricsLog(path("metrics.jsonl"), step);
-  return step;
+  FoundPuzzleCheckpoint found;
+  if (folder_.resume) found = load_puzzle_checkpoint(folder_.path, model, training, notice_);
+  newest_is_good_ = found.newest;
+  metrics_ = MetricsLog(path("metrics.jsonl"), found.step);
+  return found.step;
 }
 
 void PuzzleFiles::write_model(const nlohmann::json& description) {
@@ -132,7 +150,8 @@ void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& trainin
   add_state(writer, model, "model/");
   for (const auto& [name, tensor] : training_state(training)) add_tensor(writer, name, tensor);
   add_tensor(writer, "step", torch::full({1}, step, torch::kInt64));
-  const auto had_one = fs::exists(path(kNewest));
+  // A damaged one does not take the place of a good one.
+  const auto had_one = newest_is_good_ && fs::exists(path(kNewest));
   if (had_one) fs::rename(path(kNewest), path(kPrevious));
   try {
     writer.save(path(kNewest));
@@ -141,10 +160,19 @@ void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& trainin
     if (had_one) fs::rename(path(kPrevious), path(kNewest), ignored);
     throw;
   }
+  newest_is_good_ = true;
+  take_place();
 }
 
 void PuzzleFiles::write_result(const nlohmann::json& result) {
-  if (!in_memory()) write_file_atomically(path("result.json"), result.dump(2) + "\n");
+  if (in_memory()) return;
+  if (starting_ &&
+      has_puzzle_checkpoint(folder_.path)) {  // it diverged before its first checkpoint
+    notice_(fmt::format("the run that was in {} is still there", folder_.path));
+    return;
+  }
+  take_place();
+  write_file_atomically(path("result.json"), result.dump(2) + "\n");
 }
 
 PuzzleConfig read_puzzle_config(const std::string& path) {
@@ -159,8 +187,7 @@ PuzzleConfig read_puzzle_config(const std::string& path) {
 }
 
 bool is_puzzle_run(const std::string& path) {
-  const auto file = config_file(path);
-  return fs::exists(file) && is_puzzle_config(read_object(file));
+  return holds_run(path) && is_puzzle_config(read_object(config_file(path)));
 }
 
 LoadedPuzzleRun load_puzzle_run(const std::string& path, const std::string& device) {
@@ -174,9 +201,8 @@ LoadedPuzzleRun load_puzzle_run(const std::string& path, const std::string& devi
   run.model->to(device == "cuda" ? torch::kCUDA : torch::kCPU);
   RecursiveStep training(*run.model, run.config.step_options(),
                          run.model->initial_carry(run.config.batch));
-  require(fs::exists(fs::path(path) / kNewest) || fs::exists(fs::path(path) / kPrevious), "run",
-          "{} has no weights yet", path);
-  run.step = load_puzzle_checkpoint(path, *run.model, training, {});
+  require(has_puzzle_checkpoint(path), "run", "{} has no weights yet", path);
+  run.step = load_puzzle_checkpoint(path, *run.model, training, {}).step;
   const torch::NoGradGuard no_grad;
   if (training.average().defined()) training.parameters().values().copy_(training.average());
   return run;

@@ -7,6 +7,7 @@
 //                            in its random numbers) and step; the order of puzzles is a function of
 //                            seed and step. The one before it is kept beside it.
 //   result.json              written once, at the end
+//   in_use.lock, .starting/  as in other runs (train/run/run_folder.h)
 // Killed at any moment and resumed, it gives bit for bit the run that was not killed, on the same
 // machine and number of threads.
 #pragma once
@@ -24,11 +25,18 @@ namespace geores {
 class PuzzleFiles {
  public:
   // Refuses to mix runs: an existing one is continued with the same configuration and data, or
-  // replaced. An empty path keeps everything in memory.
-  PuzzleFiles(const RunFolder& folder, const PuzzleConfig& config, const std::string& fingerprint);
+  // replaced, at the first checkpoint. An empty path keeps everything in memory.
+  PuzzleFiles(const RunFolder& folder, const PuzzleConfig& config, const std::string& fingerprint,
+              const Notice& notice);
+  ~PuzzleFiles();  // a new run without a checkpoint or a result leaves nothing
+  PuzzleFiles(const PuzzleFiles&) = delete;
+  PuzzleFiles& operator=(const PuzzleFiles&) = delete;
+
+  // Nothing of this run is in its folder yet: the first checkpoint puts it there.
+  bool is_starting() const { return starting_; }
 
   // The steps that were taken; 0 without a checkpoint.
-  int64_t resume(Recursive& model, RecursiveStep& training, const Notice& notice);
+  int64_t resume(Recursive& model, RecursiveStep& training);
 
   void save_checkpoint(const Recursive& model, RecursiveStep& training, int64_t step);
   void write_model(const nlohmann::json& description);
@@ -40,8 +48,13 @@ class PuzzleFiles {
   std::string path(const char* name) const;
   bool in_memory() const { return folder_.path.empty(); }
   void prepare(const PuzzleConfig& config, const std::string& fingerprint);
+  void take_place();
 
   RunFolder folder_;
+  Notice notice_;
+  std::unique_ptr<FolderLock> lock_;
+  bool starting_ = false;
+  bool newest_is_good_ = false;  // this process wrote the newest checkpoint or has read it
   MetricsLog metrics_;
 };
 

@@ -9,6 +9,7 @@
 #include "geores/ops/run/precision.h"
 #include "geores/train/communication/shared_run.h"
 #include "geores/train/device/recorded_work.h"
+#include "geores/train/divergence.h"
 #include "geores/train/puzzles/puzzle_batch.h"
 #include "geores/train/puzzles/puzzle_evaluation.h"
 
@@ -40,7 +41,7 @@ class PuzzleRun {
         device_(puzzle_device(config)),
         cuda_stream_(device_),
         model_(make_model_on_device()),
-        files_(agreed_folder(folder), config, data.fingerprint()),
+        files_(agreed_folder(folder), config, data.fingerprint(), listener.notice),
         training_(*model_, config.step_options(), first_carry(), communicator),
         order_(data.train(), static_cast<uint64_t>(config.seed), config.batch),
         work_(device_, [this] { step_work(); }),
@@ -57,17 +58,21 @@ class PuzzleRun {
                   {"parameters", parameter_count(*model_)},
                   {"data", input_shape(data.info()).to_json()}});
     files_.write_model(built);
-    step_ = files_.resume(*model_, training_, listener.notice);
+    step_ = files_.resume(*model_, training_);
     share_state();
+    saved_step_ = step_;
     before_ = files_.metrics().last_kept("seconds", 0);
   }
 
   PuzzleResult execute() {
     PuzzleResult result{.parameters = parameter_count(*model_)};
-    const auto first = step_;
     for (; step_ < config_.steps; ++step_) {
-      if (step_ > 0 && step_ % config_.checkpoint_interval == 0 && step_ != first)
-        save_checkpoint();
+      result.interrupted = stop_is_asked();
+      if (result.interrupted) break;
+      if (checkpoint_is_due() && !save_checkpoint()) {
+        result.diverged = true;
+        break;
+      }
       if (step_ > 0 && step_ % config_.eval_interval == 0)
         files_.write_metrics({{"step", step_}, {"evaluation", evaluate(config_.eval_rows)}});
       if (!train_one()) {
@@ -75,11 +80,11 @@ class PuzzleRun {
         break;
       }
     }
-    if (!result.diverged) {
-      save_checkpoint();
-      result.evaluation = evaluate(0);
-    }
+    if (!result.diverged) result.diverged = !save_checkpoint();
+    result.interrupted = result.interrupted && !result.diverged;
     result.steps = step_;
+    if (result.interrupted) return result;
+    if (!result.diverged) result.evaluation = evaluate(0);
     result.training = last_line_;
     result.seconds = seconds();
     result.step_seconds = timed_steps_ > 0 ? training_seconds_ / double(timed_steps_) : 0;
@@ -97,20 +102,16 @@ class PuzzleRun {
 
   // What rank 0 has read.
   void share_state() {
-    std::vector<int64_t> counts = {step_};
+    std::vector<int64_t> counts = {step_, files_.is_starting() ? 1 : 0};
     broadcast_counts(communicator_, counts);
     step_ = counts[0];
+    starting_ = counts[1] == 1;
     auto tensors = tensors_of(*model_);
     auto& optimizer = training_.optimizer();
     tensors.insert(tensors.end(), {optimizer.first_moment(), optimizer.second_moment()});
     if (training_.average().defined()) tensors.push_back(training_.average());
     for (const auto& [name, tensor] : training_.carry().all()) tensors.push_back(tensor);
     broadcast_all(communicator_, tensors);
-  }
-
-  void save_checkpoint() {
-    training_.gather_carry();
-    files_.save_checkpoint(*model_, training_, step_);
   }
 
   void compare_weights() {
@@ -135,6 +136,44 @@ class PuzzleRun {
   }
 
   double seconds() const { return before_ + seconds_since(start_); }
+
+  // In a group everybody stops after the same step: they ask each other where they log.
+  bool stop_is_asked() const {
+    const bool asked = listener_.stop && listener_.stop();
+    if (!communicator_.is_group()) return asked;
+    if (!is_logged(step_)) return false;
+    auto votes = torch::full({1}, asked ? 1.0 : 0.0,
+                             torch::TensorOptions(torch::kFloat64).device(communicator_.device()));
+    communicator_.sum(votes);
+    communicator_.settle();
+    return votes.item<double>() > 0;
+  }
+
+  // A new run has its first checkpoint after one step: it is then known to work.
+  bool checkpoint_is_due() const {
+    return step_ > 0 && (step_ % config_.checkpoint_interval == 0 || starting_);
+  }
+
+  // False if the run has diverged: nothing that is not finite goes into a checkpoint.
+  bool save_checkpoint() {
+    if (step_ == saved_step_) return true;
+    for (const auto& tensor :
+         {training_.parameters().values(), training_.optimizer().first_moment(),
+          training_.optimizer().second_moment()})
+      if (!torch::isfinite(tensor).all().item<bool>()) {
+        report_divergence(fmt::format("the weights are not finite after step {}", step_ - 1));
+        return false;
+      }
+    training_.gather_carry();
+    files_.save_checkpoint(*model_, training_, step_);
+    starting_ = false;
+    saved_step_ = step_;
+    return true;
+  }
+
+  void report_divergence(const std::string& cause) {
+    if (listener_.notice) listener_.notice(divergence_notice(cause, saved_step_));
+  }
 
   RecursiveStep::Rates rates() const {
     const auto rate = [this](int64_t i) { return rates_.slice(0, i, i + 1); };
@@ -207,9 +246,7 @@ class PuzzleRun {
     count_time(start);
     const auto loss = numbers[0].item<double>(), norm = numbers[1].item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
-      if (listener_.notice)
-        listener_.notice(fmt::format(
-            "the loss is {} at step {}: stopped, the last checkpoint is kept", loss, step_));
+      report_divergence(cause_of_divergence(step_, loss, norm));
       return false;
     }
     log_step(loss, norm);
@@ -278,6 +315,8 @@ class PuzzleRun {
   RecordedWork work_, update_work_;
   std::unique_ptr<PuzzleSolver> solver_;
   int64_t step_ = 0, timed_steps_ = 0;
+  int64_t saved_step_ = 0;  // of the newest checkpoint; 0: there is none
+  bool starting_ = false;   // rank 0's files have not taken their place yet
   Clock::time_point start_ = Clock::now();
   double before_ = 0, validation_ = 0, training_seconds_ = 0;
   nlohmann::json last_line_;

@@ -38,7 +38,7 @@ const puzzles::Dataset& data() {
   return all;
 }
 
-PuzzleConfig small_config(const std::string& mixer = "none") {
+PuzzleConfig puzzle_config(const std::string& mixer = "none") {
   PuzzleConfig config;
   config.read(
       {{"data", sudokus()},  {"mixer", mixer},   {"layout", "expand"}, {"width", 16},
@@ -78,7 +78,7 @@ TEST(PuzzleTrainer, StoppedAndResumedItIsBitForBitTheRunThatWasNot) {
     const TemporaryFolder folder;
     const auto whole = (folder.path() / "whole").string(),
                parts = (folder.path() / "parts").string();
-    const auto config = small_config(mixer);
+    const auto config = puzzle_config(mixer);
     train_puzzles(config, data(), {.path = whole});
     train_until(config, parts, 2, false);  // before the first checkpoint
     train_until(config, parts, 8, true);   // after the one of step 5
@@ -95,8 +95,68 @@ TEST(PuzzleTrainer, StoppedAndResumedItIsBitForBitTheRunThatWasNot) {
   }
 }
 
+// What train/run/run_folder_test.cpp asks of other runs.
+TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "run").string();
+  const auto file = [&](const char* name) { return fs::path(path) / name; };
+  const auto step_of = [&](const char* name) {
+    return to_tensor(Safetensors::load(file(name)).at("step")).item<int64_t>();
+  };
+  std::string notices;
+  int64_t asked = 0, stop_at = -1;
+  Listener listener;
+  listener.notice = [&](const std::string& text) { notices += text + "\n"; };
+  listener.stop = [&] { return asked++ == stop_at; };
+  const auto train_on = [&](const PuzzleConfig& config, RunFolder where, int64_t stop = -1) {
+    asked = 0;
+    stop_at = stop;
+    where.path = path;
+    return train_puzzles(config, data(), where, listener);
+  };
+  auto config = puzzle_config();
+  config.steps = 7;
+
+  // Stopped before its first step a run leaves nothing; after it, a checkpoint.
+  EXPECT_TRUE(train_on(config, {}, 0).interrupted);
+  EXPECT_FALSE(is_puzzle_run(path));
+  EXPECT_EQ(train_on(config, {}, 6).steps, 6);
+  EXPECT_EQ(step_of("checkpoint.safetensors"), 6);
+  EXPECT_EQ(step_of("checkpoint.previous.safetensors"), 5);
+  EXPECT_FALSE(fs::exists(file("result.json")));
+
+  // The old run stays until the new one has a checkpoint.
+  const auto before = read_file(file("checkpoint.safetensors"));
+  auto other = config;
+  other.seed = 4;
+  EXPECT_TRUE(train_on(other, {.overwrite = true}, 0).interrupted);
+  EXPECT_EQ(read_file(file("checkpoint.safetensors")), before);
+  EXPECT_EQ(read_puzzle_config(path).seed, 3);
+  EXPECT_NE(refusal([&] { train_on(config, {}); }).find("--overwrite"), std::string::npos);
+
+  // A damaged checkpoint never takes the place of a good one; two writers are refused.
+  write_file_atomically(file("checkpoint.safetensors"), "damaged");
+  std::string second;
+  listener.progress = [&](const Progress&) {
+    second = refusal([&] { train_puzzles(config, data(), {.path = path, .resume = true}); });
+  };
+  EXPECT_FALSE(train_on(config, {.resume = true}).interrupted);
+  EXPECT_NE(notices.find("continuing from the checkpoint before it, at step 5"), std::string::npos)
+      << notices;
+  EXPECT_EQ(step_of("checkpoint.previous.safetensors"), 5) << "not the damaged one";
+  EXPECT_NE(second.find("is in use by process"), std::string::npos) << second;
+
+  // Weights that are not finite do not enter a checkpoint.
+  notices.clear();
+  other.lr = 1e39;
+  other.log_interval = 100;
+  other.checkpoint_interval = 2;
+  EXPECT_TRUE(train_on(other, {.overwrite = true}).diverged);
+  EXPECT_NE(notices.find("the weights are not finite after step"), std::string::npos) << notices;
+}
+
 TEST(PuzzleTrainer, MicroBatchesAreTheWholeBatch) {
-  auto config = small_config("cayley");
+  auto config = puzzle_config("cayley");
   config.steps = 4;
   const auto whole = train_puzzles(config, data(), {});
   config.micro_batch = 2;
@@ -110,7 +170,7 @@ TEST(PuzzleTrainer, MicroBatchesAreTheWholeBatch) {
 TEST(PuzzleTrainer, EvaluatesAndAnswersWithTheAveragedWeights) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "run").string();
-  const auto result = train_puzzles(small_config(), data(), {.path = path});
+  const auto result = train_puzzles(puzzle_config(), data(), {.path = path});
   EXPECT_EQ(result.evaluation["rows"].get<int64_t>(), data().test().rows());
   EXPECT_TRUE(result.evaluation.contains("by_rating"));
   EXPECT_GT(result.evaluation["lm_loss"].get<double>(), 0);
@@ -158,7 +218,7 @@ TEST(PuzzleTrainer, EvaluatesAndAnswersWithTheAveragedWeights) {
 TEST(PuzzleTrainer, RefusesWhatDoesNotFit) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "run").string();
-  auto config = small_config();
+  auto config = puzzle_config();
   config.steps = 1;
   train_puzzles(config, data(), {.path = path});
   auto other = config;

@@ -6,7 +6,6 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/base/files/temporary_file.h"
 #include "geores/base/json.h"
 #include "geores/storage/state_file.h"
 #include "geores/train/run/starting_folder.h"
@@ -89,19 +88,7 @@ std::string RunFiles::path(const char* name) const {
   return (folder / name).string();
 }
 
-void RunFiles::open_folder() {
-  std::error_code error;
-  require(!folder_.resume || fs::is_directory(folder_.path, error), "train",
-          "{} holds no run to resume", folder_.path);
-  fs::create_directories(folder_.path, error);
-  require(!error, "train", "cannot create {}: {}", folder_.path, error.message());
-  lock_ = std::make_unique<FolderLock>(folder_.path);
-  if (!lock_->works())
-    notice_(
-        fmt::format("{} cannot be locked: make sure that nobody else trains there", folder_.path));
-  remove_abandoned_files(folder_.path);
-  finish_replacing(folder_.path);
-}
+void RunFiles::open_folder() { lock_ = take_run_folder(folder_.path, folder_.resume, notice_); }
 
 void RunFiles::require_same_origin(const DataOrigin& origin) const {
   const auto file = path("model.json");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "geores/base/error.h"
+#include "geores/base/files/temporary_file.h"
 
 namespace geores {
 namespace {
@@ -40,6 +41,22 @@ void move_new_files(const fs::path& run) {
 }
 
 }  // namespace
+
+std::unique_ptr<FolderLock> take_run_folder(const fs::path& run, bool must_exist,
+                                            const std::function<void(const std::string&)>& notice) {
+  std::error_code error;
+  require(!must_exist || fs::is_directory(run, error), "train", "{} holds no run to resume",
+          run.native());
+  fs::create_directories(run, error);
+  require(!error, "train", "cannot create {}: {}", run.native(), error.message());
+  auto lock = std::make_unique<FolderLock>(run);
+  if (!lock->works() && notice)
+    notice(
+        fmt::format("{} cannot be locked: make sure that nobody else trains there", run.native()));
+  remove_abandoned_files(run);
+  finish_replacing(run);
+  return lock;
+}
 
 fs::path starting_folder(const fs::path& run) { return run / ".starting"; }
 

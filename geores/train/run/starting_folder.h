@@ -4,8 +4,18 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "geores/base/files/folder_lock.h"
 
 namespace geores {
+
+// Makes the folder of a run this process's own until the lock goes: makes it where `must_exist` does
+// not ask for it, removes temporary files of killed processes and finishes what they left half done.
+std::unique_ptr<FolderLock> take_run_folder(const std::filesystem::path& run, bool must_exist,
+                                            const std::function<void(const std::string&)>& notice);
 
 std::filesystem::path starting_folder(const std::filesystem::path& run);
 
