@@ -90,6 +90,26 @@ for (const width of widths)
     await context.close();
   });
 
+test("on a touch screen everything that is tapped is at least 44 px high", async () => {
+  const { page, context } = await open(browser, {
+    viewport: { width: 390, height: 844 },
+    hasTouch: true,
+    isMobile: true,
+  });
+  await wake(page);
+  const low = await page.$$eval(
+    "[data-widget] :is(button, select, .number, .segments span, .checks label, summary, .file-button, input[type=range]:not(.hidden-input)), [data-widget] .grip",
+    (items) =>
+      items
+        .filter((item) => item.getClientRects().length > 0)
+        .map((item) => [item.getBoundingClientRect().height, item.outerHTML.slice(0, 100)])
+        .filter(([height]) => height < 43.5)
+        .map(([height, html]) => `${height.toFixed(0)} px: ${html}`),
+  );
+  assert.deepEqual([...new Set(low)], []);
+  await context.close();
+});
+
 test("reduced motion and forced colours: alive, nothing said", async () => {
   const { page, context, said } = await open(browser, {
     reducedMotion: "reduce",
