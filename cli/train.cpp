@@ -105,7 +105,7 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
     };
     listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   }
-  if (flags.diagnostics_interval > 0)
+  if (flags.diagnostics_interval > 0 && group.is_first())
     listener.evaluated = [log = std::make_shared<DiagnosticsLog>(
                               std::filesystem::path(folder.path) / "diagnostics.jsonl",
                               validation_sample(dataset, kDiagnosedSequences).x, DiagnosedParts{},
