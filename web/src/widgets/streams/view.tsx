@@ -159,7 +159,7 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
           height={course.height}
           label={`Singular values of the product as layers multiply, up to ${layers}.`}
         >
-          <Axes room={course} x={x} y={y} xLabel="layers multiplied" yLabel="as layers multiply">
+          <Axes room={course} x={x} y={y} xLabel="layers multiplied" yLabel="singular values, by layer">
             {Array.from({ length: n }, (_, i) =>
               layers > 1 ? (
                 <path
