@@ -33,9 +33,11 @@ fs::path find_page(const std::string& given) {
   if (!given.empty()) return given;
   std::error_code ignored;
   const auto program = fs::read_symlink("/proc/self/exe", ignored);
-  const fs::path installed = program.parent_path().parent_path() / "share/geores/explorer.html";
-  if (fs::exists(installed)) return installed;
-  if (fs::exists(GEORES_BUILT_PAGE)) return GEORES_BUILT_PAGE;
+  const auto above = program.parent_path().parent_path();
+  // Installed: bin/geores. Built: build/PRESET/cli/geores, the page is in build/web.
+  for (const auto& page :
+       {above / "share/geores/explorer.html", above.parent_path() / "web/explorer.html"})
+    if (fs::exists(page)) return page;
   fail("explore",
        "the page is not built: scripts/explore builds it, or a build with GEORES_EXPLORER=ON");
 }

@@ -7,7 +7,7 @@
 namespace geores {
 namespace {
 
-constexpr int64_t kSummedNumbers = 2;  // loss and gate loss
+constexpr int64_t kRecursiveNumbers = 2;  // loss and gate loss
 
 int64_t rows_of_carry(const Carry& carry) {
   return carry.empty() ? 0 : carry.all().front().second.size(0);
@@ -22,9 +22,9 @@ RecursiveStep::RecursiveStep(Recursive& model, const RecursiveStepOptions& optio
       options_(options),
       parameters_(
           model, model.manifold_parameters(), {},
-          GradientSum::spare_values(communicator, model.manifold_parameters(), kSummedNumbers,
+          GradientSum::spare_values(communicator, model.manifold_parameters(), kRecursiveNumbers,
                                     rows_of_carry(carry) * model.table().size(1))),
-      sums_(communicator, parameters_, model.manifold_parameters(), kSummedNumbers,
+      sums_(communicator, parameters_, model.manifold_parameters(), kRecursiveNumbers,
             rows_of_carry(carry) * model.table().size(1)),
       optimizer_(parameters_, options.adam),
       carry_(carry) {

@@ -48,8 +48,8 @@ Batch batch_of(int64_t step) {
           tokens.slice(1, kCells)};
 }
 
-struct Training {
-  explicit Training(const RecursiveOptions& options)
+struct RecursiveTraining {
+  explicit RecursiveTraining(const RecursiveOptions& options)
       : model(make(options)),
         training(*model, {.adam = {}, .table_decay = 0.1, .average = 0.9},
                  model->initial_carry(kRows)) {}
@@ -77,7 +77,7 @@ struct Training {
 
 TEST(RecursiveStep, MicroBatchesAreTheWholeBatch) {
   for (const auto* mixer : {"none", "cayley", "edelta", "grassmann"}) {
-    Training whole(small(mixer)), parts(small(mixer));
+    RecursiveTraining whole(small(mixer)), parts(small(mixer));
     bool apart = false;  // rows at different passes
     for (int64_t i = 0; i < 8; ++i) {
       whole.steps(i, 1);
@@ -93,7 +93,7 @@ TEST(RecursiveStep, MicroBatchesAreTheWholeBatch) {
 }
 
 TEST(RecursiveStep, TheAverageFollowsTheWeights) {
-  Training run(small());
+  RecursiveTraining run(small());
   auto wanted = run.training.parameters().values().clone();
   for (int64_t i = 0; i < 3; ++i) {
     run.steps(i, 1);
@@ -113,7 +113,7 @@ TEST(RecursiveStep, TheAverageFollowsTheWeights) {
 TEST(RecursiveStep, TrainsTheRowsOfThePuzzlesThatAreThoughtAbout) {
   auto options = small();
   options.explore = 0;
-  Training run(options);
+  RecursiveTraining run(options);
   {
     const torch::NoGradGuard no_grad;
     run.model->named_parameters()["q_head"].zero_();
@@ -147,12 +147,12 @@ TEST(RecursiveStep, LearnsToCopy) {
 }
 
 TEST(RecursiveStep, RefusesWhatItCannotSplit) {
-  Training run(small());
+  RecursiveTraining run(small());
   EXPECT_EQ(refusal([&] { run.steps(0, 1, 3); }),
             "[train] a batch of 8 cannot be split into 3 equal parts");
   auto options = small("edelta");
   options.gate_scale = "reference";
-  Training reference(options);
+  RecursiveTraining reference(options);
   EXPECT_EQ(refusal([&] { reference.steps(0, 1, 2); }),
             "[train] gate_scale reference depends on the size of a batch: it has no micro-batches");
 }
