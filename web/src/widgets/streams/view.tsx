@@ -159,7 +159,13 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
           height={course.height}
           label={`Singular values of the product as layers multiply, up to ${layers}.`}
         >
-          <Axes room={course} x={x} y={y} xLabel="layers multiplied" yLabel="singular values, by layer">
+          <Axes
+            room={course}
+            x={x}
+            y={y}
+            xLabel="layers multiplied"
+            yLabel="singular values, by layer"
+          >
             {Array.from({ length: n }, (_, i) =>
               layers > 1 ? (
                 <path
