@@ -19,14 +19,14 @@ namespace {
 
 // The setting of JPmHC's Figure 1: n = 4, p = 25, σ²L = 0.05, η = 0.02, 500 samples. The distance
 // is ∫ |ρ_theory − ρ_sample| ds on spectrum_grid(), both curves at blur η.
-constexpr double eta = 0.02;
+constexpr double kEta = 0.02;
 constexpr MonteCarlo figure1{.samples = 500, .block = 25, .seed = 1};
 
 double distance_from_theory(const Chain& chain, const MonteCarlo& how) {
   const auto theory = chain_resolvent(chain);
-  const auto grid = spectrum_grid(support_edge(theory()), eta);
+  const auto grid = spectrum_grid(support_edge(theory()), kEta);
   const auto sample = sample_singular_values(chain, how);
-  return l1_distance(invert(theory, grid, eta), invert(empirical_resolvent(sample), grid, eta));
+  return l1_distance(invert(theory, grid, kEta), invert(empirical_resolvent(sample), grid, kEta));
 }
 
 class Figure1Distance : public testing::TestWithParam<std::tuple<Mixer, int>> {};
@@ -76,9 +76,9 @@ TEST(MonteCarlo, AgreesForTheHyperConnectionBranch) {
 TEST(MonteCarlo, SeesThatTheScalarTheoryIsWrongForBistochasticMixers) {
   const auto mixer = draw_mixer(Mixer::bistochastic, 4, 1);
   const auto sample = sample_singular_values(make_chain({mixer}, 2, 0.05), {.samples = 50});
-  const auto grid = spectrum_grid(1.5, eta);
-  const auto sampled = invert(empirical_resolvent(sample), grid, eta);
-  EXPECT_GT(l1_distance(invert(scalar_route_resolvent(mixer, 0.025, 2), grid, eta), sampled), 0.3);
+  const auto grid = spectrum_grid(1.5, kEta);
+  const auto sampled = invert(empirical_resolvent(sample), grid, kEta);
+  EXPECT_GT(l1_distance(invert(scalar_route_resolvent(mixer, 0.025, 2), grid, kEta), sampled), 0.3);
 }
 
 TEST(MonteCarlo, DoesNotDependOnTheOrderOrThePieces) {
