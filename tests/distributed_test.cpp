@@ -89,7 +89,7 @@ class Started {
   void send(int signal) const { kill(child_, signal); }
 
   // The exit code, −signal if it was killed; fails after the limit.
-  int wait(std::chrono::seconds limit = 30s) {
+  int wait(std::chrono::seconds limit = 120s) {
     int status = 0;
     const auto end = Clock::now() + limit;
     while (waitpid(child_, &status, WNOHANG) == 0) {
@@ -146,7 +146,7 @@ class Distributed : public testing::Test {
   }
 
   void wait_for(const std::function<bool()>& condition, const char* what) const {
-    const auto end = Clock::now() + 30s;
+    const auto end = Clock::now() + 120s;
     while (!condition() && Clock::now() < end) std::this_thread::sleep_for(5ms);
     ASSERT_TRUE(condition()) << what;
   }

@@ -1,5 +1,8 @@
 #include "geores/train/communication/run_group.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -14,6 +17,27 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
+// LibTorch logs every failed attempt to bind or connect, and throws at the end; the exception says
+// enough. While it lives, nothing is written to stderr: the store is made before other threads work.
+class QuietStderr {
+ public:
+  QuietStderr() : kept_(::dup(STDERR_FILENO)) {
+    const auto nowhere = ::open("/dev/null", O_WRONLY);
+    if (kept_ >= 0 && nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0) ::close(nowhere);
+  }
+  ~QuietStderr() {
+    if (kept_ < 0) return;
+    ::dup2(kept_, STDERR_FILENO);
+    ::close(kept_);
+  }
+  QuietStderr(const QuietStderr&) = delete;
+  QuietStderr& operator=(const QuietStderr&) = delete;
+
+ private:
+  int kept_;
+};
+
 c10::intrusive_ptr<c10d::Store> tcp_store(const GroupPlace& place,
                                           const std::chrono::milliseconds& timeout) {
   c10d::TCPStoreOptions options;
@@ -24,6 +48,7 @@ c10::intrusive_ptr<c10d::Store> tcp_store(const GroupPlace& place,
   options.timeout = timeout;
   const auto where = fmt::format("{}:{}", place.address, place.port);
   try {
+    const QuietStderr quiet;
     auto store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
     // As torch.distributed names it: torchrun's store serves other purposes too.
     if (place.agents_store)
