@@ -349,8 +349,9 @@ TEST_F(Distributed, RefusesProcessesThatWereNotStartedAlike) {
 }
 
 TEST_F(Distributed, IsStartedByTorchrun) {
-  if (run("python3 -c 'import torch.distributed.run'") != 0)
-    GTEST_SKIP() << "python3-torch is not installed";
+  // With Python 3.11 that of LibTorch 1.13 starts nothing.
+  if (run("python3 -m torch.distributed.run --nproc_per_node 1 --no_python true") != 0)
+    GTEST_SKIP() << "there is no torchrun that works";
   ASSERT_EQ(run(train("--steps 30", "one")), 0);
   port_.free();
   ASSERT_EQ(run(fmt::format("python3 -m torch.distributed.run --nproc_per_node 2 --master_port {} "
