@@ -156,9 +156,10 @@ void expect_fused_equals_composed(const torch::Device& device, const Case& c,
     }
     EXPECT_LT(error, c.tolerance + 2.5 * rounding) << where << name;
   }
-  if (few > 0)
+  if (few > 0) {
     EXPECT_LT(std::sqrt(few_squares / few), c.tolerance + 2.5 * std::sqrt(few_rounding / few))
         << where << few_names;
+  }
 }
 
 void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType dtype,
