@@ -1,5 +1,6 @@
 #include "geores/experiments/findings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -115,11 +116,26 @@ Judgement judge(const Claim& claim, const ExperimentFindings& findings, JudgedBy
   return judgement;
 }
 
+namespace {
+
+// Some arms or columns alone may have been asked for.
+bool was_tried(const Claim& claim, const Experiment& experiment) {
+  const auto has = [](const auto& list, const std::string& name) {
+    return std::ranges::any_of(list, [&](const auto& one) { return one.name == name; });
+  };
+  return has(experiment.columns, claim.column) && has(experiment.arms, claim.better) &&
+         has(experiment.arms, claim.worse);
+}
+
+}  // namespace
+
 std::vector<Judgement> Findings::judgements() const {
   std::vector<Judgement> all;
-  for (const auto& claim : paper_claims())
-    if (const auto* findings = find(claim.experiment))
+  for (const auto& claim : paper_claims()) {
+    const auto* findings = find(claim.experiment);
+    if (findings && was_tried(claim, findings->experiment))
       all.push_back(judge(claim, *findings, JudgedBy::random_batches));
+  }
   return all;
 }
 
