@@ -8,7 +8,8 @@ export const turn: Story = {
         A skew matrix is the speed of a rotation. Cayley's formula turns it into the rotation
         itself, with one more free number β for how far:
       </p>
-      <Formula tex="Q = \left(I + \tfrac{\beta}{2} A\right)^{-1} \left(I - \tfrac{\beta}{2} A\right), \qquad \theta = 2 \arctan \frac{\beta\mu}{2}." />
+      <Formula tex="Q = \left(I + \tfrac{\beta}{2} A\right)^{-1} \left(I - \tfrac{\beta}{2} A\right)," />
+      <Formula tex="\theta = 2 \arctan \frac{\beta\mu}{2}." />
       <p>
         The inverse always exists, QᵀQ is the identity and the determinant is 1, at every β. Drag
         the end of the arc. It moves easily at first and then hardly at all: θ comes as close to
