@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
+#include "geores/base/file.h"
 #include "geores/experiments/figures.h"
 #include "geores/experiments/own/contrasts.h"
 
@@ -255,6 +257,16 @@ void add_summary(Document& document, const Findings& findings) {
 }
 
 }  // namespace
+
+void write_report(const std::string& folder, const Document& document,
+                  const nlohmann::json& results) {
+  const std::filesystem::path out = folder;
+  for (const auto& figure : document.figures())
+    write_file_atomically(out / "figures" / (figure.name + ".svg"), figure.svg);
+  write_file_atomically(out / "results.json", results.dump(1) + "\n");
+  write_file_atomically(out / "tables.md", document.to_markdown());
+  write_file_atomically(out / "index.html", document.to_html());
+}
 
 std::string format_sample(const Sample& sample) {
   if (!sample.known() || !std::isfinite(sample.mean)) return "";

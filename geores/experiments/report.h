@@ -9,6 +9,10 @@ namespace geores {
 
 Document make_report(const Findings& findings);
 
+// Puts index.html, tables.md, results.json and figures/ into a folder that has the last one already.
+void write_report(const std::string& folder, const Document& document,
+                  const nlohmann::json& results);
+
 // "3.78 ± 0.04 e−3"; without a deviation "3.78e−3"; "" if unknown.
 std::string format_sample(const Sample& sample);
 

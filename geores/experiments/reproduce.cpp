@@ -173,16 +173,6 @@ NormResults collect_norms(const ReproduceOptions& options, const ExperimentFindi
   return norms;
 }
 
-void write_report(const Findings& findings) {
-  const fs::path out = findings.folder;
-  const auto document = make_report(findings);
-  for (const auto& figure : document.figures())
-    write_file_atomically(out / "figures" / (figure.name + ".svg"), figure.svg);
-  write_file_atomically(out / "results.json", findings.to_json().dump(1) + "\n");
-  write_file_atomically(out / "tables.md", document.to_markdown());
-  write_file_atomically(out / "index.html", document.to_html());
-}
-
 }  // namespace
 
 void claim_report_folder(const std::string& out, const nlohmann::json& identity,
@@ -321,7 +311,7 @@ std::optional<Findings> reproduce(const ReproduceOptions& options,
     findings.norms = collect_norms(options, *findings.find("main"));
   if (norms_wanted(options, kOwnNorms))
     findings.own_norms = collect_norms(options, *findings.find(kOwnNorms));
-  write_report(findings);
+  write_report(findings.folder, make_report(findings), findings.to_json());
   return findings;
 }
 

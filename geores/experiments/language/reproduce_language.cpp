@@ -12,6 +12,7 @@
 #include "geores/experiments/language/shuffled_text.h"
 #include "geores/experiments/language/sweep.h"
 #include "geores/experiments/language/verdicts.h"
+#include "geores/experiments/report.h"
 #include "geores/ops/run/precision.h"
 #include "geores/text/ngrams.h"
 #include "geores/text/prepared.h"
@@ -212,16 +213,6 @@ LanguageFindings read_all(const LanguagePaper& paper, const LanguageOptions& opt
   return all;
 }
 
-void write_report(const LanguageFindings& findings) {
-  const fs::path out = findings.folder;
-  const auto document = make_language_report(findings);
-  for (const auto& figure : document.figures())
-    write_file_atomically(out / "figures" / (figure.name + ".svg"), figure.svg);
-  write_file_atomically(out / "results.json", findings.to_json().dump(1) + "\n");
-  write_file_atomically(out / "tables.md", document.to_markdown());
-  write_file_atomically(out / "index.html", document.to_html());
-}
-
 }  // namespace
 
 const ExperimentFindings* LanguageFindings::find(const std::string& name) const {
@@ -299,7 +290,7 @@ std::optional<LanguageFindings> reproduce_language(const LanguagePaper& given,
   claim_report_folder(options.out, identity_of(options), kFolders);
   if (!options.report_only && !train_and_measure(paper, options, listener)) return std::nullopt;
   auto findings = read_all(paper, options);
-  write_report(findings);
+  write_report(findings.folder, make_language_report(findings), findings.to_json());
   return findings;
 }
 
