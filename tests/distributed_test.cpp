@@ -305,11 +305,12 @@ TEST_F(Distributed, ARankThatHangsOrNeverComesIsOneLine) {
         "geores: [train] rank 1 cannot reach rank 0 at 127.0.0.1:{}: ", port_.number())))
         << alone.output();
   }
-  const auto command = train(flags, "hung");
+  // Longer than two programs need to load beside each other on a busy machine: this one has to begin.
+  const auto command = train(fmt::format("{} --distributed-timeout 8", kEndless), "hung");
   Started first(command, root_ / "first", rank(0)), second(command, root_ / "second", rank(1));
   wait_for_checkpoint("hung");
   second.send(SIGSTOP);
-  EXPECT_EQ(first.wait(10s), 4);
+  EXPECT_EQ(first.wait(30s), 4);
   ASSERT_EQ(first.lines().size(), 1u) << first.output();
   EXPECT_NE(first.lines()[0].find("rank 0 of 2 has lost another process: "), std::string::npos);
   EXPECT_NE(first.lines()[0].find("imed out"), std::string::npos) << first.output();
