@@ -10,6 +10,8 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace geores {
 namespace {
@@ -99,13 +101,19 @@ struct Include {
   bool ours;
 };
 
+// By hand: a regular expression over every line of every file would take most of this test's time.
 std::vector<Include> includes_of(const std::string& text) {
-  static const std::regex pattern(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
   std::vector<Include> all;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    std::smatch match;
-    if (std::regex_search(line, match, pattern)) all.push_back({match[2], match[1] == "\""});
+    const auto hash = line.find_first_not_of(" \t");
+    if (hash == line.npos || line[hash] != '#') continue;
+    const auto word = line.find_first_not_of(" \t", hash + 1);
+    if (word == line.npos || line.compare(word, 7, "include") != 0) continue;
+    const auto begin = line.find_first_of("<\"", word);
+    const auto end = line.find_first_of(">\"", begin == line.npos ? begin : begin + 1);
+    if (end != line.npos)
+      all.push_back({line.substr(begin + 1, end - begin - 1), line[begin] == '"'});
   }
   return all;
 }
@@ -190,15 +198,15 @@ TEST(Layers, EveryIncludeIsAllowedByTheTable) {
 
 // What a file includes in the end, through every header on the way.
 void follow(const std::map<std::string, std::string>& sources, const std::string& file,
-            std::set<std::string>& files, std::set<std::string>& libraries) {
+            std::set<std::string>& files, std::set<std::string>& headers) {
   if (!files.insert(file).second) return;
   const auto text = sources.find(file);
   if (text == sources.end()) return;
   for (const auto& include : includes_of(text->second))
     if (include.ours)
-      follow(sources, include.header, files, libraries);
+      follow(sources, include.header, files, headers);
     else
-      libraries.insert(library_of(include.header));
+      headers.insert(include.header);
 }
 
 // What a row's folders may reach by the rows of what they name, and so on.
@@ -218,8 +226,8 @@ TEST(Layers, NothingIsReachedThroughOtherHeaders) {
   const auto sources = all_sources();
   for (const auto& [file, text] : sources) {
     if (is_test_source(file)) continue;
-    std::set<std::string> files, libraries, folders_allowed, libraries_allowed;
-    follow(sources, file, files, libraries);
+    std::set<std::string> files, headers, folders_allowed, libraries_allowed;
+    follow(sources, file, files, headers);
     close(rows, *row_of(rows, file), folders_allowed, libraries_allowed);
     for (const auto& reached : files) {
       EXPECT_EQ(sources.count(reached), 1u)
@@ -228,9 +236,78 @@ TEST(Layers, NothingIsReachedThroughOtherHeaders) {
       ASSERT_NE(row, nullptr) << reached;
       EXPECT_EQ(folders_allowed.count(row->folder), 1u) << file << " reaches " << reached;
     }
-    for (const auto& library : libraries)
-      EXPECT_EQ(libraries_allowed.count(library), 1u) << file << " reaches " << library;
+    for (const auto& header : headers)
+      EXPECT_EQ(libraries_allowed.count(library_of(header)), 1u) << file << " reaches " << header;
   }
+}
+
+// What the precompiled header of unity builds includes for everybody, and words that need it. A file
+// must compile without that header too (preset dev, or somebody's own build).
+const std::map<std::string, std::vector<std::string>> kPrecompiled = {
+    {"fmt/format.h", {"fmt::"}},
+    {"nlohmann/json.hpp", {"nlohmann::"}},
+    {"algorithm",
+     {"std::sort(", "std::stable_sort(", "std::any_of(", "std::all_of(", "std::none_of(",
+      "std::count_if(", "std::find_if(", "std::max_element(", "std::min_element(", "std::copy(",
+      "std::fill(", "std::clamp(", "std::transform(", "std::lower_bound(", "std::upper_bound("}},
+    {"filesystem", {"std::filesystem"}},
+    {"functional", {"std::function<"}},
+    {"map", {"std::map<"}},
+    {"memory", {"std::unique_ptr<", "std::shared_ptr<", "std::make_unique<", "std::make_shared<"}},
+    {"random", {"std::mt19937", "std::uniform_", "std::normal_distribution"}},
+    {"set", {"std::set<"}},
+    {"span", {"std::span<"}},
+    {"sstream", {"std::istringstream", "std::ostringstream", "std::stringstream"}},
+    {"string", {"std::string ", "std::string&", "std::string(", "std::to_string("}},
+    {"vector", {"std::vector<"}},
+};
+
+// The C++ library's headers above are all in torch's own.
+bool comes_with_torch(const std::string& header) { return header.find('/') == header.npos; }
+
+// One line for each header of kPrecompiled that `file` needs and does not reach.
+std::vector<std::string> missing_headers(const std::map<std::string, std::string>& sources,
+                                         const std::string& file) {
+  std::set<std::string> files, headers;
+  follow(sources, file, files, headers);
+  const bool torch = std::any_of(headers.begin(), headers.end(),
+                                 [](const auto& header) { return library_of(header) == "torch"; });
+  std::vector<std::string> found;
+  for (const auto& [header, words] : kPrecompiled) {
+    if (headers.count(header) > 0 || (torch && comes_with_torch(header))) continue;
+    const bool other_part =  // fmt/ranges.h has fmt/format.h
+        header.find('/') != header.npos &&
+        std::any_of(headers.begin(), headers.end(), [&, name = header](const auto& other) {
+          return other.starts_with(name.substr(0, name.find('/') + 1));
+        });
+    if (other_part) continue;
+    std::istringstream lines(sources.at(file));
+    for (std::string line; std::getline(lines, line);) {
+      line = line.substr(0, line.find("//"));
+      const auto word = std::find_if(words.begin(), words.end(),
+                                     [&](const auto& one) { return line.find(one) != line.npos; });
+      if (word == words.end()) continue;
+      found.push_back(file + " says " + *word + " and does not include <" + header + ">");
+      break;
+    }
+  }
+  return found;
+}
+
+TEST(Layers, AFileIncludesWhatThePrecompiledHeaderWouldGiveIt) {
+  const auto sources = all_sources();
+  for (const auto& [file, text] : sources)
+    if (file.ends_with(".cpp") && file != "tests/layers_test.cpp")  // it has the words themselves
+      for (const auto& line : missing_headers(sources, file)) ADD_FAILURE() << line;
+
+  const auto missing = [](const std::string& text) {
+    return missing_headers({{"a.cpp", text}, {"a.h", "#include <map>\n"}}, "a.cpp").size();
+  };
+  EXPECT_EQ(missing("std::map<int, int> m;"), 1u);
+  EXPECT_EQ(missing("// std::map<int, int> m;"), 0u);
+  EXPECT_EQ(missing("#include \"a.h\"\nstd::map<int, int> m;"), 0u);
+  EXPECT_EQ(missing("#include <torch/types.h>\nstd::map<int, int> m;"), 0u);
+  EXPECT_EQ(missing("#include <torch/types.h>\nauto text = fmt::format(a);"), 1u);
 }
 
 TEST(Layers, TheCheckSeesAViolation) {
