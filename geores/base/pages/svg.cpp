@@ -248,6 +248,15 @@ std::vector<Tick> ticks_of(const Axis& axis, const Ruler& ruler, int most) {
   return result;
 }
 
+// Room for a panel's y axis: the usual one, or more where names stand beside it (6 pixels a letter of
+// size 11, and the axis' own label).
+double room_on_the_left(const Axis& axis) {
+  std::size_t longest = 0;
+  for (const auto& name : axis.names) longest = std::max(longest, name.size());
+  const auto names = 6.0 * static_cast<double>(longest) + (axis.label.empty() ? 12 : 30);
+  return std::max(margin_left, names);
+}
+
 std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
   std::string result;
   for (const auto& [at, label] : ticks_of(panel.x, x, 6)) {
@@ -265,10 +274,10 @@ std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
                   x.begin, y.end, y.begin, x.end);
   result += text((x.begin + x.end) / 2, y.begin + 32, panel.x.label, 12, "middle");
   const double middle = (y.begin + y.end) / 2;
-  result +=
-      text(0, 0, panel.y.label, 12, "middle",
-           fmt::format(" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"", x.begin - 38, middle)
-               .c_str());
+  result += text(0, 0, panel.y.label, 12, "middle",
+                 fmt::format(" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"",
+                             x.begin - room_on_the_left(panel.y) + 14, middle)
+                     .c_str());
   const double center = (x.begin + x.end) / 2;
   result += text(center, y.end - (panel.note.empty() ? 8 : 23), panel.title, 13, "middle",
                  " font-weight=\"bold\"");
@@ -396,8 +405,9 @@ std::string render(const Figure& figure) {
     const auto& panel = figure.panels[k];
     const double left = 8 + static_cast<double>(k % columns) * figure.panel_width;
     const double top = head + static_cast<double>(k / columns) * figure.panel_height;
-    const auto x = make_ruler(panel.x, panel.series, panel.heat, false, left + margin_left,
-                              left + figure.panel_width - margin_right);
+    const auto x =
+        make_ruler(panel.x, panel.series, panel.heat, false, left + room_on_the_left(panel.y),
+                   left + figure.panel_width - margin_right);
     const auto y = make_ruler(panel.y, panel.series, panel.heat, true,
                               top + figure.panel_height - margin_bottom, top + margin_top);
     body += draw_axes(panel, x, y);

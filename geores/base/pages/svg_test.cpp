@@ -158,6 +158,14 @@ TEST(Render, NamesStandInPlaceOfTicks) {
   EXPECT_EQ(count(text, "<text x=\"282.0\""), 1u);
 }
 
+TEST(Render, LongNamesBesideTheAxisGetRoom) {
+  auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}, .mark = Mark::Dots});
+  figure.panels[0].y.names = {"short", "a name of thirty letters, no more"};
+  const auto text = render(figure);
+  // The frame starts 33 letters of 6 pixels and 12 pixels behind the panel's edge at 8; names end 6 before.
+  EXPECT_EQ(count(text, "<text x=\"212.0\""), 2u) << text;
+}
+
 TEST(Render, ADotIsOneDotInTheLegend) {
   const auto text = render(one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}, .mark = Mark::Dots}));
   EXPECT_EQ(count(text, "<circle"), 3u) << text;

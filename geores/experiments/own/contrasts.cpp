@@ -131,34 +131,36 @@ std::string seeds_figure(const ExperimentFindings& findings) {
   const auto two_way = experiment.two_way();
   auto names = two_way ? distinct(experiment.arms, &Arm::way) : std::vector<std::string>();
   if (!two_way)
-    for (const auto& arm : experiment.arms) names.push_back(arm.name);
+    for (const auto& arm : experiment.arms) names.push_back(arm.label);
+  // A few ways stand below a panel; the arms of a long list stand beside it, the first one on top.
+  if (!two_way) std::reverse(names.begin(), names.end());
   const auto place = [&](const std::string& name) {
     return static_cast<double>(std::find(names.begin(), names.end(), name) - names.begin());
   };
-  const auto two_columns = names.size() <= 8;
   svg::Figure figure{.title = experiment.title,
                      .subtitle = "best evaluation of each seed",
-                     .columns = two_columns ? 2 : 1,
-                     .panel_width = two_columns ? 510.0 : 90.0 * static_cast<double>(names.size()),
-                     .panel_height = 300};
+                     .columns = two_way ? 2 : 1,
+                     .panel_width = two_way ? 510.0 : 760.0,
+                     .panel_height = two_way ? 300.0 : 90 + 18 * static_cast<double>(names.size())};
   for (const auto& column : experiment.columns) {
     svg::Panel panel{.title = column.label};
-    panel.x.names = names;
-    panel.y = {.label = "validation MSE", .scale = svg::Scale::Log};
+    const svg::Axis error{.label = "validation MSE", .scale = svg::Scale::Log};
+    panel.x = two_way ? svg::Axis{.names = names} : error;
+    panel.y = two_way ? error : svg::Axis{.names = names};
     for (const auto& row : distinct(experiment.arms, &Arm::row)) {
       svg::Series means{.name = two_way ? row : "geometric mean"},
           dots{.name = two_way ? row : "a seed", .mark = svg::Mark::Dots, .width = 2.5};
       for (const auto& arm : experiment.arms) {
         if (arm.row != row) continue;
         const auto& values = findings.cell(column.name, arm.name).best;
-        const auto x = place(two_way ? arm.way : arm.name);
+        const auto at = place(two_way ? arm.way : arm.label);
         if (!values.empty()) {
-          means.x.push_back(x);
+          means.x.push_back(at);
           means.y.push_back(geometric_mean(values));
         }
         for (const auto value : values) {
-          dots.x.push_back(x);
-          dots.y.push_back(value);
+          dots.x.push_back(two_way ? at : value);
+          dots.y.push_back(two_way ? value : at);
         }
       }
       if (two_way) panel.series.push_back(means);
