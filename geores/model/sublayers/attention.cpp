@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "geores/base/error.h"
-#include "geores/model/sublayers/rotary.h"
 #include "geores/modules/layers.h"
 #include "geores/ops/attention/attention.h"
+#include "geores/ops/attention/rotary.h"
 
 namespace geores {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "geores/model/sublayers/rotary.h"
+#include "geores/ops/attention/rotary.h"
 #include "geores/testing/gradient_check.h"
 #include "geores/testing/testing.h"
 

@@ -83,14 +83,20 @@ class FusedSplitHeads : public torch::autograd::Function<FusedSplitHeads> {
 
 }  // namespace
 
-RotaryTables rotary_tables(int64_t positions, int64_t head_width, double theta,
-                           const Tensor& like) {
+RotaryTables rotary_tables(int64_t positions, int64_t head_width, double theta, const Tensor& like,
+                           int64_t first) {
   const auto exact = like.options().dtype(torch::kFloat64).requires_grad(false);
   const auto frequencies = torch::pow(
       theta, torch::arange(head_width / 2, exact) * (-2.0 / static_cast<double>(head_width)));
-  const auto angles = torch::outer(torch::arange(positions, exact), frequencies);
+  const auto angles = torch::outer(torch::arange(first, first + positions, exact), frequencies);
   return {.cosine = angles.cos().to(like.scalar_type()),
           .sine = angles.sin().to(like.scalar_type())};
+}
+
+Tensor rotate_by_position(const Tensor& x, int64_t first) {
+  const auto width = x.size(-1);
+  require(width % 2 == 0, "rotary", "the width must be even, got {}", width);
+  return rotated(x, rotary_tables(x.size(-2), width, 10000, x, first));
 }
 
 Heads split_heads(const Tensor& qkv, int64_t heads, const RotaryTables& tables) {
