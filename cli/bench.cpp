@@ -320,6 +320,7 @@ void bench(BenchFlags flags) {
   flags.complete();
   if (flags.explain) return explain(flags);
   if (flags.alone) return bench_connections(flags);
+  if (flags.generate) return bench_generation(flags);
   if (flags.device == "cuda") return bench_on_gpu(flags);
   require(flags.side_by_side == 0, "bench", "--side-by-side needs --device cuda");
   require(flags.precision != "tf32", "bench",
@@ -393,6 +394,8 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench --connection-alone --device cuda --models mhc --batch 16 --length 1024 "
       "--width "
       "768\n"
+      "  geores bench --generate --models additive edelta shc     text: 12 layers of width 384, "
+      "context 512\n"
       "  geores bench --models jpmhc --explain     which kernels run, and why others do not\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models, "connections, see `geores list` [all]");
@@ -414,6 +417,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--vocabulary", flags->vocabulary, "of --text [50304]")->check(positive);
   command->add_flag("--connection-alone", flags->alone,
                     "time each connection once, around a sublayer that costs nothing");
+  command->add_flag("--generate", flags->generate,
+                    "time the generation of text instead, with the cache and without");
   command
       ->add_option("--repeats", flags->repeats, "timed steps of each form; the median counts [3]")
       ->check(positive);

@@ -44,14 +44,15 @@ void BenchFlags::complete() {
   const auto fill = [](int64_t& value, int64_t otherwise) {
     if (value == 0) value = otherwise;
   };
+  text = text || generate;
   fill(batch, text ? 16 : 64);
-  fill(length, text ? 1024 : 255);
+  fill(length, generate ? 512 : text ? 1024 : 255);
   if (precision.empty()) precision = device == "cuda" ? "bf16" : "fp32";
   if (!text) return;
   fill(layers, 12);
-  fill(width, 768);
-  fill(heads, 12);
-  fill(vocabulary, 50304);
+  fill(width, generate ? 384 : 768);
+  fill(heads, generate ? 6 : 12);
+  fill(vocabulary, generate ? 8192 : 50304);
 }
 
 std::vector<BenchSize> wanted_sizes(const BenchFlags& flags) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "geores/base/file.h"
+#include "geores/base/sha256.h"
 #include "geores/testing/testing.h"
 
 namespace geores {
@@ -26,7 +27,12 @@ class TextProgram : public testing::Test {
 
   // `streams` chooses what is read: "2>&1" both, "2>/dev/null" standard output alone.
   Result run(const std::string& arguments, const char* streams = "2>&1") const {
-    const auto command = fmt::format("cd {} && {} {} {}", temporary_.path().string(),
+    return run_after("", arguments, streams);
+  }
+  // `first`: shell commands before the program.
+  Result run_after(const std::string& first, const std::string& arguments,
+                   const char* streams = "2>&1") const {
+    const auto command = fmt::format("cd {} && {}{} {} {}", temporary_.path().string(), first,
                                      GEORES_PROGRAM, arguments, streams);
     auto* pipe = popen(command.c_str(), "r");
     std::string output;
@@ -109,11 +115,75 @@ TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
   refuse("generate --run run --temperature -1", "[generate] temperature must be >= 0, got -1");
   refuse("generate --run run --top-k 0", "[generate] top-k must be >= 1, got 0");
   refuse("generate --run run --tokens 0", "[generate] tokens must be >= 1, got 0");
+  refuse("generate --run run --top-p 0", "[generate] top-p must lie in (0, 1], got 0");
+  refuse("eval --run run --stride 17", "[eval] the stride must lie in 1..16, got 17");
 
   write("b.txt", "quite other characters");
   succeed("data text --input b.txt --tokenizer chars --out other");
   refuse("eval --run run --data other",
          "[eval] other has a vocabulary of 12, the model of run one of 23");
+
+  // As many characters, but others: an id would mean something else.
+  std::string capital = text;
+  for (auto& letter : capital) letter = letter == 't' ? 'T' : letter;
+  write("c.txt", capital);
+  succeed("data text --input c.txt --tokenizer chars --out capital");
+  const auto fingerprint = [&](const char* folder) {
+    const auto file = read_text_file(temporary_.path() / folder / "tokenizer.json");
+    return sha256(nlohmann::json::parse(file).dump() + "\n").substr(0, 12);
+  };
+  refuse("eval --run run --data capital",
+         fmt::format("[eval] capital is prepared with another tokeniser (sha256 {}) than run "
+                     "(sha256 {})",
+                     fingerprint("capital"), fingerprint("data")));
+  write("run/tokenizer.json", read_text_file(temporary_.path() / "capital/tokenizer.json"));
+  refuse(
+      "generate --run run --prompt 'Th'",
+      fmt::format("[run] its tokeniser has changed since the run began: it had the sha256 {} and "
+                  "now has {}",
+                  fingerprint("data"), fingerprint("capital")));
+}
+
+// A full disk, as a limit on the size of files: no half file stays, and what was there is not lost.
+TEST_F(TextProgram, AFullDiskLeavesNoHalfFile) {
+  write("a.txt", std::string(9000, 'a') + std::string(9000, 'b'));
+  const auto prepare = "data text --input a.txt --tokenizer chars --out data";
+  const auto files = [&] {
+    std::vector<std::string> names;
+    if (fs::exists(temporary_.path() / "data"))
+      for (const auto& entry : fs::directory_iterator(temporary_.path() / "data"))
+        names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  };
+  const auto limited = [&] {
+    const auto result = run_after("ulimit -f 8; ", prepare);
+    EXPECT_EQ(result.exit_code, 1) << result.output;
+    EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+    EXPECT_NE(result.output.find("train.bin"), std::string::npos) << result.output;
+  };
+  limited();
+  for (const auto& name : files()) EXPECT_EQ(name.find(".bin"), std::string::npos) << name;
+  succeed(prepare);
+  const auto before = files();
+  const auto ids = read_text_file(temporary_.path() / "data/train.bin");
+  limited();
+  EXPECT_EQ(files(), before);
+  EXPECT_EQ(read_text_file(temporary_.path() / "data/train.bin"), ids);
+  succeed("data show data");
+}
+
+TEST_F(TextProgram, RefusesBadTextInOneLine) {
+  write("empty.txt", "");
+  refuse("data text --input empty.txt --out data", "[empty.txt] is empty");
+  write("bad.txt", "good \xFF");
+  refuse("data text --input bad.txt --tokenizer chars --out data",
+         "[bad.txt] byte 255 at offset 5 is not UTF-8; --lossy replaces such bytes, the tokeniser "
+         "bytes takes them");
+  EXPECT_FALSE(fs::exists(temporary_.path() / "data/data.json"));
+  refuse("train --task text --data nowhere --model additive --out run",
+         "[nowhere] is no folder of prepared text");
+  EXPECT_FALSE(fs::exists(temporary_.path() / "run"));
 }
 
 }  // namespace

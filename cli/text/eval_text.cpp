@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/text/run_tokenizer.h"
 #include "geores/base/error.h"
 #include "geores/data/tasks/text.h"
 #include "geores/text/ngrams.h"
@@ -22,7 +23,7 @@ void require_same_tokenizer(const PreparedText& text, const EvalTextFlags& flags
           "{} has a vocabulary of {}, the model of {} one of {}", text.folder(), text.vocabulary(),
           flags.run, vocabulary);
   if (!text.tokenizer() || !std::filesystem::exists(flags.run + "/tokenizer.json")) return;
-  const auto mine = Tokenizer::load(flags.run)->fingerprint();
+  const auto mine = tokenizer_of_run(flags.run)->fingerprint();
   require(text.tokenizer()->fingerprint() == mine, "eval",
           "{} is prepared with another tokeniser (sha256 {:.12}) than {} (sha256 {:.12})",
           text.folder(), text.tokenizer()->fingerprint(), flags.run, mine);

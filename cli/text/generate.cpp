@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal/output.h"
+#include "cli/text/run_tokenizer.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/generation/generator.h"
@@ -134,7 +135,7 @@ void generate(GenerateFlags flags) {
           "give either --prompt or --prompt-file");
   const auto run = load_run(flags.run);
   require(run.model->input().tokens(), "generate", "{} is not a run on text", flags.run);
-  const auto tokenizer = Tokenizer::load(flags.run);
+  const auto tokenizer = tokenizer_of_run(flags.run);
   require(tokenizer->vocabulary() == run.model->input().vocabulary, flags.run,
           "its tokeniser has a vocabulary of {}, its model one of {}", tokenizer->vocabulary(),
           run.model->input().vocabulary);

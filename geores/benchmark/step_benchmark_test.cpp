@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "geores/benchmark/generation_benchmark.h"
 #include "geores/model/registry.h"
 #include "geores/model/transformer/transformer.h"
+#include "geores/testing/testing.h"
 
 namespace geores {
 namespace {
@@ -49,6 +51,20 @@ TEST(StepBenchmark, TwoHundredRecomputedLayersTakeAFractionOfTheMemory) {
     EXPECT_LT(recomputed, 0.35 * plain) << connection;
     EXPECT_LT(recomputed, 1e9) << connection;
   }
+}
+
+TEST(GenerationBenchmark, TimesBothWays) {
+  Transformer model({.connection = "additive",
+                     .input = "tokens",
+                     .layers = 1,
+                     .width = 16,
+                     .heads = 2,
+                     .context = 12,
+                     .vocabulary = 7});
+  const auto speed = generation_speed(model, 3);
+  for (const auto one : {speed.prompt, speed.cached, speed.whole}) EXPECT_GT(one, 0);
+  EXPECT_EQ(refusal([&] { generation_speed(model, 0); }),
+            "[bench] --generate needs a context of at least 4 and a pass, got 12 and 0");
 }
 
 // Head and loss in pieces: the logits of a whole batch, by far the largest tensor here, never exist.

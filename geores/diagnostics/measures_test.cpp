@@ -38,6 +38,18 @@ TEST(EffectiveRank, IsTheExponentialOfTheEntropyOfNormalisedSingularValues) {
   EXPECT_NEAR(number(effective_rank(tokens)), std::exp(entropy), 1e-10);
 }
 
+// Tall, wide and nearly singular: the same as from a decomposition.
+TEST(EffectiveRank, IsThatOfTheSingularValues) {
+  torch::manual_seed(4);
+  for (const auto& [rows, columns] : {std::pair{40, 24}, {24, 40}}) {
+    const auto tokens = torch::randn({rows, columns}, kDouble) * torch::logspace(0, -9, columns);
+    const auto sigma = torch::linalg_svdvals(tokens);
+    const auto p = sigma / sigma.sum();
+    const auto expected = number(torch::exp(-torch::xlogy(p, p).sum()));
+    EXPECT_NEAR(number(effective_rank(tokens)), expected, 1e-4 * expected);
+  }
+}
+
 TEST(EffectiveRank, OfTheZeroMatrixIsZeroAndEachMatrixOfABatchCountsAlone) {
   const auto batch = torch::stack({torch::zeros({4, 4}, kDouble), torch::eye(4, kDouble)});
   EXPECT_EQ(number(effective_rank(batch)[0]), 0.0);

@@ -12,6 +12,7 @@ struct TextOptions {
   int64_t context = 256;
   std::string sampling = "random";
   int64_t vocabulary = 0;
+  int64_t validation_ids = 0;
 
   Fields fields() {
     return Fields()
@@ -20,7 +21,9 @@ struct TextOptions {
         .choice("sampling", sampling, {"random", "epochs"},
                 "windows drawn with replacement, or each once an epoch")
         .add("vocabulary", vocabulary, "ids, for a folder without data.json; 0: data.json says it",
-             {.min = 0, .max = static_cast<double>(kMostIds)});
+             {.min = 0, .max = static_cast<double>(kMostIds)})
+        .add("validation_ids", validation_ids,
+             "validate on the first so many ids of the validation text; 0: on all", {.min = 0});
   }
 };
 
@@ -45,6 +48,8 @@ Dataset load_text(const nlohmann::json& given, const std::string&) {
   data.by_epochs = options.sampling == "epochs";
   data.train_ids = ids_tensor(train);
   data.validation_ids = ids_tensor(validation);
+  if (options.validation_ids > 0 && options.validation_ids < data.validation_ids.size(0))
+    data.validation_ids = data.validation_ids.slice(0, 0, options.validation_ids);
   data.before_first = text.before_first();
   add_windows(data.train_ids, options.context, train.file->path().string(), data.train_x,
               data.train_y);

@@ -55,8 +55,11 @@ Scale language_scale(const std::string& name) {
   return scale;
 }
 
-nlohmann::json text_task(const std::string& data, const std::string& name, int64_t context) {
-  return {{"task", "text"}, {"data", data + "/" + name}, {"context", context}};
+nlohmann::json text_task(const std::string& data, const std::string& name, int64_t context,
+                         int64_t validation_ids) {
+  nlohmann::json task = {{"task", "text"}, {"data", data + "/" + name}, {"context", context}};
+  if (validation_ids > 0) task["validation_ids"] = validation_ids;
+  return task;
 }
 
 }  // namespace geores

@@ -43,7 +43,8 @@ LanguagePaper nanogpt_paper(const std::string& scale, const std::string& data);
 // Scale of the engine: all sizes are in the experiments, and one seed is enough for quick.
 Scale language_scale(const std::string& name);
 
-// The task text on DATA/NAME.
-nlohmann::json text_task(const std::string& data, const std::string& name, int64_t context);
+// The task text on DATA/NAME. Losses are of the first `validation_ids` ids; 0: of all.
+nlohmann::json text_task(const std::string& data, const std::string& name, int64_t context,
+                         int64_t validation_ids = 0);
 
 }  // namespace geores

@@ -220,31 +220,48 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
   });
 }
 
+namespace {
+
+constexpr int64_t kCachedValuesOfAThread = 1 << 15;
+
+// out (d) = scale · Σ_t weights[t] values[t], four rows at a time: `out` is loaded and stored less
+// often.
+template <class T>
+void sum_of_rows(const T* weights, T scale, const T* values, T* out, int64_t length, int64_t d) {
+  std::fill_n(out, d, T(0));
+  const auto add = [&]<int rows>(std::integral_constant<int, rows>, int64_t t) {
+    for_each_vector<T>(d, [&](int64_t i, int64_t count) {
+      auto sum = load_up_to(out + i, count);
+      for (int row = 0; row < rows; ++row)
+        sum += scale * weights[t + row] * load_up_to(values + (t + row) * d + i, count);
+      store_up_to(out + i, sum, count);
+    });
+  };
+  int64_t t = 0;
+  for (; t + 4 <= length; t += 4) add(std::integral_constant<int, 4>(), t);
+  for (; t < length; ++t) add(std::integral_constant<int, 1>(), t);
+}
+
+}  // namespace
+
 template <class T>
 void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T* out,
                 int64_t capacity, int64_t length, const AttentionShape& s) {
   const T scale = T(1) / std::sqrt(T(s.head_width));
   const auto end = padded<T>(length);
-  T* weights = scratch<AttentionShape, T>(padded<T>(capacity));
-  for (int64_t b = 0; b < s.batch; ++b)
-    for (int64_t h = 0; h < s.heads; ++h) {
-      const T* query = q + b * q_stride + h * s.head_width;
-      const T* key = keys + (b * s.heads + h) * capacity * s.head_width;
-      for (int64_t t = 0; t < length; ++t) {
-        Vec<T> sum{};
-        for_each_vector<T>(s.head_width, [&](int64_t i, int64_t count) {
-          sum += load_up_to(query + i, count) * load_up_to(key + t * s.head_width + i, count);
-        });
-        weights[t] = sum_of_lanes<T>(sum);
-      }
+  const auto heads = s.batch * s.heads, d = s.head_width;
+  const auto threads =
+      std::min<int64_t>(heads, threads_for(heads * length * d, kCachedValuesOfAThread));
+  parallel_ranges(heads, static_cast<int>(threads), [&](int64_t first, int64_t last, int) {
+    T* weights = scratch<AttentionShape, T>(padded<T>(capacity));
+    for (auto head = first; head < last; ++head) {
+      const T* query = q + head / s.heads * q_stride + head % s.heads * d;
+      const T* key = keys + head * capacity * d;
+      for (int64_t t = 0; t < length; ++t) weights[t] = inner_product(query, key + t * d, d);
       const T inverse = T(1) / exponential_row(weights, length, end, scale).sum;
-      const T* value = values + (b * s.heads + h) * capacity * s.head_width;
-      T* result = out + (b * s.heads + h) * s.head_width;
-      std::fill_n(result, s.head_width, T(0));
-      for (int64_t t = 0; t < length; ++t)
-        for (int64_t i = 0; i < s.head_width; ++i)
-          result[i] += inverse * weights[t] * value[t * s.head_width + i];
+      sum_of_rows(weights, inverse, values + head * capacity * d, out + head * d, length, d);
     }
+  });
 }
 
 #define GEORES_INSTANTIATE_PRODUCTS(T, P)                                                   \

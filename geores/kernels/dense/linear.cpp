@@ -1,5 +1,7 @@
 #include "geores/kernels/dense/linear.h"
 
+#include <type_traits>
+
 #include "geores/kernels/cpu/parallel.h"
 #include "geores/kernels/cpu/product.h"
 #include "geores/kernels/cpu/vector_math.h"
@@ -11,6 +13,9 @@ constexpr auto kNo = Transposed::no, kYes = Transposed::yes;
 // Rows of a block: about a hundred rows of a few hundred values fill half of a core's second-level
 // cache.
 constexpr int64_t kBlock = 120;
+// With so few rows a product reads each weight for next to no arithmetic: nothing is packed.
+constexpr int64_t kFewRows = 4;
+constexpr int64_t kWeightsOfAThread = 1 << 15;
 
 struct WeightSpace;
 
@@ -33,11 +38,36 @@ void gelu_of(const T* x, T* y, int64_t size) {
   });
 }
 
+// A token at a time: memory decides, so the threads share the weights, not the rows.
+template <class T>
+void linear_of_few_rows(const T* x, const T* w, const T* bias, T* y, int64_t rows, int64_t in,
+                        int64_t out) {
+  parallel_ranges(
+      out, threads_for(in * out, kWeightsOfAThread), [&](int64_t begin, int64_t end, int) {
+        for (auto column = begin; column < end; ++column)
+          for (int64_t row = 0; row < rows; ++row)
+            y[row * out + column] =
+                inner_product(x + row * in, w + column * in, in) + (bias ? bias[column] : T(0));
+      });
+}
+
+template <class T>
+void perceptron_of_few_rows(const T* x, const T* w1, const T* w2, T* hidden, T* y,
+                            const PerceptronShape& s) {
+  T* active = scratch<PerceptronShape, T>(s.rows * s.hidden);
+  T* before = hidden ? hidden : active;
+  linear_of_few_rows<T>(x, w1, nullptr, before, s.rows, s.in, s.hidden);
+  gelu_of(before, active, s.rows * s.hidden);
+  linear_of_few_rows<T>(active, w2, nullptr, y, s.rows, s.hidden, s.out);
+}
+
 }  // namespace
 
 template <class T, class P>
 void linear_forward(const T* x, const T* w, const T* bias, T* y, int64_t rows, int64_t in,
                     int64_t out) {
+  if constexpr (std::is_same_v<T, P>)
+    if (rows <= kFewRows) return linear_of_few_rows(x, w, bias, y, rows, in, out);
   const SerialBlas serial;
   parallel_ranges(rows, threads_for(rows, 16), [&](int64_t begin, int64_t end, int) {
     const auto size = RightHandSide<T, P>::packed_size(in, out);
@@ -78,6 +108,8 @@ void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias
 template <class T, class P>
 void perceptron_forward(const T* x, const T* w1, const T* w2, T* hidden, T* y,
                         const PerceptronShape& s) {
+  if constexpr (std::is_same_v<T, P>)
+    if (s.rows <= kFewRows) return perceptron_of_few_rows(x, w1, w2, hidden, y, s);
   const SerialBlas serial;
   parallel_ranges(s.rows, threads_for(s.rows, 16), [&](int64_t begin, int64_t end, int) {
     T* active = scratch<PerceptronShape, T>(kBlock * s.hidden);

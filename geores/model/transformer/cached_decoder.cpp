@@ -5,6 +5,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/inference/into.h"
 #include "geores/ops/run/execution.h"
+#include "geores/residual/token_means.h"
 
 namespace geores {
 
@@ -109,14 +110,26 @@ const Tensor& CachedDecoder::step(const Tensor& x) {
     step_in_place(x.is_contiguous() ? x : x.contiguous());
     return result_;
   }
-  return read_tensors(x.unsqueeze(1));
+  result_ = read_tensors(x.unsqueeze(1));
+  return result_;
 }
 
 const Tensor& CachedDecoder::read(const Tensor& x) {
-  return in_place() ? Decoder::read(x) : read_tensors(x);
+  if (!in_place()) {
+    result_ = read_tensors(x);
+    return result_;
+  }
+  if (position_ > 0 || x.size(1) == 1) return Decoder::read(x);
+  result_.copy_(read_tensors(x));
+  memory_.start_pass();
+  for (auto& layer : layers_)
+    for (auto* step : {layer.attention.get(), layer.mlp.get()})
+      if (auto* means = dynamic_cast<TokenMeans*>(step)) means->continue_means(memory_, position_);
+  return result_;
 }
 
-const Tensor& CachedDecoder::read_tensors(const Tensor& x) {
+// The predictions of the last position.
+Tensor CachedDecoder::read_tensors(const Tensor& x) {
   torch::NoGradGuard no_grad;
   memory_.start_pass();
   Trace trace(memory_);
@@ -124,8 +137,7 @@ const Tensor& CachedDecoder::read_tensors(const Tensor& x) {
   for (size_t i = 0; i < caches_.size(); ++i)
     state = model_.blocks()[i]->forward(state, trace, &caches_[i]);
   position_ += x.size(1);
-  result_ = model_.outputs(state.slice(1, x.size(1) - 1)).squeeze(1);
-  return result_;
+  return model_.outputs(state.slice(1, x.size(1) - 1)).squeeze(1);
 }
 
 }  // namespace geores

@@ -23,7 +23,7 @@ class CachedDecoder final : public Decoder {
   // Returns (B, input_width) or logits (B, vocabulary).
   const Tensor& step(const Tensor& x) override;
 
-  // In one pass where a step runs on tensors; position by position where it runs in buffers.
+  // In one pass. A decoder in buffers that has read something already goes position by position.
   const Tensor& read(const Tensor& x) override;
 
   int64_t position() const { return position_; }
@@ -38,7 +38,7 @@ class CachedDecoder final : public Decoder {
 
   std::vector<Layer> token_layers(int64_t batch) const;
   void step_in_place(const Tensor& x);
-  const Tensor& read_tensors(const Tensor& x);
+  Tensor read_tensors(const Tensor& x);
   void embed(const Tensor& x);
 
   Transformer& model_;

@@ -97,6 +97,48 @@ TEST(CachedDecoder, AStepIsTenTimesFasterThanTheWindow) {
   }
 }
 
+// Read at once or one by one: the same, and so is what follows.
+TEST(CachedDecoder, GoesOnInBuffersAfterAPassOverTheWholePrompt) {
+  for (const auto* connection : {"additive", "edelta"})
+    for (const int64_t batch : {1, 3}) {
+      torch::manual_seed(1);
+      Transformer model(causal_model(connection));
+      model.to(torch::kFloat64);
+      CachedDecoder at_once(model, batch), one_by_one(model, batch);
+      ASSERT_TRUE(at_once.in_place());
+      const auto x = torch::randn({batch, 30, 16}, torch::kFloat64);
+      const auto first = at_once.read(x.slice(1, 0, 20)).clone();
+      for (int64_t t = 0; t < 19; ++t) one_by_one.step(x.select(1, t));
+      EXPECT_TRUE(torch::allclose(first, one_by_one.step(x.select(1, 19)), 1e-10, 1e-12))
+          << connection;
+      for (int64_t t = 20; t < 30; ++t) {
+        const auto a = at_once.step(x.select(1, t)), b = one_by_one.step(x.select(1, t));
+        EXPECT_TRUE(torch::allclose(a, b, 1e-10, 1e-12)) << connection << " position " << t;
+      }
+      EXPECT_EQ(at_once.position(), 30);
+    }
+}
+
+// So long and wide that threads share the weights of a product and the heads of attention.
+TEST(CachedDecoder, ThreadsGiveWhatTheWholeWindowGives) {
+  torch::manual_seed(1);
+  Transformer model(
+      {.connection = "additive", .layers = 1, .width = 128, .heads = 2, .context = 600});
+  model.to(torch::kFloat64);
+  const auto threads = torch::get_num_threads();
+  torch::set_num_threads(2);
+  const auto x = torch::randn({1, 600, 16}, torch::kFloat64);
+  torch::NoGradGuard no_grad;
+  Trace trace;
+  const auto expected = model.forward(x, trace);
+  CachedDecoder decoder(model);
+  decoder.read(x.slice(1, 0, 590));
+  for (int64_t t = 590; t < 600; ++t)
+    EXPECT_TRUE(torch::allclose(decoder.step(x.select(1, t)), expected.select(1, t), 1e-9, 1e-11))
+        << t;
+  torch::set_num_threads(threads);
+}
+
 TEST(CachedDecoder, RefusesWhatDoesNotFit) {
   Transformer model(causal_model("additive"));
   CachedDecoder decoder(model);

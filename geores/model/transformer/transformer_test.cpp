@@ -132,6 +132,20 @@ TEST(Transformer, RecomputedBlocksGiveTheSameGradientsBitForBit) {
   }
 }
 
+TEST(Transformer, AThousandLayersDoNotOverflowTheStack) {
+  auto config = small("additive");
+  config.layers = 1000;
+  const auto x = torch::randn({1, 3, 5});
+  for (const bool recompute : {false, true}) {
+    Transformer model(config);
+    model.set_recompute(recompute);
+    Trace trace;
+    const auto y = model.forward(x, trace);
+    y.sum().backward();
+    EXPECT_TRUE(y.isfinite().all().item<bool>());
+  }
+}
+
 // Outputs, auxiliary loss and all gradients of a model in one of its forms.
 std::vector<Tensor> everything(Transformer& model, const Tensor& x, Form form,
                                const std::string& precision = "fp32") {

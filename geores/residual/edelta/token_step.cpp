@@ -2,6 +2,7 @@
 // allocated once. For the hybrid operator with pool = causal or token.
 #include "geores/ops/inference/into.h"
 #include "geores/residual/edelta/edelta.h"
+#include "geores/residual/token_means.h"
 
 namespace geores {
 namespace {
@@ -12,7 +13,7 @@ struct EdeltaWeights {
   Tensor gate, gate_bias, norm;
 };
 
-class EdeltaStep final : public TokenStep {
+class EdeltaStep final : public TokenStep, public TokenMeans {
  public:
   EdeltaStep(EdeltaWeights weights, int64_t batch, int64_t streams, bool running, bool entropy)
       : w_(std::move(weights)), streams_(streams), running_(running), entropy_gate_(entropy) {
@@ -51,7 +52,20 @@ class EdeltaStep final : public TokenStep {
     into::copy(mixed_, x);
   }
 
+  void continue_means(PoolMemory& memory, int64_t count) override {
+    if (!running_) return;
+    seen_ = count;
+    take_sum(memory, sum_);
+    if (entropy_gate_) take_sum(memory, entropy_sum_);
+  }
+
  private:
+  // The memory tells means only: that of the values so far and of one zero.
+  void take_sum(PoolMemory& memory, Tensor& sum) const {
+    const auto mean = memory.running_mean(torch::zeros_like(sum).unsqueeze(1)).squeeze(1);
+    sum.copy_(mean * static_cast<double>(seen_ + 1));
+  }
+
   // logit ← logit (1 + mean entropy)
   void scale_logit(const Tensor& x) {
     into::stream_entropy(x, streams_, entropy_);
