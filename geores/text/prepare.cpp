@@ -146,6 +146,46 @@ Encoded encode(const Tokenizer& tokenizer, const std::vector<Source>& sources,
   return all;
 }
 
+// Files come to a folder of prepared text when all of them are written: what fails before, a full
+// disk for example, leaves the folder as it was.
+class UnfinishedFolder {
+ public:
+  explicit UnfinishedFolder(const fs::path& target) : path_(target / "unfinished") {
+    std::error_code error;
+    fs::remove_all(path_, error);  // of a preparation that was killed
+    fs::create_directory(path_, error);
+    require(!error, path_.string(), "cannot be made: {}", error.message());
+  }
+  ~UnfinishedFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  UnfinishedFolder(const UnfinishedFolder&) = delete;
+  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  // data.json goes first and comes last: a kill must not leave old facts beside new ids.
+  void move_all_to(const fs::path& target) const {
+    std::error_code error;
+    for (const auto* name : {"data.json", "test.bin", "tokenizer.model"})
+      fs::remove(target / name, error);
+    const auto move = [&](const fs::path& file) {
+      fs::rename(file, target / file.filename(), error);
+      require(!error, (target / file.filename()).string(), "cannot be written: {}",
+              error.message());
+    };
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(path_))
+      if (entry.path().filename() != "data.json") files.push_back(entry.path());
+    for (const auto& file : files) move(file);
+    move(path_ / "data.json");
+  }
+
+ private:
+  fs::path path_;
+};
+
 }  // namespace
 
 double unigram_entropy(std::span<const Id> ids) {
@@ -185,9 +225,8 @@ Prepared prepare_text(const PrepareOptions& given) {
   std::error_code error;
   fs::create_directories(options.out, error);
   require(!error, options.out, "cannot be made: {}", error.message());
-  const auto folder = fs::path(options.out);
-  // An interrupted preparation must not leave old facts beside new ids.
-  for (const auto* name : {"data.json", "test.bin"}) fs::remove(folder / name, error);
+  const UnfinishedFolder unfinished(options.out);
+  const auto& folder = unfinished.path();
   nlohmann::json splits;
   for (const auto& [name, parts] : sources) {
     const auto encoded = encode(*tokenizer, parts, options);
@@ -205,6 +244,7 @@ Prepared prepare_text(const PrepareOptions& given) {
                                 {"splits", splits},
                                 {"checked", nlohmann::json::object()}};
   write_file_atomically(folder / "data.json", facts.dump(2) + "\n");
+  unfinished.move_all_to(options.out);
   return prepared;
 }
 
