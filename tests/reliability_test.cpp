@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,7 @@ class Reliability : public testing::Test {
                                      (root_ / "output").string(), streams);
     const auto child = fork();
     if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is ended leaves no run behind
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       _exit(127);
     }
