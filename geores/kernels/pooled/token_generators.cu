@@ -113,33 +113,95 @@ __global__ void __launch_bounds__(kColumnThreads)
   }
 }
 
-// The shared memory of a block: biases of units, weights and biases of outputs, activations and
-// outputs of its tokens, and gate logits. Rows of tokens have an odd length, so that lanes that
-// read the same column use different banks.
+// How many perceptrons a block goes through at a time.
+__host__ __device__ constexpr int nets_together(const GeneratorShape& s) {
+  return s.units() <= kMostUnitsTogether ? s.count : 1;
+}
+
+// The shared memory of a block: biases of units, weights and biases of outputs, activations of the
+// units that it has at a time, outputs of its tokens, and gate logits. Rows of tokens have an odd
+// length, so that lanes that read the same column use different banks.
 template <class T>
 struct TokenWorkspace {
   T *unit_bias, *weights, *output_bias, *active, *raw, *logit;
   int stride;
 
   static size_t bytes(const GeneratorShape& s) {
-    const int outputs = s.all_outputs();
-    return static_cast<size_t>(s.units() + outputs * (s.hidden + 1) +
-                               kTokensAtOnce * ((s.units() | 1) + outputs + 1)) *
+    const int outputs = s.all_outputs(), units = nets_together(s) * s.hidden;
+    return static_cast<size_t>(units + outputs * (s.hidden + 1) +
+                               kTokensAtOnce * ((units | 1) + outputs + 1)) *
            sizeof(T);
   }
 
   __device__ TokenWorkspace(unsigned char* memory, const GeneratorShape& s)
       : unit_bias(reinterpret_cast<T*>(memory)),
-        weights(unit_bias + s.units()),
+        weights(unit_bias + nets_together(s) * s.hidden),
         output_bias(weights + s.all_outputs() * s.hidden),
         active(output_bias + s.all_outputs()),
-        raw(active + kTokensAtOnce * (s.units() | 1)),
+        raw(active + kTokensAtOnce * ((nets_together(s) * s.hidden) | 1)),
         logit(raw + kTokensAtOnce * s.all_outputs()),
-        stride(s.units() | 1) {}
+        stride((nets_together(s) * s.hidden) | 1) {}
 };
 
-// One block for kTokensAtOnce tokens. All threads compute GELU; a warp computes an output, with one
-// token in each lane; one warp makes the operators.
+// The outputs of the perceptrons from net `first_net` on, as many as the workspace holds, for `count`
+// tokens from `hidden` on. All threads compute GELU; a warp computes an output, with one token in
+// each lane. The gate's logit is in the column behind the last perceptron.
+template <class T>
+__device__ inline void compute_outputs(const Generators<const T>& p, const T* hidden,
+                                       const TokenWorkspace<T>& w, const GeneratorShape& s,
+                                       int first_net, int count, int columns) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int first = first_net * s.hidden, end = first + nets_together(s) * s.hidden;
+  for (int i = first + threadIdx.x; i < end; i += kHybridThreads)
+    w.unit_bias[i - first] = p.nets[i / s.hidden].hidden_bias[i % s.hidden];
+  const T gate_bias = p.gate_bias[0];
+  __syncthreads();
+
+  const int begin_column = first / 4 * 4;  // whole vectors, of a row; rows are contiguous
+  const int end_column = end == s.units() ? columns : (end + 3) / 4 * 4;
+  const int vectors = (end_column - begin_column) / 4;
+  for (int begin = threadIdx.x; begin < count * vectors; begin += kAhead * kHybridThreads) {
+    T v[kAhead][4];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const int i = begin + a * kHybridThreads;
+      if (i < count * vectors)
+        load_values<4>(hidden + i / vectors * columns + begin_column + i % vectors * 4, v[a]);
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const int i = begin + a * kHybridThreads;
+      if (i >= count * vectors) break;
+      const int token = i / vectors, column = begin_column + i % vectors * 4;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int unit = column + j;
+        if (unit >= first && unit < end)
+          w.active[token * w.stride + unit - first] = gelu(v[a][j] + w.unit_bias[unit - first]);
+        else if (unit == s.units())
+          w.logit[token] = v[a][j] + gate_bias;
+      }
+    }
+  }
+  __syncthreads();
+
+  const int outputs = s.all_outputs(), first_output = outputs_before(s, first_net),
+            end_output = end == s.units() ? outputs : outputs_before(s, first_net + 1);
+  if (lane < count)
+    for (int output = first_output + warp; output < end_output; output += kHybridThreads / 32) {
+      int row;
+      const int net = net_of(s, output, row);
+      const T* active = w.active + lane * w.stride + (net - first_net) * s.hidden;
+      const T* weights = w.weights + output * s.hidden;
+      T sum = w.output_bias[output];
+#pragma unroll 8
+      for (int i = 0; i < s.hidden; ++i) sum += weights[i] * active[i];
+      w.raw[lane * outputs + output] = sum;
+    }
+  __syncthreads();
+}
+
+// One block for kTokensAtOnce tokens; one warp makes the operators.
 template <int N, class T>
 __global__ void __launch_bounds__(kHybridThreads)
     hybrid_forward(Generators<const T> p, const T* hidden, const T* entropies, T* raw, T* g,
@@ -149,58 +211,17 @@ __global__ void __launch_bounds__(kHybridThreads)
   const TokenWorkspace<T> w(memory, s);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTokensAtOnce;
   const int count = static_cast<int>(min(tokens - first, static_cast<int64_t>(kTokensAtOnce)));
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, units = s.units(),
-            outputs = s.all_outputs();
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, outputs = s.all_outputs();
   const bool there = lane < count;
   const T entropy = entropies && warp == 0 && there ? entropies[first + lane] : T(0);
-  for (int i = threadIdx.x; i < units; i += kHybridThreads)
-    w.unit_bias[i] = p.nets[i / s.hidden].hidden_bias[i % s.hidden];
   for (int i = threadIdx.x; i < outputs * s.hidden; i += kHybridThreads) {
     int row;
     const int net = net_of(s, i / s.hidden, row);
     w.weights[i] = p.nets[net].output[row * s.hidden + i % s.hidden];
     if (i % s.hidden == 0) w.output_bias[i / s.hidden] = p.nets[net].output_bias[row];
   }
-  const T gate_bias = p.gate_bias[0];
-  __syncthreads();
-
-  const int vectors = columns / 4;  // of a row; rows are contiguous
-  const T* from = hidden + first * columns;
-  for (int begin = threadIdx.x; begin < count * vectors; begin += kAhead * kHybridThreads) {
-    T v[kAhead][4];
-#pragma unroll
-    for (int a = 0; a < kAhead; ++a) {
-      const int i = begin + a * kHybridThreads;
-      if (i < count * vectors) load_values<4>(from + i * 4, v[a]);
-    }
-#pragma unroll
-    for (int a = 0; a < kAhead; ++a) {
-      const int i = begin + a * kHybridThreads;
-      if (i >= count * vectors) break;
-      const int token = i / vectors, column = i % vectors * 4;
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const int unit = column + j;
-        if (unit < units)
-          w.active[token * w.stride + unit] = gelu(v[a][j] + w.unit_bias[unit]);
-        else if (unit == units)
-          w.logit[token] = v[a][j] + gate_bias;
-      }
-    }
-  }
-  __syncthreads();
-
-  if (there)
-    for (int output = warp; output < outputs; output += kHybridThreads / 32) {
-      int row;
-      const T* active = w.active + lane * w.stride + net_of(s, output, row) * s.hidden;
-      const T* weights = w.weights + output * s.hidden;
-      T sum = w.output_bias[output];
-#pragma unroll 8
-      for (int i = 0; i < s.hidden; ++i) sum += weights[i] * active[i];
-      w.raw[lane * outputs + output] = sum;
-    }
-  __syncthreads();
+  for (int net = 0; net < s.count; net += nets_together(s))
+    compute_outputs(p, hidden + first * columns, w, s, net, count, columns);
 
   for (int i = threadIdx.x; i < count * outputs; i += kHybridThreads)
     raw[first * outputs + i] = w.raw[i];

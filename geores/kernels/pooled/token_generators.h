@@ -10,7 +10,12 @@
 
 namespace geores::kernels {
 
-inline constexpr int kMostTokenUnits = 512;  // hidden units of all perceptrons together
+// A block keeps the hidden units of its tokens in shared memory: those of all perceptrons together if
+// they are few, else of one perceptron after the other. So the hidden layer of one is limited.
+inline constexpr int kMostUnitsTogether = 512;
+constexpr int64_t most_token_hidden(size_t bytes_of_a_value) {
+  return static_cast<int64_t>(4096 / bytes_of_a_value);
+}
 
 constexpr int in_eights(int size) { return (size + 7) / 8 * 8; }
 constexpr int hidden_columns(const GeneratorShape& s, bool gated) {

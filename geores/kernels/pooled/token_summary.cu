@@ -1,80 +1,12 @@
 #include "geores/kernels/pooled/token_summary.h"
 
-#include "geores/kernels/streams/streams.cuh"
+#include "geores/kernels/pooled/running_sums.cuh"
+#include "geores/kernels/pooled/wide_summary.h"
 
 namespace geores::kernels {
 namespace {
 
 using namespace device;
-
-constexpr int kScanThreads = 512, kWarps = kScanThreads / 32;
-
-// Running sums along a sequence. A block goes through the sequence with one token for each group of
-// lanes at a time. It sums within a warp by exchange, and over the warps with one thread for each
-// column.
-template <int N, class L, class T>
-class RunningSums {
- public:
-  static size_t bytes(int64_t width) {
-    return static_cast<size_t>((2 * kWarps + 1) * width) * sizeof(T);
-  }
-
-  __device__ RunningSums(unsigned char* memory, int d)
-      : d_(d), sums_(reinterpret_cast<T*>(memory)), carry_(sums_ + 2 * kWarps * N * d) {
-    for (int i = threadIdx.x; i < N * d_; i += kScanThreads) carry_[i] = T(0);
-  }
-
-  // Turns a token's values and `more` into their sums up to this token. All threads must call;
-  // missing tokens count as zeros.
-  __device__ void add(Token<N, L, T>& v, T& more) {
-    __shared__ T more_sums[2][kWarps];
-    const int warp = threadIdx.x / 32, place = threadIdx.x % 32, lane = place % L::kGroup;
-    const int width = N * d_;
-    T* sums = sums_ + turn_ * kWarps * width;
-    T* others = more_sums[turn_];
-    turn_ ^= 1;  // the next sums are written while these are still read
-    v.for_each([&](int i, int c) { v.at[i][c] = sum_up(v.at[i][c]); });
-    more = sum_up(more);
-    if (place >= 32 - L::kGroup) v.store(sums + warp * width, lane, d_);
-    if (place == 31) others[warp] = more;
-    __syncthreads();
-    for (int i = threadIdx.x; i < width; i += kScanThreads) {
-      T parts[kWarps], running = carry_[i];
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) parts[w] = sums[w * width + i];
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) {
-        sums[w * width + i] = running;
-        running += parts[w];
-      }
-      carry_[i] = running;
-    }
-    __syncthreads();
-    Token<N, L, T> before;
-    before.load(sums + warp * width, lane, d_);
-    v.for_each([&](int i, int c) { v.at[i][c] += before.at[i][c]; });
-    more += more_before_;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      if (w < warp) more += others[w];
-      more_before_ += others[w];
-    }
-  }
-
- private:
-  static __device__ T sum_up(T x) {  // over the groups of a warp
-#pragma unroll
-    for (int distance = L::kGroup; distance < 32; distance *= 2) {
-      const T before = __shfl_up_sync(kAllLanes, x, distance);
-      if (static_cast<int>(threadIdx.x % 32) >= distance) x += before;
-    }
-    return x;
-  }
-
-  int d_, turn_ = 0;
-  T *sums_, *carry_;  // 2 × (warps, width), (width)
-  T more_before_ = 0;
-};
 
 // One block for each sequence; without running sums, one block for any `length` tokens.
 template <bool Running, int N, class L, class T, class A>
@@ -185,6 +117,8 @@ void with_summary(int64_t length, const StreamShape& s, F&& f) {
 template <class T, class A>
 void token_summary_forward(CudaStream stream, const T* x, const A* branch, T* total, A* means,
                            T* entropies, int64_t length, const StreamShape& s) {
+  if (s.d > kDeviceStreamWidth)
+    return wide_summary_forward(stream, x, branch, total, means, entropies, length, s);
   with_summary<T>(length, s, [&]<class L>(auto running, auto n, L, int64_t span, const Grid& grid) {
     launch(stream, grid, forward<running.value, n.value, L, T, A>, x, branch, total, means,
            entropies, s.tokens, span, static_cast<int>(s.d));
@@ -193,9 +127,11 @@ void token_summary_forward(CudaStream stream, const T* x, const A* branch, T* to
 }
 
 template <class T, class A>
-void token_summary_backward(CudaStream stream, const T* x, const T* dmeans, const T* dentropies,
+void token_summary_backward(CudaStream stream, const T* x, const T* dmeans, T* dentropies,
                             const T* skip, T* dx, A* dbranch, int64_t length,
                             const StreamShape& s) {
+  if (s.d > kDeviceStreamWidth)
+    return wide_summary_backward(stream, x, dmeans, dentropies, skip, dx, dbranch, length, s);
   with_summary<T>(length, s, [&]<class L>(auto running, auto n, L, int64_t span, const Grid& grid) {
     launch(stream, grid, backward<running.value, n.value, L, T, A>, x, dmeans, dentropies, skip, dx,
            dbranch, s.tokens, span, static_cast<int>(s.d));
@@ -203,10 +139,10 @@ void token_summary_backward(CudaStream stream, const T* x, const T* dmeans, cons
   check_launch("token_summary_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                                   \
-  template void token_summary_forward(CudaStream, const T*, const A*, T*, A*, T*, int64_t,         \
-                                      const StreamShape&);                                         \
-  template void token_summary_backward(CudaStream, const T*, const T*, const T*, const T*, T*, A*, \
+#define GEORES_INSTANTIATE(T, A)                                                             \
+  template void token_summary_forward(CudaStream, const T*, const A*, T*, A*, T*, int64_t,   \
+                                      const StreamShape&);                                   \
+  template void token_summary_backward(CudaStream, const T*, const T*, T*, const T*, T*, A*, \
                                        int64_t, const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

@@ -1,82 +1,22 @@
 #include "geores/kernels/routed/wide_streams.h"
 
-#include <bit>
-
-#include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/streams/wide.cuh"
 
 namespace geores::kernels {
 namespace {
 
 using namespace device;
 
-constexpr int kWarps = 4, kBlock = 32 * kWarps;
-
-// f(token) for the tokens of this warp.
-template <class F>
-__device__ inline void for_each_warp_token(int64_t tokens, F&& f) {
-  const auto warps = static_cast<int64_t>(gridDim.x) * kWarps;
-  for (auto t = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; t < tokens;
-       t += warps)
-    f(t);
-}
-
-// f(column) for each run of V consecutive columns of this lane.
-template <int V, class F>
-__device__ inline void for_each_run(int d, F&& f) {
-  for (int column = static_cast<int>(threadIdx.x % 32) * V; column < d; column += 32 * V) f(column);
-}
-
-// V values of each of N streams, d values apart.
-template <int N, int V, class T>
-struct Piece {
-  T at[N][V];
-
-  __device__ void load(const T* token, int column, int d) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) load_values<V>(token + j * d + column, at[j]);
-  }
-};
-
-template <int N, int V, class T>
-__device__ inline void collect(const T (&read)[N], const Piece<N, V, T>& x, T (&c)[V]) {
-#pragma unroll
-  for (int i = 0; i < V; ++i) c[i] = T(0);
-#pragma unroll
-  for (int j = 0; j < N; ++j)
-#pragma unroll
-    for (int i = 0; i < V; ++i) c[i] += read[j] * x.at[j][i];
-}
-
-// Sums Count values over the warp and writes them.
-template <int Count, class T>
-__device__ inline void store_sums(const T (&values)[Count], T* all) {
-  const int lane = threadIdx.x % 32;
-  if constexpr (std::has_single_bit(static_cast<unsigned>(Count))) {
-    SharedSums<32, Count, T>(values).store(all, lane);
-  } else {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      const T sum = group_sum<32>(values[i]);
-      if (lane == i % 32) all[i] = sum;
-    }
-  }
-}
-
-// The norm's weight, value by value: parameters lie at any address of a flat buffer.
-template <int V, class T>
-__device__ inline void load_weight(const T* weight, int column, T (&to)[V]) {
-#pragma unroll
-  for (int i = 0; i < V; ++i) to[i] = weight ? weight[column + i] : T(1);
-}
+using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stream_count
 
 template <int N, int V, class T, class A>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kWideBlock)
     wide_read(const T* read, const T* x, ReadNorm<T> norm, A* h, RowStatistics<T>* statistics,
               int64_t tokens, int d) {
   wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];
   // The collected row: each lane reads only what it wrote, so nothing has to wait.
-  T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * ((d + 3) / 4 * 4);
+  T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(d);
   for_each_warp_token(tokens, [&](int64_t t) {
     T share[N], sum = 0;
 #pragma unroll
@@ -197,30 +137,31 @@ __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int
 }
 
 template <int N, int V, class T, class A>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kWideBlock)
     wide_read_back(WideReadBackward<T, A> p, int64_t tokens, int d) {
   wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];
-  auto* sums = reinterpret_cast<T*>(memory);  // (kWarps, d) with a norm, nothing without
+  auto* sums = reinterpret_cast<T*>(memory);  // (kWideWarps, d) with a norm, nothing without
   const bool summed = !p.norm.none && p.dweight != nullptr;
   if (!p.norm.none)
-    for (int i = threadIdx.x; i < kWarps * d; i += kBlock) sums[i] = T(0);
+    for (int i = threadIdx.x; i < kWideWarps * d; i += kWideBlock) sums[i] = T(0);
   __syncthreads();
   T* mine = sums + threadIdx.x / 32 * d;
   for_each_warp_token(tokens, [&](int64_t t) { wide_read_token_back<N, V>(p, t, d, mine); });
   __syncthreads();
   if (!summed) return;
-  for (int i = threadIdx.x; i < d; i += kBlock) {
+  for (int i = threadIdx.x; i < d; i += kWideBlock) {
     T sum = 0;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) sum += sums[w * d + i];
+    for (int w = 0; w < kWideWarps; ++w) sum += sums[w * d + i];
     atomicAdd(p.dweight + i, sum);
   }
 }
 
 template <int N, int V, class T, class A>
-__global__ void __launch_bounds__(kBlock) wide_write(const T* res, const T* x, const T* write,
-                                                     const A* y, T* out, int64_t tokens, int d) {
+__global__ void __launch_bounds__(kWideBlock)
+    wide_write(const T* res, const T* x, const T* write, const A* y, T* out, int64_t tokens,
+               int d) {
   wait_for_previous();
   for_each_warp_token(tokens, [&](int64_t t) {
     T mixer[N * N], share[N];
@@ -249,8 +190,9 @@ __global__ void __launch_bounds__(kBlock) wide_write(const T* res, const T* x, c
 }
 
 template <int N, int V, class T, class A>
-__global__ void __launch_bounds__(kBlock) wide_write_back(const T* write, const A* y, const T* dout,
-                                                          T* dwrite, A* dy, int64_t tokens, int d) {
+__global__ void __launch_bounds__(kWideBlock)
+    wide_write_back(const T* write, const A* y, const T* dout, T* dwrite, A* dy, int64_t tokens,
+                    int d) {
   wait_for_previous();
   for_each_warp_token(tokens, [&](int64_t t) {
     T share[N], along[N] = {};
@@ -272,38 +214,13 @@ __global__ void __launch_bounds__(kBlock) wide_write_back(const T* write, const 
   });
 }
 
-// f(number of streams, values of one access). Double is for verification: one form is enough.
-template <class T, class F>
-void with_wide_streams(const StreamShape& s, F&& f) {
-  if (s.tokens == 0) return;
-  const auto with_count = [&](auto n) {
-    if constexpr (sizeof(T) == 4)
-      if (s.d % 4 == 0) return f(n, std::integral_constant<int, 4>());
-    f(n, std::integral_constant<int, 1>());
-  };
-  [&]<int... N>(std::integer_sequence<int, N...>) {
-    ((s.n == N + 2 && (with_count(std::integral_constant<int, N + 2>()), true)) || ...);
-  }
-  (std::make_integer_sequence<int, 7>());
-}
-
-// A block for every kWarps tokens, `most` at most.
-int64_t blocks_of(int64_t tokens, int64_t most = 1 << 20) {
-  return std::min((tokens + kWarps - 1) / kWarps, most);
-}
-
-template <class T>
-size_t rows_of(int64_t d) {  // one for each warp
-  return static_cast<size_t>(kWarps * ((d + 3) / 4 * 4)) * sizeof(T);
-}
-
 }  // namespace
 
 template <class T, class A>
 void wide_read_forward(CudaStream stream, const T* read, const T* x, const ReadNorm<T>& norm, A* h,
                        RowStatistics<T>* statistics, const StreamShape& s) {
-  with_wide_streams<T>(s, [&](auto n, auto v) {
-    launch(stream, {blocks_of(s.tokens), kBlock, norm.none ? 0 : rows_of<T>(s.d)},
+  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+    launch(stream, {wide_blocks(s.tokens), kWideBlock, norm.none ? 0 : wide_rows<T>(s.d)},
            wide_read<n.value, v.value, T, A>, read, x, norm, h, statistics, s.tokens,
            static_cast<int>(s.d));
   });
@@ -314,8 +231,9 @@ template <class T, class A>
 void wide_read_backward(CudaStream stream, const WideReadBackward<T, A>& p, const StreamShape& s) {
   // Each block adds a row to the weight's gradient at its end: few blocks, all of them at once.
   constexpr int64_t at_once = 4 * kBlocksForSums;
-  with_wide_streams<T>(s, [&](auto n, auto v) {
-    launch(stream, {blocks_of(s.tokens, at_once), kBlock, p.norm.none ? 0 : rows_of<T>(s.d)},
+  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+    launch(stream,
+           {wide_blocks(s.tokens, at_once), kWideBlock, p.norm.none ? 0 : wide_rows<T>(s.d)},
            wide_read_back<n.value, v.value, T, A>, p, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_read_backward");
@@ -324,9 +242,9 @@ void wide_read_backward(CudaStream stream, const WideReadBackward<T, A>& p, cons
 template <class T, class A>
 void wide_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* y,
                         T* out, const StreamShape& s) {
-  with_wide_streams<T>(s, [&](auto n, auto v) {
-    launch(stream, {blocks_of(s.tokens), kBlock}, wide_write<n.value, v.value, T, A>, res, x, write,
-           y, out, s.tokens, static_cast<int>(s.d));
+  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+    launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write<n.value, v.value, T, A>, res, x,
+           write, y, out, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_write_forward");
 }
@@ -334,9 +252,9 @@ void wide_write_forward(CudaStream stream, const T* res, const T* x, const T* wr
 template <class T, class A>
 void wide_write_backward(CudaStream stream, const T* write, const A* y, const T* dout, T* dwrite,
                          A* dy, const StreamShape& s) {
-  with_wide_streams<T>(s, [&](auto n, auto v) {
-    launch(stream, {blocks_of(s.tokens), kBlock}, wide_write_back<n.value, v.value, T, A>, write, y,
-           dout, dwrite, dy, s.tokens, static_cast<int>(s.d));
+  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+    launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write_back<n.value, v.value, T, A>,
+           write, y, dout, dwrite, dy, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_write_backward");
 }

@@ -9,11 +9,10 @@
 #pragma once
 
 #include "geores/kernels/dense/norm.h"
-#include "geores/kernels/streams/streams.h"
+#include "geores/kernels/streams/wide_mix.h"
 
 namespace geores::kernels {
 
-inline constexpr int64_t kMostWideValues = 4096;  // a warp keeps one row in shared memory
 constexpr bool is_wide_stream_count(int64_t n) { return n >= 2 && n <= 8; }
 
 // Norm of what the sublayer reads; none: it reads the sum as it is.

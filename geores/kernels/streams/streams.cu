@@ -1,4 +1,5 @@
 #include "geores/kernels/streams/streams.cuh"
+#include "geores/kernels/streams/wide_mix.h"
 
 namespace geores::kernels {
 namespace {
@@ -303,6 +304,8 @@ __global__ void entropy_of_tokens_back(const T* x, const T* dentropy, T* dx, int
 template <class T, class A>
 void mix_norm_forward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& s) {
+  if (s.d > kDeviceStreamWidth)
+    return wide_mix_norm_forward(stream, m, x, norm, g, h, statistics, operators, s);
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, mix_norm<n.value, L, T, A>, m, x,
            norm, g, h, statistics, s.tokens, s.tokens / operators, static_cast<int>(s.d));
@@ -314,6 +317,9 @@ template <class T, class A>
 void mix_norm_backward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm,
                        const RowStatistics<T>* statistics, const T* dg, const A* dh, T* dx, T* dm,
                        T* dweight, T* dbias, int64_t operators, const StreamShape& s) {
+  if (s.d > kDeviceStreamWidth)
+    return wide_mix_norm_backward<T, A>(stream, {m, x, norm, statistics, dg, dh, dx, dm, dweight},
+                                        operators, s);
   const auto run = s.tokens / operators;
   const MixNormBackward<T, A> p{
       m, x, norm, statistics, dg, dh, dx, dm, dweight, dbias, s.tokens, run, static_cast<int>(s.d)};
@@ -408,6 +414,7 @@ void mix_write_backward(CudaStream stream, const T* res, const T* x, const T* wr
 
 template <class T>
 void stream_entropy_forward(CudaStream stream, const T* x, T* entropy, const StreamShape& s) {
+  if (s.d > kDeviceStreamWidth) return wide_entropy_forward(stream, x, entropy, s);
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads}, entropy_of_tokens<n.value, L, T>, x,
            entropy, s.tokens, static_cast<int>(s.d));
@@ -418,6 +425,8 @@ void stream_entropy_forward(CudaStream stream, const T* x, T* entropy, const Str
 template <class T>
 void stream_entropy_backward(CudaStream stream, const T* x, const T* dentropy, T* dx,
                              const StreamShape& s) {
+  if (s.d > kDeviceStreamWidth)
+    return wide_entropy_backward<T, T>(stream, x, dentropy, nullptr, dx, nullptr, s);
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     launch(stream, {blocks_for(s.tokens, L::kGroup), kThreads},
            entropy_of_tokens_back<n.value, L, T>, x, dentropy, dx, s.tokens, static_cast<int>(s.d));

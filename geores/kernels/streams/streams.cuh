@@ -112,12 +112,12 @@ struct Gram {
 
   __device__ explicit Gram(const Token<N, L, T>& x) {
     add_inner_products(x, x, matrix);
+    sum_up();
+  }
+  __device__ explicit Gram(const T (&lane)[N * N]) {  // the sums over this lane's columns
 #pragma unroll
-    for (int i = 0; i < N * N; ++i) {
-      matrix[i] = group_sum<L::kGroup>(matrix[i]);
-      squares += matrix[i] * matrix[i];
-      if (i % (N + 1) == 0) trace += matrix[i];
-    }
+    for (int i = 0; i < N * N; ++i) matrix[i] = lane[i];
+    sum_up();
   }
 
   __device__ T bottom() const { return trace * trace + T(1e-8); }
@@ -129,6 +129,16 @@ struct Gram {
 #pragma unroll
     for (int i = 0; i < N * N; ++i)
       matrix[i] = factor * (matrix[i] - (i % (N + 1) == 0 ? squares * trace / below : T(0)));
+  }
+
+ private:
+  __device__ void sum_up() {
+#pragma unroll
+    for (int i = 0; i < N * N; ++i) {
+      matrix[i] = group_sum<L::kGroup>(matrix[i]);
+      squares += matrix[i] * matrix[i];
+      if (i % (N + 1) == 0) trace += matrix[i];
+    }
   }
 };
 

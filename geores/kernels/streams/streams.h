@@ -64,7 +64,7 @@ template <class T>
 void stream_entropy_backward(const T* x, const T* dentropy, T* dx, const StreamShape& shape);
 
 // On a GPU: n is one of is_device_stream_count, d is at most kDeviceStreamWidth, h and statistics
-// are not null.
+// are not null. mix_norm (without bias) and stream_entropy take wider streams too (wide_mix.h).
 template <class T, class A>
 void mix_norm_forward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm, T* g, A* h,
                       RowStatistics<T>* statistics, int64_t operators, const StreamShape& shape);

@@ -59,9 +59,9 @@ inline std::vector<Tensor> parameters_of(const std::vector<PerceptronWeights>& p
   return all;
 }
 
-// The choice for generators of x, cut into this number of streams: sequence_generators or
-// token_generators, by the pool.
-bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams,
+// The choice for generators of x, cut into this number of streams, of tokens with at most so many
+// values: sequence_generators or token_generators, by the pool.
+bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams, int64_t most_values,
                           const std::vector<PerceptronWeights>& perceptrons);
 
 // fused_hybrid() for the pools causal and token, where the choice is made.

@@ -5,6 +5,7 @@
 
 #include "geores/kernels/pooled/erase.h"
 #include "geores/kernels/pooled/token_generators.h"
+#include "geores/kernels/streams/wide_mix.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/pooled/generator_parts.h"
 #include "geores/ops/pooled/summary.h"
@@ -14,24 +15,27 @@
 namespace geores {
 namespace fused {
 
-bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams,
+bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams, int64_t most_values,
                           const std::vector<PerceptronWeights>& perceptrons) {
   static const auto numbers = numbers_that(kernels::is_device_stream_count) + " streams",
-                    most = "at most " + std::to_string(kernels::kDeviceStreamWidth) +
-                           " values for each stream (" +
-                           std::to_string(kAnyStreams * kernels::kDeviceStreamWidth) +
-                           " without streams)",
+                    narrow = "at most " + std::to_string(kernels::kDeviceStreamWidth) +
+                             " values for each stream (" +
+                             std::to_string(kAnyStreams * kernels::kDeviceStreamWidth) +
+                             " without streams)",
+                    wide = "at most " + std::to_string(kernels::kMostWideValues) + " values",
                     count = "1 to " + std::to_string(kernels::kMostPerceptrons) + " perceptrons",
                     sequence_units = "at most " + std::to_string(kernels::kMostGeneratorUnits) +
                                      " inputs, hidden units and outputs",
-                    token_units =
-                        "at most " + std::to_string(kernels::kMostTokenUnits) + " hidden units";
+                    token_units = "hidden layers of at most " +
+                                  std::to_string(kernels::most_token_hidden(sizeof(float))) +
+                                  " units, half as many in float64";
   const bool fits = x.dim() == 3 && x.numel() > 0;
   const auto width = fits ? x.size(2) : 0;
   bool same_hidden = true;
   int64_t units = 0, others = width;
+  const auto hidden = perceptrons.empty() ? 0 : perceptrons[0].hidden.size(0);
   for (const auto& perceptron : perceptrons) {
-    same_hidden = same_hidden && perceptron.hidden.size(0) == perceptrons[0].hidden.size(0);
+    same_hidden = same_hidden && perceptron.hidden.size(0) == hidden;
     units += perceptron.hidden_bias.numel();
     others += perceptron.output_bias.numel();
   }
@@ -41,11 +45,11 @@ bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams,
       .need(fits, "a state (B, T, D) with at least one value")
       .need(kernels::is_device_stream_count(streams), numbers.c_str())
       .need(width % streams == 0, "a width that the number of streams divides")
-      .need(width / streams <= kernels::kDeviceStreamWidth, most.c_str())
+      .need(width <= most_values, (most_values == kernels::kMostWideValues ? wide : narrow).c_str())
       .need(!perceptrons.empty() && perceptrons.size() <= kernels::kMostPerceptrons, count.c_str())
       .need(same_hidden, "perceptrons of the same hidden width")
       .need(!sequence || units + others <= kernels::kMostGeneratorUnits, sequence_units.c_str())
-      .need(sequence || units <= kernels::kMostTokenUnits, token_units.c_str())
+      .need(sequence || hidden <= kernels::most_token_hidden(x.element_size()), token_units.c_str())
       .runs();
 }
 
@@ -309,14 +313,18 @@ Hybrid sequence_hybrid(const State& state, int64_t streams,
 std::optional<Hybrid> fused_hybrid(const State& state, Pool pool, int64_t streams,
                                    const std::vector<PerceptronWeights>& u_v_beta_k,
                                    const HybridGate& gate) {
-  if (!generators_run_fused(state.x, pool, streams, u_v_beta_k)) return std::nullopt;
+  // The summary of a whole sequence has no kernel for wide streams.
+  const auto most = pool == Pool::sequence ? streams * kernels::kDeviceStreamWidth
+                                           : int64_t{kernels::kMostWideValues};
+  if (!generators_run_fused(state.x, pool, streams, most, u_v_beta_k)) return std::nullopt;
   return pool == Pool::sequence ? sequence_hybrid(state, streams, u_v_beta_k, gate)
                                 : token_hybrid(state, pool, streams, u_v_beta_k, gate);
 }
 
 std::optional<SequenceErase> fused_sequence_erase(const State& state,
                                                   const std::vector<PerceptronWeights>& k_beta) {
-  if (!generators_run_fused(state.x, Pool::sequence, kAnyStreams, k_beta)) return std::nullopt;
+  if (!generators_run_fused(state.x, Pool::sequence, kAnyStreams, kernels::kDeviceRow, k_beta))
+    return std::nullopt;
   const auto parameters = parameters_of(k_beta);
   const auto [x, branch] = for_kernels(state);
   const auto outputs = FusedSequenceErase::apply(x, maybe(branch), at::TensorList(parameters));

@@ -269,7 +269,8 @@ Hybrid token_hybrid(const State& state, Pool pool, int64_t streams,
 std::optional<NormAndSkip> fused_token_erase(const State& state, Pool pool,
                                              const std::vector<PerceptronWeights>& k_beta,
                                              const Tensor& weight) {
-  if (!generators_run_fused(state.x, pool, kAnyStreams, k_beta)) return std::nullopt;
+  if (!generators_run_fused(state.x, pool, kAnyStreams, kernels::kDeviceRow, k_beta))
+    return std::nullopt;
   const auto parameters = parameters_of(k_beta);
   const auto [x, branch] = for_kernels(state);
   const auto outputs =

@@ -1,9 +1,11 @@
 #include "geores/ops/streams/stream_kernels.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "geores/kernels/device.h"
 #include "geores/kernels/sizes.h"
+#include "geores/kernels/streams/wide_mix.h"
 
 namespace geores::fused {
 
@@ -27,6 +29,17 @@ Choice& need_streams(Choice& choice, int64_t n, int64_t d) {
   return choice.need_on_cpu(n <= kernels::kMostStreams, most.c_str())
       .need_on_gpu(kernels::is_device_stream_count(n), count.c_str())
       .need_on_gpu(d <= kernels::kDeviceStreamWidth, width.c_str());
+}
+
+Choice& need_any_streams(Choice& choice, int64_t n, int64_t d, bool with_bias) {
+  static const auto width =
+                        "tokens of at most " + std::to_string(kernels::kMostWideValues) + " values",
+                    bias = "no bias where streams are wider than " +
+                           std::to_string(kernels::kDeviceStreamWidth) + " values";
+  const bool narrow = d <= kernels::kDeviceStreamWidth;
+  return need_streams(choice, n, std::min(d, kernels::kDeviceStreamWidth))
+      .need_on_gpu(n * d <= kernels::kMostWideValues, width.c_str())
+      .need_on_gpu(narrow || !with_bias, bias.c_str());
 }
 
 Choice& need_mixer(Choice& choice, int64_t n) {

@@ -19,6 +19,9 @@ kernels::Branch branch_kind(const Tensor& branch);
 // n streams of d values each.
 Choice& need_streams(Choice& choice, int64_t n, int64_t d);
 
+// The same for operations that have kernels for wide streams too, where norms have no bias.
+Choice& need_any_streams(Choice& choice, int64_t n, int64_t d, bool with_bias = false);
+
 // n × n matrices that mix streams.
 Choice& need_mixer(Choice& choice, int64_t n);
 

@@ -211,10 +211,10 @@ NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
                          const Tensor& bias) {
   const auto n = m.size(-1);
   const auto fits = m.dim() == 4 && x.dim() == 3 && m.size(0) == x.size(0) && x.size(2) % n == 0;
-  if (need_streams(Choice("mix_and_norm", x)
-                       .need(fits, "operators (B, T', n, n) for streams (B, T, n·d)")
-                       .need(x.numel() > 0, "at least one value"),
-                   n, fits ? x.size(2) / n : 0)
+  if (need_any_streams(Choice("mix_and_norm", x)
+                           .need(fits, "operators (B, T', n, n) for streams (B, T, n·d)")
+                           .need(x.numel() > 0, "at least one value"),
+                       n, fits ? x.size(2) / n : 0, bias.defined())
           .runs()) {
     const auto outputs = FusedMixNorm::apply(m, x, weight, maybe(bias));
     return {.normalized = outputs[1], .skip = outputs[0]};
@@ -248,7 +248,11 @@ Tensor spread_to_streams(const Tensor& weight, const Tensor& y) {
 }
 
 Tensor stream_entropy(const Tensor& streams) {
-  if (streams_run_fused("stream_entropy", streams)) return FusedStreamEntropy::apply(streams);
+  if (need_any_streams(
+          Choice("stream_entropy", streams).need(streams.numel() > 0, "at least one value"),
+          streams.size(2), streams.size(3))
+          .runs())
+    return FusedStreamEntropy::apply(streams);
   const auto gram = streams.matmul(streams.transpose(-1, -2));
   const auto trace = gram.diagonal(0, -2, -1).sum(-1);
   return (1 - gram.square().sum({-1, -2}) / (trace.square() + 1e-8)).unsqueeze(-1);
