@@ -178,12 +178,15 @@ void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType
 TEST_F(Gpu, EveryConnectionFusedEqualsComposedInDouble) {
   expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 128, 9);
   expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 20, 7);
+  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 516, 5);
 }
 
 TEST_F(Gpu, EveryConnectionFusedEqualsComposedInFloat) {
   expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 128, 65);
   expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 20, 7);
   expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 64, 33, 2);
+  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 768, 33);
+  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 516, 3, 2);
 }
 
 // Fewer tokens average out less of the rounding, and more sublayers add to it.
@@ -191,6 +194,7 @@ TEST_F(Gpu, EveryConnectionFusedEqualsComposedWithProductsInBfloat16) {
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 1e-2, 128, 65);
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 2e-2, 512, 33);
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 2e-2, 64, 7, 2);
+  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 2e-2, 768, 65);
 }
 
 TEST_F(Gpu, StacksFusedEqualComposedInDouble) {
@@ -222,9 +226,12 @@ TEST_F(Gpu, OperatorsOfTokensFusedEqualComposed) {
                                      {torch::kFloat64, "fp32", 1e-9, 20, length, 4, 2},
                                      {torch::kFloat32, "fp32", 2e-3, 128, length, 4, 2},
                                      {torch::kFloat32, "fp32", 2e-3, 40, length, 2},
-                                     {torch::kFloat32, "fp32", 2e-3, 512, length}};
+                                     {torch::kFloat32, "fp32", 2e-3, 512, length},
+                                     {torch::kFloat64, "fp32", 1e-9, 516, length, 4, 2},
+                                     {torch::kFloat32, "fp32", 2e-3, 768, length, 4, 2}};
           if (length > 32)  // few tokens average out little of the rounding
-            cases.push_back({torch::kFloat32, "bf16", 3e-2, 128, length, 4, 2});
+            cases.push_back({torch::kFloat32, "bf16", 3e-2, 128, length, 4, 2}),
+                cases.push_back({torch::kFloat32, "bf16", 3e-2, 768, length, 4, 2});
           for (const auto& c : cases) expect_fused_equals_composed(device_, c, connection, options);
         }
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/routed/routes.h"
 #include "geores/ops/torch.h"
@@ -20,6 +21,12 @@ struct WideProjected {
 };
 std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
                                             const std::vector<ProjectionWeights>& projections);
+
+// The same of LN(x), with the norm's weight and bias, by one projection (bias may be undefined). The
+// variance is a difference of two means of x: a row whose mean is a thousand times its deviation has
+// no digits left in float32.
+std::optional<WideProjected> wide_layer_projected(const Tensor& x, const NormSpec& norm,
+                                                  const Tensor& weight, const Tensor& bias);
 
 // The norm of what a sublayer reads.
 struct ReadNormSpec {

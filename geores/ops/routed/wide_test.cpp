@@ -128,6 +128,38 @@ TEST_F(Wide, ProjectionsEqualComposed) {
             "rows " + std::to_string(rows) + " width " + std::to_string(width), 1e-4);
 }
 
+// Inputs: x, the norm's weight and bias, the projection's weight and bias.
+TEST_F(Wide, ProjectionsBehindALayerNormEqualComposed) {
+  for (const auto& [rows, width, count, bias] :
+       {std::tuple{5, 7, 4, true}, {17, 130, 30, false}, {9, 2048, 31, true}, {70, 1030, 5, false}})
+    if (counts(rows * width))
+      expect_fused_equals_composed(
+          {random({2, rows, width}) + 0.5, random({width}), random({width}), random({count, width}),
+           random({count})},
+          [with_bias = bias](const Tensors& t) {
+            const NormSpec norm{.layer = true, .weight = t[1], .bias = t[2]};
+            const auto b = with_bias ? t[4] : Tensor();
+            if (const auto wide = wide_layer_projected(t[0], norm, t[3], b))
+              return Tensors{wide->projected, wide->skip * 2, t[4] * 1};
+            const auto [projected, skip] = normalized_linear(t[0], norm, t[3], b);
+            return Tensors{projected, skip * 2, t[4] * 1};
+          },
+          "width " + std::to_string(width), 1e-4);
+}
+
+TEST_F(Wide, RoutesFollowFromDifferencesOfRawValues) {
+  for (const int64_t n : {2, 3, 4, 8}) {
+    const auto raw = random({2, 3, 3 * n * n});
+    const auto [sums, places] = route_differences(n, raw);
+    EXPECT_EQ(sums.size(0), 2 * n * (n - 1) + n * (n - 1) / 2);
+    const auto all = cayley_routes(raw, n, {}),
+               some = cayley_routes(raw.matmul(sums.t()).matmul(places), n, {});
+    EXPECT_LT((all.res - some.res).abs().max().item<double>(), 1e-13);
+    EXPECT_LT((all.read - some.read).abs().max().item<double>(), 1e-13);
+    EXPECT_LT((all.write - some.write).abs().max().item<double>(), 1e-13);
+  }
+}
+
 TEST_F(Wide, ProjectionsWithoutAGradientOfTheSkipEqualComposed) {
   expect_fused_equals_composed(
       {random({2, 6, 4, 36}), random({6, 36}), random({6})},

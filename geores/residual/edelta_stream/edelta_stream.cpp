@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -129,9 +130,15 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
 
   // The result depends only on the column means of H_pre and the row sums of H_post.
   const auto streams = split_streams(g_flat, n);
-  if (!norm_)
+  if (!norm_) {
+    const auto pass = identity_like(x, n).expand({x.size(0), x.size(1), -1, -1});
+    if (const auto wide =
+            WideStreams::make({.res = pass, .read = pre.mean(-2), .write = post.sum(-1)}, streams,
+                              {.kind = ReadNormSpec::Kind::none}))
+      return join_streams(wide->write(f(wide->read())));
     return join_streams(streams +
                         spread_to_streams(post.sum(-1), f(collect_streams(pre.mean(-2), streams))));
+  }
   const auto [read, g] = collect_and_norm(pre.mean(-2), streams, norm_->weight());
   return join_streams(g + spread_to_streams(post.sum(-1), f(read)));
 }

@@ -1,6 +1,7 @@
 #include "geores/residual/jpmhc/jpmhc.h"
 
 #include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/probe_routes.h"
 
@@ -30,6 +31,11 @@ Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto [routes, state] = mixer_->route(x);
   probe_routes(trace, routes);
   const auto split = split_streams(state, traits_.streams);
+  const auto read_norm =
+      norm_ ? ReadNormSpec{.kind = ReadNormSpec::Kind::layer, .weight = norm_->weight()}
+            : ReadNormSpec{.kind = ReadNormSpec::Kind::none};
+  if (const auto wide = WideStreams::make(routes, split, read_norm))
+    return join_streams(wide->write(f(wide->read())));
   if (!norm_)
     return join_streams(
         mix_and_write(routes.res, split, routes.write, f(collect_streams(routes.read, split))));
