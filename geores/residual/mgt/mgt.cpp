@@ -1,6 +1,7 @@
 #include "geores/residual/mgt/mgt.h"
 
 #include "geores/base/error.h"
+#include "geores/ops/dense/gated_update.h"
 
 namespace geores {
 
@@ -37,18 +38,24 @@ Mgt::Mgt(const ResidualConfig& config, const MgtOptions& options)
   }
 }
 
-Tensor Mgt::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  auto v = f(norm_->forward(x));
-  if (options_.rectify) v = v * torch::sigmoid(gate_norm_->forward(gate_(x)));
-  if (!options_.delta) {
+Tensor Mgt::forward(const Tensor& input, const Sublayer& f, Trace& trace) {
+  const auto [normalized, x] = norm_->forward_and_skip(input);
+  GatedUpdateSpec update{.scale = options_.beta_scale, .offset = options_.beta_offset};
+  if (options_.rectify) {
+    update.gate_weight = gate_->weight;
+    update.norm_weight = gate_norm_->weight();
+  }
+  if (options_.delta) {
+    update.beta_weight = beta_->weight;
+    update.beta_bias = beta_->bias;
+    update.alpha = alpha_;
+    trace.probe("beta", [&] { return update.beta(x); });
+    trace.probe("operator", [&] { return torch::diag_embed(1 - alpha_ * update.beta(x)); });
+  } else {
     trace.probe("operator",
                 [&] { return torch::eye(x.size(-1), x.options()).unsqueeze(0).unsqueeze(0); });
-    return x + v;
   }
-  const auto beta = options_.beta_scale * torch::tanh(beta_(x)) + options_.beta_offset;
-  trace.probe("beta", [&] { return beta; });
-  trace.probe("operator", [&] { return torch::diag_embed(1 - alpha_ * beta); });
-  return x + beta * (v - alpha_ * x);
+  return gated_update(x, f(normalized), update);
 }
 
 Connection mgt_connection() {
