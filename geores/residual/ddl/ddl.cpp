@@ -1,7 +1,9 @@
 #include "geores/residual/ddl/ddl.h"
 
+#include "geores/ops/dense/linear.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/routed/delta.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -20,16 +22,37 @@ Ddl::Ddl(const ResidualConfig& config, const NoOptions&)
   value_ = register_module("value", make_linear(config.width, n, true));
 }
 
-Tensor Ddl::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  const auto seen = read_.matmul(x);                          // (B, T, C)
-  const auto k = normalize(f(norm_->forward(seen)));          // (B, T, C)
-  const auto beta = 2 * torch::sigmoid(beta_(seen));          // (B, T, 1)
-  const auto written = value_(seen);                          // (B, T, n)
-  const auto erased = x.matmul(k.unsqueeze(-1)).squeeze(-1);  // kᵀX (B, T, n)
+// β's logit and v (B, T, 1 + n): on a GPU one product, its columns padded to what products like.
+std::pair<Tensor, Tensor> Ddl::logit_and_value(const Tensor& seen) const {
+  if (!seen.is_cuda())
+    return {linear_map(seen, beta_->weight, beta_->bias),
+            linear_map(seen, value_->weight, value_->bias)};
+  const auto n = value_->weight.size(0), none = (1 + n + 7) / 8 * 8 - (1 + n);
+  const auto both =
+      linear_map(seen,
+                 torch::cat({beta_->weight, value_->weight,
+                             torch::zeros({none, seen.size(-1)}, seen.options())}),
+                 torch::cat({beta_->bias, value_->bias, torch::zeros({none}, seen.options())}));
+  return {both.slice(-1, 0, 1), both.slice(-1, 1, 1 + n)};
+}
+
+Tensor Ddl::forward(const Tensor& input, const Sublayer& f, Trace& trace) {
+  const auto summed = fused_stream_sum(read_, input);
+  const auto x = summed ? summed->skip : input;
+  const auto [normalized, seen] =
+      norm_->forward_and_skip(summed ? summed->read : read_.matmul(x));  // (B, T, C)
+  const auto y = f(normalized);                                          // (B, T, C)
+  const auto [logit, written] = logit_and_value(seen);                   // v (B, T, n)
+  const auto beta = 2 * torch::sigmoid(logit);                           // (B, T, 1)
+  const auto direction = [&] { return normalize(y.to(x.scalar_type())); };
   trace.probe("beta", [&] { return beta; });
   trace.probe("operator", [&] {
+    const auto k = direction();
     return identity_like(k, k.size(-1)) - beta.unsqueeze(-1) * k.unsqueeze(-1) * k.unsqueeze(-2);
   });
+  if (const auto fused = fused_delta_write(x, y, beta, written)) return *fused;
+  const auto k = direction();
+  const auto erased = x.matmul(k.unsqueeze(-1)).squeeze(-1);  // kᵀX (B, T, n)
   return x + spread_to_streams(beta * (written - erased), k);
 }
 

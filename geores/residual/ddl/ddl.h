@@ -10,6 +10,8 @@
 // Probes: operator = I − βkkᵀ (B, T, C, C) on the width; beta (B, T, 1).
 #pragma once
 
+#include <utility>
+
 #include "geores/modules/layers.h"
 #include "geores/residual/registry.h"
 
@@ -22,6 +24,8 @@ class Ddl final : public Residual {
   const Traits& traits() const override { return traits_; }
 
  private:
+  std::pair<Tensor, Tensor> logit_and_value(const Tensor& seen) const;
+
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;
   Tensor read_;  // (n)
