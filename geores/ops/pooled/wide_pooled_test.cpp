@@ -23,13 +23,14 @@ class WidePooled : public testing::Test {
   static bool counts(int64_t values) { return torch::cuda::is_available() || values <= 1024; }
 };
 
-struct Size {
+struct WideSize {
   int64_t streams, d, length;
 };
 
 TEST_F(WidePooled, MixingWithItsNormEqualsComposed) {
-  for (const auto& [n, d, length] : {Size{2, 129, 3}, Size{4, 130, 5}, Size{4, 192, 9},
-                                     Size{2, 513, 1}, Size{4, 768, 2}, Size{4, 1024, 3}})
+  for (const auto& [n, d, length] :
+       {WideSize{2, 129, 3}, WideSize{4, 130, 5}, WideSize{4, 192, 9}, WideSize{2, 513, 1},
+        WideSize{4, 768, 2}, WideSize{4, 1024, 3}})
     for (const bool by_token : {true, false})
       if (counts(n * d))
         expect_fused_equals_composed(
@@ -54,7 +55,7 @@ TEST_F(WidePooled, EitherHalfOfMixingAloneHasItsGradients) {
 
 TEST_F(WidePooled, EntropyEqualsComposed) {
   for (const auto& [n, d, length] :
-       {Size{2, 129, 3}, Size{4, 192, 5}, Size{4, 257, 2}, Size{4, 1024, 1}})
+       {WideSize{2, 129, 3}, WideSize{4, 192, 5}, WideSize{4, 257, 2}, WideSize{4, 1024, 1}})
     if (counts(n * d))
       expect_fused_equals_composed(
           {random({2, length, n, d})},
