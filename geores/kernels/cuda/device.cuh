@@ -18,6 +18,13 @@ inline constexpr int kThreads = 256;
 inline constexpr int kBlocksForSums = 264;  // two for each multiprocessor of an H100 or H200
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
+// The shared memory that a launch asks for. Emulated kernels: cuda/emulated/cuda_runtime.h.
+#ifdef GEORES_EMULATED
+#define GEORES_SHARED_BYTES(name) unsigned char* const name = emulated::Block::current->shared
+#else
+#define GEORES_SHARED_BYTES(name) extern __shared__ __align__(16) unsigned char name[]
+#endif
+
 struct Grid {
   int64_t blocks, threads;
   size_t shared = 0;  // bytes for each block
@@ -48,8 +55,10 @@ void launch(CudaStream stream, const Grid& grid, void (*kernel)(Parameters...),
 // Waits until everything that earlier kernels wrote is visible; then lets the next kernel set up
 // its blocks.
 __device__ inline void wait_for_previous() {
+#ifndef GEORES_EMULATED
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
+#endif
 }
 
 // Checks at once whether a launch was refused: the error would otherwise show up anywhere later, or

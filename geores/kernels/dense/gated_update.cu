@@ -12,7 +12,7 @@ template <int V, class T, class A>
 __global__ void __launch_bounds__(kWideBlock)
     gated_update(GatedUpdate<T, A> p, T* out, RowStatistics<T>* statistics, int width) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   // The gate's row: each lane reads only what it wrote, so nothing has to wait.
   T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(width);
   const T alpha = p.beta ? p.alpha[0] : T(0);
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kWideBlock)
     gated_update_back(GatedUpdate<T, A> p, const RowStatistics<T>* statistics, const T* dout,
                       GatedUpdateGradients<T, A> d, int width) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int row = static_cast<int>(in_fours(width));
   auto* rooms = reinterpret_cast<T*>(memory);  // three times (kWideWarps, row)
   T *weights = rooms + kWideWarps * row, *biases = weights + kWideWarps * row;

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kScanThreads)
     forward(const T* x, const A* branch, T* total, A* means, T* entropies, int64_t tokens,
             int64_t length, int d) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   constexpr int groups = kScanThreads / L::kGroup;
   const int lane = threadIdx.x % L::kGroup, width = N * d;
   const int64_t first = blockIdx.x * length, end = min(first + length, tokens);
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kScanThreads)
     backward(const T* x, const T* dmeans, const T* dentropies, const T* skip, T* dx, A* dbranch,
              int64_t tokens, int64_t length, int d) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   constexpr int groups = kScanThreads / L::kGroup;
   const int lane = threadIdx.x % L::kGroup, width = N * d;
   const int64_t first = blockIdx.x * length, end = min(first + length, tokens);

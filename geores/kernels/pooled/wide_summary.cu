@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kScanThreads)
     tile_forward(const T* x, const A* branch, T* total, A* means, T* entropies, int64_t tokens,
                  int64_t length, int width) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   constexpr int groups = kScanThreads / L::kGroup;
   const int lane = threadIdx.x % L::kGroup;
   const Tile tile(tokens, length, width);
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kScanThreads)
     tile_backward(const T* dmeans, T* dentropies, const T* skip, T* dx, A* dbranch, int64_t tokens,
                   int64_t length, int width) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   constexpr int groups = kScanThreads / L::kGroup;
   const int lane = threadIdx.x % L::kGroup;
   const Tile tile(tokens, length, width);

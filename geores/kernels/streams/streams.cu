@@ -103,7 +103,7 @@ __device__ inline void add_parameter_sums(const Token<N, L, T>& held, T* shared,
 template <int N, class L, class T, class A>
 __global__ void mix_norm_backward_by_token(MixNormBackward<T, A> p) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int lane = threadIdx.x % L::kGroup;
   Token<N, L, T> weight, dweight = {}, dbias = {};
   weight.load_parameters(p.norm.weight, lane, p.d, T(1));
@@ -121,7 +121,7 @@ __global__ void mix_norm_backward_by_token(MixNormBackward<T, A> p) {
 template <int N, class L, class T, class A>
 __global__ void mix_norm_backward_by_run(MixNormBackward<T, A> p, int parts) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   __shared__ T dm_sum[N * N];
   const int lane = threadIdx.x % L::kGroup;
   if (threadIdx.x < N * N) dm_sum[threadIdx.x] = T(0);
@@ -187,7 +187,7 @@ __global__ void collect_norm_back(const T* read, const T* x, Norm<T> norm,
                                   const RowStatistics<T>* statistics, const A* dh, const T* skip,
                                   T* dx, T* dread, T* dweight, int64_t tokens, int d) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int lane = threadIdx.x % L::kGroup;
   Token<Tiles, L, T> weight, dweight_here = {};
   weight.load_parameters(norm.weight, lane, d, T(1));

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kWideBlock)
     wide_mix(const T* operators, const T* x, Norm<T> norm, T* g, A* h, RowStatistics<T>* statistics,
              int64_t tokens, int64_t run, int d) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int width = N * d;
   // The mixed row: each lane reads only what it wrote, so nothing has to wait.
   T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(width);
@@ -159,7 +159,7 @@ template <bool ByToken, int N, int V, class T, class A>
 __global__ void __launch_bounds__(kWideBlock)
     wide_mix_back(WideMixBackward<T, A> p, int64_t tokens, int64_t run, int parts, int d) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   auto* sums = reinterpret_cast<T*>(memory);  // (kWideWarps, in_fours(width))
   const int width = N * d, row = static_cast<int>(in_fours(width));
   for (int i = threadIdx.x; i < kWideWarps * row; i += kWideBlock) sums[i] = T(0);

@@ -1,0 +1,16 @@
+// The part of CUDA's bfloat16 that emulated kernels use (cuda_runtime.h).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+struct __nv_bfloat16 {
+  uint16_t bits;
+};
+inline __nv_bfloat16 __float2bfloat16_rn(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  bits += 0x7fffu + (bits >> 16 & 1);  // to nearest, ties to even
+  return {static_cast<uint16_t>(bits >> 16)};
+}
+inline uint16_t __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }

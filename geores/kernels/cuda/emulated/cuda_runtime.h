@@ -1,0 +1,227 @@
+// CUDA's runtime on a CPU, as far as the kernels need it that tests run without a GPU: a .cu file
+// compiles as C++ with this folder before CUDA's own. Blocks run one after the other; each thread of a
+// block is a fiber, which runs until it has to wait for its warp or its block. Shared memory starts as
+// NaN. Threads that wait for each other forever, and writing behind the end of shared memory, end the
+// program.
+#pragma once
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x, y, z;
+  explicit dim3(unsigned along = 1) : x(along), y(1), z(1) {}
+};
+inline dim3 gridDim, blockDim, blockIdx(0), threadIdx(0);
+
+namespace emulated {
+
+[[noreturn]] inline void end(const char* why) {
+  std::fprintf(stderr, "emulated kernel: %s (block %u)\n", why, blockIdx.x);
+  std::abort();
+}
+
+// The threads of one block.
+class Block {
+ public:
+  Block(unsigned threads, size_t shared_bytes, const std::function<void()>& kernel)
+      : kernel_(kernel), fibers_(threads), warps_((threads + kWarp - 1) / kWarp), slots_(threads) {
+    shared_.assign(shared_bytes + 2 * kAlignment, kUnwritten);
+    const auto begin = reinterpret_cast<uintptr_t>(shared_.data());
+    shared = shared_.data() + ((kAlignment - begin % kAlignment) % kAlignment);
+    shared_end_ = shared + shared_bytes;
+  }
+
+  void run() {
+    current = this;
+    for (unsigned i = 0; i < fibers_.size(); ++i) {
+      auto& fiber = fibers_[i];
+      getcontext(&fiber.context);
+      fiber.context.uc_stack.ss_sp = stack(i);
+      fiber.context.uc_stack.ss_size = kStack;
+      fiber.context.uc_link = &scheduler_;
+      makecontext(&fiber.context, &Block::run_thread, 0);
+    }
+    for (bool some = true; some;) {
+      some = false;
+      const auto before = steps_;
+      for (unsigned i = 0; i < fibers_.size(); ++i) {
+        if (fibers_[i].done) continue;
+        some = true;
+        threadIdx.x = i;
+        swapcontext(&scheduler_, &fibers_[i].context);
+      }
+      if (some && steps_ == before) end("threads wait for each other");
+    }
+    if (*shared_end_ != kUnwritten) end("wrote behind the end of shared memory");
+  }
+
+  void meet_block() { meet(all_, static_cast<unsigned>(fibers_.size())); }
+
+  // What the lane `from` of this warp gives.
+  template <class T>
+  T exchange(T value, unsigned from) {
+    static_assert(sizeof(T) <= sizeof(uint64_t));
+    const auto me = threadIdx.x, first = me / kWarp * kWarp;
+    const auto lanes = std::min<unsigned>(kWarp, static_cast<unsigned>(fibers_.size()) - first);
+    std::memcpy(&slots_[me], &value, sizeof(T));
+    meet(warps_[me / kWarp], lanes);
+    T other;
+    std::memcpy(&other, &slots_[first + from], sizeof(T));
+    meet(warps_[me / kWarp], lanes);
+    return other;
+  }
+
+  static inline Block* current = nullptr;
+  unsigned char* shared;
+
+ private:
+  static constexpr unsigned kWarp = 32;
+  static constexpr size_t kStack = 64 * 1024, kAlignment = 16;
+  static constexpr unsigned char kUnwritten = 0xff;  // as a number: NaN
+
+  struct Fiber {
+    ucontext_t context;
+    bool done = false;
+  };
+  struct Meeting {
+    unsigned there = 0;
+    int64_t number = 0;
+  };
+
+  // One for each thread, the same for all blocks.
+  static char* stack(unsigned thread) {
+    static std::vector<std::unique_ptr<char[]>> stacks;
+    while (stacks.size() <= thread) stacks.emplace_back(new char[kStack]);
+    return stacks[thread].get();
+  }
+
+  static void run_thread() {
+    auto& block = *current;
+    const auto me = threadIdx.x;
+    block.kernel_();
+    block.fibers_[me].done = true;
+    ++block.steps_;
+  }
+
+  void meet(Meeting& meeting, unsigned wanted) {
+    const auto me = threadIdx.x;
+    ++steps_;
+    const auto number = meeting.number;
+    if (++meeting.there == wanted) {
+      meeting.there = 0;
+      ++meeting.number;
+      return;
+    }
+    while (meeting.number == number) swapcontext(&fibers_[me].context, &scheduler_);
+    ++steps_;
+  }
+
+  std::function<void()> kernel_;
+  std::vector<Fiber> fibers_;
+  std::vector<Meeting> warps_;
+  Meeting all_;
+  std::vector<uint64_t> slots_;
+  std::vector<unsigned char> shared_;
+  unsigned char* shared_end_;
+  ucontext_t scheduler_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace emulated
+
+inline void __syncthreads() { emulated::Block::current->meet_block(); }
+template <class T>
+T __shfl_xor_sync(unsigned, T value, unsigned distance, int = 32) {
+  return emulated::Block::current->exchange(value, threadIdx.x % 32 ^ distance);
+}
+template <class T>
+T __shfl_up_sync(unsigned, T value, unsigned distance) {
+  const auto lane = threadIdx.x % 32;
+  return emulated::Block::current->exchange(value, lane >= distance ? lane - distance : lane);
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int from, int width = 32) {
+  const auto lane = threadIdx.x % 32, group = static_cast<unsigned>(width);
+  return emulated::Block::current->exchange(
+      value, lane / group * group + static_cast<unsigned>(from) % group);
+}
+template <class T>
+T atomicAdd(T* to, T value) {
+  const T before = *to;
+  *to += value;
+  return before;
+}
+
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) ushort4 {
+  unsigned short x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z,
+                            unsigned short w) {
+  return {x, y, z, w};
+}
+inline float __uint_as_float(unsigned bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+using std::max;
+using std::min;
+
+enum cudaError_t { cudaSuccess };
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline const char* cudaGetErrorString(cudaError_t) { return ""; }
+inline void cudaMemsetAsync(void* to, int value, size_t bytes, void*) {
+  std::memset(to, value, bytes);
+}
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+template <class F>
+void cudaFuncSetAttribute(F, cudaFuncAttribute, int bytes) {
+  if (bytes > 227 * 1024) emulated::end("asks for more shared memory than a block can have");
+}
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes = 0;
+  void* stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  int numAttrs = 0;
+};
+template <class... Parameters, class... Arguments>
+void cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                        Arguments... arguments) {
+  gridDim = config->gridDim;
+  blockDim = config->blockDim;
+  if (gridDim.x == 0 || blockDim.x == 0 || blockDim.x > 1024) emulated::end("a grid of this size");
+  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
+    emulated::Block(blockDim.x, config->dynamicSmemBytes, [&] { kernel(arguments...); }).run();
+}

@@ -1,0 +1,302 @@
+// The GPU's kernels, emulated (cuda/emulated/cuda_runtime.h), against the CPU's kernels of the same name;
+// those without one against their definition and, backward, against differences.
+#ifdef GEORES_EMULATED_KERNELS
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "geores/kernels/dense/gated_update.h"
+#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/pooled/token_summary.h"
+#include "geores/kernels/routed/delta_streams.h"
+#include "geores/kernels/streams/streams.h"
+
+namespace geores::kernels {
+namespace {
+
+constexpr CudaStream kStream = nullptr;
+
+template <class T>
+using Values = std::vector<T>;
+
+template <class T>
+Values<T> drawn(int64_t size) {
+  static std::mt19937 generator(3);
+  std::normal_distribution<double> normal;
+  Values<T> values(static_cast<size_t>(size));
+  for (auto& value : values) value = static_cast<T>(normal(generator));
+  return values;
+}
+
+template <class T>
+Values<T> room(int64_t size) {
+  return Values<T>(static_cast<size_t>(size), T(0));
+}
+
+template <class T>
+void expect_close(const Values<T>& a, const Values<T>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  double largest = 1, error = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(difference <= error)) error = difference;  // NaN too
+    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+  }
+  EXPECT_LT(error, (sizeof(T) == 8 ? 1e-12 : 5e-5) * largest) << what;
+}
+
+template <class T>
+Values<T> flat(const std::vector<RowStatistics<T>>& statistics) {
+  Values<T> values;
+  for (const auto& s : statistics) values.insert(values.end(), {s.mean, s.inverse});
+  return values;
+}
+
+template <class T>
+struct Result {
+  Values<T> values;
+  std::string name;
+};
+
+// Runs f(call, results) where call(kernel, arguments…) calls the CPU's kernel, then the GPU's, and
+// compares the results.
+template <class T, class F>
+void expect_same_results(const std::string& what, F&& f) {
+  std::vector<Result<T>> cpu, gpu;
+  f([](auto&& kernel, auto&&... arguments) { kernel(arguments...); }, cpu);
+  f([](auto&& kernel, auto&&... arguments) { kernel(kStream, arguments...); }, gpu);
+  ASSERT_EQ(cpu.size(), gpu.size());
+  for (size_t i = 0; i < cpu.size(); ++i)
+    expect_close(gpu[i].values, cpu[i].values, what + " " + cpu[i].name);
+}
+
+template <class T>
+void compare_streams(const StreamShape& s) {
+  const auto what = "n " + std::to_string(s.n) + " d " + std::to_string(s.d);
+  const auto all = s.tokens * s.n * s.d, width = s.n * s.d, matrices = s.tokens * s.n * s.n;
+  const auto x = drawn<T>(all), m = drawn<T>(matrices), weight = drawn<T>(width),
+             dg = drawn<T>(all), dh = drawn<T>(all), entropy_gradient = drawn<T>(s.tokens);
+  const Norm<T> norm{.weight = weight.data()};
+  for (const int64_t operators : {s.tokens, int64_t{1}})
+    expect_same_results<T>(what + " mix_norm", [&](auto&& call, auto& results) {
+      auto g = room<T>(all), h = g, dx = g, dm = room<T>(operators * s.n * s.n),
+           dweight = room<T>(width);
+      std::vector<RowStatistics<T>> statistics(static_cast<size_t>(s.tokens));
+      call([](auto... a) { mix_norm_forward(a...); }, m.data(), x.data(), norm, g.data(), h.data(),
+           statistics.data(), operators, s);
+      call([](auto... a) { mix_norm_backward(a...); }, m.data(), x.data(), norm,
+           static_cast<const RowStatistics<T>*>(statistics.data()), dg.data(), dh.data(), dx.data(),
+           dm.data(), dweight.data(), static_cast<T*>(nullptr), operators, s);
+      results = {{g, "g"},   {h, "h"},   {flat(statistics), "statistics"},
+                 {dx, "dx"}, {dm, "dm"}, {dweight, "dweight"}};
+    });
+  expect_same_results<T>(what + " entropy", [&](auto&& call, auto& results) {
+    auto entropy = room<T>(s.tokens), dx = room<T>(all);
+    call([](auto... a) { stream_entropy_forward(a...); }, x.data(), entropy.data(), s);
+    call([](auto... a) { stream_entropy_backward(a...); }, x.data(), entropy_gradient.data(),
+         dx.data(), s);
+    results = {{entropy, "entropy"}, {dx, "dx"}};
+  });
+}
+
+TEST(Emulated, MixingAndEntropyOfStreamsEqualTheCpus) {
+  for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{9, 4, 8}, StreamShape{2, 4, 36},
+                        StreamShape{3, 2, 129}, StreamShape{2, 4, 192}}) {
+    compare_streams<double>(s);
+    compare_streams<float>(s);
+  }
+}
+
+template <class T>
+void compare_routes(const StreamShape& s) {
+  const auto all = s.tokens * s.n * s.d, one = s.tokens * s.d;
+  const auto x = drawn<T>(all), res = drawn<T>(s.tokens * s.n * s.n),
+             read = drawn<T>(s.tokens * s.n), weight = drawn<T>(s.d), dh = drawn<T>(one),
+             y = drawn<T>(one), dout = drawn<T>(all);
+  const Norm<T> norm{.weight = weight.data()};
+  const auto what = "n " + std::to_string(s.n) + " d " + std::to_string(s.d);
+  expect_same_results<T>(what, [&](auto&& call, auto& results) {
+    auto h = room<T>(one), dy = h, out = room<T>(all), dx = out, dread = room<T>(s.tokens * s.n),
+         dwrite = dread, dres = room<T>(s.tokens * s.n * s.n), dweight = room<T>(s.d), mixed = out;
+    std::vector<RowStatistics<T>> statistics(static_cast<size_t>(s.tokens));
+    call([](auto... a) { collect_norm_forward(a...); }, read.data(), x.data(), norm, int64_t{1},
+         h.data(), statistics.data(), s);
+    call([](auto... a) { collect_norm_backward(a...); }, read.data(), x.data(), norm, int64_t{1},
+         static_cast<const RowStatistics<T>*>(statistics.data()), dh.data(), dout.data(), dx.data(),
+         dread.data(), dweight.data(), s);
+    call([](auto... a) { mix_write_forward(a...); }, res.data(), x.data(), read.data(), y.data(),
+         Branch::shared, out.data(), s);
+    call([](auto... a) { mix_write_backward(a...); }, res.data(), x.data(), read.data(), y.data(),
+         Branch::shared, dout.data(), dres.data(), mixed.data(), dwrite.data(), dy.data(), s);
+    results = {{h, "h"},     {dx, "dx"},     {dread, "dread"}, {dweight, "dweight"},
+               {out, "out"}, {dres, "dres"}, {mixed, "dx"},    {dwrite, "dwrite"},
+               {dy, "dy"}};
+  });
+}
+
+TEST(Emulated, ReadingAndWritingStreamsEqualTheCpus) {
+  for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{9, 4, 8}, StreamShape{2, 4, 128}}) {
+    compare_routes<double>(s);
+    compare_routes<float>(s);
+  }
+}
+
+template <class T>
+void compare_summary(int64_t sequences, int64_t length, const StreamShape& s) {
+  const auto width = s.n * s.d, all = s.tokens * width;
+  const auto x = drawn<T>(all), branch = drawn<T>(all), dmeans = drawn<T>(all),
+             skip = drawn<T>(all);
+  auto total = room<T>(all), means = total, dx = total, dbranch = total, wanted = total,
+       wanted_total = total;
+  token_summary_forward(kStream, x.data(), branch.data(), total.data(), means.data(),
+                        static_cast<T*>(nullptr), length, s);
+  for (int64_t b = 0; b < sequences; ++b)
+    for (int64_t c = 0; c < width; ++c) {
+      double sum = 0;
+      for (int64_t t = 0; t < length; ++t) {
+        const auto at = static_cast<size_t>((b * length + t) * width + c);
+        wanted_total[at] = x[at] + branch[at];
+        sum += static_cast<double>(wanted_total[at]);
+        wanted[at] = static_cast<T>(sum / static_cast<double>(t + 1));
+      }
+    }
+  const auto what = "length " + std::to_string(length) + " width " + std::to_string(width);
+  expect_close(total, wanted_total, what + " sum");
+  expect_close(means, wanted, what + " means");
+  token_summary_backward(kStream, x.data(), dmeans.data(), static_cast<T*>(nullptr), skip.data(),
+                         dx.data(), dbranch.data(), length, s);
+  // The means are linear in x: ⟨means, dmeans⟩ = ⟨x + branch, dx − skip⟩.
+  double forward = 0, backward = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    forward += static_cast<double>(means[i]) * static_cast<double>(dmeans[i]);
+    backward += static_cast<double>(total[i]) * static_cast<double>(dx[i] - skip[i]);
+  }
+  EXPECT_NEAR(forward, backward, (sizeof(T) == 8 ? 1e-10 : 1e-2) * (1 + std::abs(forward))) << what;
+  expect_close(dbranch, dx, what + " dbranch");
+}
+
+TEST(Emulated, RunningMeansOfNarrowAndWideStreamsAreTheirDefinition) {
+  for (const int64_t d : {8, 130}) {
+    for (const int64_t length : {1, 67}) compare_summary<float>(2, length, {2 * length, 2, d});
+    for (const int64_t length : {1, 19}) compare_summary<double>(2, length, {2 * length, 2, d});
+  }
+}
+
+// ⟨gradients, direction⟩ against the difference of the loss along that direction.
+void expect_slope(const std::vector<Values<double>>& inputs,
+                  const std::vector<Values<double>>& gradients,
+                  const std::function<double(const std::vector<Values<double>>&)>& loss,
+                  const std::string& what) {
+  constexpr double kStep = 1e-5;
+  auto ahead = inputs, behind = inputs;
+  double slope = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto direction = drawn<double>(static_cast<int64_t>(inputs[i].size()));
+    for (size_t k = 0; k < direction.size(); ++k) {
+      ahead[i][k] += kStep * direction[k];
+      behind[i][k] -= kStep * direction[k];
+      slope += gradients[i][k] * direction[k];
+    }
+  }
+  const auto difference = (loss(ahead) - loss(behind)) / (2 * kStep);
+  EXPECT_NEAR(slope, difference, 1e-6 * (1 + std::abs(difference))) << what;
+}
+
+double inner(const Values<double>& a, const Values<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
+  for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{5, 4, 36}}) {
+    const auto all = s.tokens * s.n * s.d;
+    const auto dout = drawn<double>(all);
+    const auto forward = [&](const std::vector<Values<double>>& in) {
+      auto out = room<double>(all);
+      delta_streams_forward(kStream, in[0].data(), in[1].data(), in[2].data(), in[3].data(),
+                            out.data(), s);
+      return out;
+    };
+    const std::vector<Values<double>> in = {drawn<double>(all), drawn<double>(s.tokens * s.d),
+                                            drawn<double>(s.tokens), drawn<double>(s.tokens * s.n)};
+    auto wanted = in[0];
+    for (int64_t t = 0; t < s.tokens; ++t) {
+      const auto* y = in[1].data() + t * s.d;
+      double length = 0;
+      for (int64_t c = 0; c < s.d; ++c) length += y[c] * y[c];
+      length = std::sqrt(length);
+      for (int64_t j = 0; j < s.n; ++j) {
+        auto* row = wanted.data() + (t * s.n + j) * s.d;
+        double along = 0;
+        for (int64_t c = 0; c < s.d; ++c) along += y[c] / length * row[c];
+        const auto i = static_cast<size_t>(t);
+        const auto step =
+            in[2][i] * (in[3][i * static_cast<size_t>(s.n) + static_cast<size_t>(j)] - along);
+        for (int64_t c = 0; c < s.d; ++c) row[c] += step * y[c] / length;
+      }
+    }
+    expect_close(forward(in), wanted, "delta rule");
+    auto gradients = in;
+    delta_streams_backward(kStream, in[0].data(), in[1].data(), in[2].data(), in[3].data(),
+                           dout.data(), gradients[0].data(), gradients[1].data(),
+                           gradients[2].data(), gradients[3].data(), s);
+    expect_slope(
+        in, gradients, [&](const auto& at) { return inner(forward(at), dout); }, "delta rule");
+  }
+}
+
+TEST(Emulated, GatedUpdateHasTheGradientsOfItsValues) {
+  for (const int64_t width : {7, 36}) {
+    constexpr int64_t kRows = 5;
+    const auto all = kRows * width;
+    const auto dout = drawn<double>(all);
+    // Inputs: x, v, [gate | beta], the norm's weight, bias, α.
+    const std::vector<Values<double>> in = {drawn<double>(all),     drawn<double>(all),
+                                            drawn<double>(2 * all), drawn<double>(width),
+                                            drawn<double>(width),   drawn<double>(1)};
+    std::vector<RowStatistics<double>> statistics(kRows);
+    const auto update = [&](const std::vector<Values<double>>& at) {
+      return GatedUpdate<double, double>{.x = at[0].data(),
+                                         .v = at[1].data(),
+                                         .gate = at[2].data(),
+                                         .beta = at[2].data() + width,
+                                         .stride = 2 * width,
+                                         .norm = {.weight = at[3].data()},
+                                         .bias = at[4].data(),
+                                         .alpha = at[5].data(),
+                                         .scale = 0.7,
+                                         .offset = 0.2,
+                                         .rows = kRows,
+                                         .width = width};
+    };
+    const auto forward = [&](const std::vector<Values<double>>& at) {
+      auto out = room<double>(all);
+      gated_update_forward(kStream, update(at), out.data(), statistics.data());
+      return out;
+    };
+    forward(in);
+    auto gradients = in;
+    for (auto& gradient : gradients) std::fill(gradient.begin(), gradient.end(), 0.0);
+    gated_update_backward<double, double>(kStream, update(in), statistics.data(), dout.data(),
+                                          {.x = gradients[0].data(),
+                                           .v = gradients[1].data(),
+                                           .gate = gradients[2].data(),
+                                           .beta = gradients[2].data() + width,
+                                           .weight = gradients[3].data(),
+                                           .bias = gradients[4].data(),
+                                           .alpha = gradients[5].data()});
+    expect_slope(
+        in, gradients, [&](const auto& at) { return inner(forward(at), dout); },
+        "width " + std::to_string(width));
+  }
+}
+
+}  // namespace
+}  // namespace geores::kernels
+#endif
