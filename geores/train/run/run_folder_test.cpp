@@ -236,6 +236,7 @@ TEST_F(RunFolders, DivergenceNamesItsCauseAndTheCheckpointThatIsThere) {
   EXPECT_EQ(notices_, "the loss is inf at step 5: stopped; the checkpoint of step 5 is kept\n");
   EXPECT_EQ(cause_of_divergence(7, 1.5, kInfinity),
             "the gradient's norm is inf at step 7 (loss 1.5)");
+  EXPECT_EQ(divergence_notice("no reason", 0), "no reason: stopped; there is no checkpoint yet");
 }
 
 TEST_F(RunFolders, ALostOrDamagedBestDoesNotBlockAResume) {
