@@ -28,17 +28,17 @@ MgtSizes mgt_sizes(const std::string& scale) {
             .width = 64,
             .context = 64,
             .batch = 16,
-            .steps = 60,
+            .steps = 40,
             .heads = 4,
             .eval_batches = 2,
             .validation_ids = 8192,
-            .depths = {4, 8, 16},
+            .depths = {2, 4, 8},
             .ablation_depth = 8,
             .beta_depth = 8,
             .rates = {1e-3, 3e-3},
             .language_width = 64,
             .language_depth = 4,
-            .language_steps = 60};
+            .language_steps = 40};
   return {.data = "wiki2",
           .books = "books",
           .width = 256,
@@ -164,7 +164,7 @@ Experiment depth_experiment(const MgtSizes& sizes, const json& data, const std::
   };
   std::vector<Width> widths = {
       {12, 344, 304}, {24, 248, 216}, {48, 176, 152}, {100, 128, 112}, {200, 88, 80}};
-  if (scale == "quick") widths = {{4, 88, 72}, {8, 64, 56}, {16, 48, 40}};
+  if (scale == "quick") widths = {{2, 128, 112}, {4, 88, 76}, {8, 64, 56}};
   const auto common = mgt_training(sizes, sizes.steps);
   Experiment experiment{
       .name = "depth",
@@ -238,7 +238,7 @@ LanguagePaper mgt_paper(const std::string& scale, const std::string& data) {
           "publishes no result of any. Its control is post-norm; Algorithm 1 is pre-norm, so "
           "pre-norm, and not post-norm, is MGT with both parts off. Scale gpu: WikiText-2, width "
           "256, context 256, 20M tokens, 12 to 200 layers, and books. Scale quick: tinyshakespeare "
-          "by characters, width 64, context 64, 60 steps of 1,024 tokens, 4 to 16 layers, one "
+          "by characters, width 64, context 64, 40 steps of 1,024 tokens, 2 to 8 layers, one "
           "seed, "
           "losses on 8,192 characters.",
       .experiments = {rank_experiment(sizes, text), ablation_experiment(sizes, text),

@@ -27,8 +27,8 @@ ShcSizes shc_sizes(const std::string& scale) {
             .heads = 4,
             .context = 64,
             .batch = 16,
-            .steps = 60,
-            .warmup = 6,
+            .steps = 40,
+            .warmup = 4,
             .eval_batches = 2,
             .validation_ids = 8192,
             .rates = {6e-4, 2e-3},
@@ -164,7 +164,7 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
           "sHC (arXiv:2603.20896) compares at 0.12B and 0.36B parameters on web text; the bodies "
           "of its tables are not available, so what can be compared is their order. Scale gpu: "
           "public domain books, 12 layers of width 384, context 512, 65,536 tokens a step. Scale "
-          "quick: tinyshakespeare by characters, 4 layers of width 96, context 64, 60 steps of "
+          "quick: tinyshakespeare by characters, 4 layers of width 96, context 64, 40 steps of "
           "1,024 tokens, one seed, losses on 8,192 characters.",
       .experiments = experiments,
       .claims = {
