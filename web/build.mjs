@@ -8,7 +8,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { minify } from "terser";
 import { budgets, checkSizes, partsOf } from "./sizes.mjs";
+import { fromBlock, readTables } from "./tables.mjs";
 
 const web = dirname(fileURLToPath(import.meta.url));
 const root = resolve(web, "..");
@@ -44,6 +46,7 @@ async function bundle(entry, settings) {
   return result.outputFiles[0].text;
 }
 
+const tables = await readTables(join(web, "src"));
 // The page's script calls h(type, props, ...children), which is shorter than what the automatic way of
 // JSX writes, and the names of some of our own components' properties are cut: names that are no key
 // of any data.
@@ -56,9 +59,16 @@ const page = {
     compilerOptions: { jsx: "react", jsxFactory: "h", jsxFragmentFactory: "Fragment" },
   },
   inject: [join(web, "src/jsx.ts")],
+  plugins: [fromBlock(join(web, "src"), tables)],
   mangleProps: /^(widget|xLabel|yLabel|xText|yText|refusal|sentence|colour)$/,
 };
-const script = await bundle("client.tsx", page);
+const bundled = await bundle("client.tsx", page);
+// Terser gives the same short names in every function, which packs better.
+const { code: script } = await minify(bundled, {
+  ecma: 2022,
+  toplevel: true,
+  compress: { passes: 2, unsafe_arrows: true, pure_getters: true, inline: 1, reduce_funcs: false },
+});
 // The dark colours stand once in the sources and twice in the page: for a dark system that was not
 // overruled, and for the switch.
 const dark = (await bundle("style/dark.css", { minify: true })).trim().replace(/^:root/, "");
@@ -93,8 +103,7 @@ function commitOf(path) {
   }
 }
 
-const bundled = ["preact"];
-const licences = bundled
+const licences = ["preact"]
   .map((name) => `${name}\n\n${readFileSync(join(web, "node_modules", name, "LICENSE"), "utf8")}`)
   .concat(`geores\n\n${read("LICENSE")}`)
   .join("\n\n");
@@ -146,10 +155,24 @@ const policy = [
   "base-uri 'none'",
   "form-action 'none'",
 ].join("; ");
+const modules = Object.entries(wasm);
+const packedModule = ([name, bytes]) => packed(`wasm-${name}`, bytes);
+const block = (id, value) =>
+  `<script type="application/json" id="${id}">${JSON.stringify(value).replaceAll("<", "\\u003c")}</script>\n`;
 const packed = (id, bytes) =>
   `<script type="application/octet-stream" id="${id}">${gzipSync(bytes, { level: 9 }).toString("base64")}</script>\n`;
 if (script.includes("</script") || style.includes("</style"))
   throw new Error("the script or the style would end its own element");
+// What the first widgets need stands before the script, the rest behind it: the page wakes up while
+// the parser still reads the large blocks.
+const early = [
+  ...modules.filter(([name]) => name === "operators").map(packedModule),
+  packed("data", Buffer.from(JSON.stringify(data))),
+];
+const late = [
+  ...modules.filter(([name]) => name !== "operators").map(packedModule),
+  ...Object.entries(model).map(([name, bytes]) => packed(`model-${name}`, bytes)),
+];
 const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -165,15 +188,8 @@ const html = `<!doctype html>
 </head>
 <body>
 ${body}
-${Object.entries(wasm)
-  .map(([name, bytes]) => packed(`wasm-${name}`, bytes))
-  .join("")}${Object.entries(model)
-  .map(([name, bytes]) => packed(`model-${name}`, bytes))
-  .join(
-    "",
-  )}${packed("data", Buffer.from(JSON.stringify(data)))}<script type="application/json" id="runs">[]</script>
-<script>${script}</script>
-</body>
+${block("tables", tables)}${early.join("")}<script>${script}</script>
+${late.join("")}${block("runs", [])}</body>
 </html>
 `;
 writeFileSync(output, html);

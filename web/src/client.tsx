@@ -3,10 +3,10 @@
 import { h, hydrate } from "preact";
 import { install, isLoaded } from "./engine/engine.ts";
 import type { ModuleName } from "./engine/layout.ts";
-import { Module } from "./engine/modules.ts";
+import { messageOf, Module } from "./engine/modules.ts";
 import { installModel, Model } from "./engine/predictor.ts";
 import { predictorCode } from "./engine/predictor_code.ts";
-import { unpack } from "./engine/unpack.ts";
+import { parsed, unpack } from "./engine/unpack.ts";
 import { serve } from "./engine/worker.ts";
 import { setPageData } from "./numbers/store.ts";
 import { addEmbedded } from "./runs/store.ts";
@@ -49,7 +49,13 @@ async function bring(island: HTMLElement) {
   island.dataset["alive"] = "yes";
 }
 
-const pause = () => new Promise((resolve) => setTimeout(resolve, 0));
+// Lets the browser do something else first. A message comes at once; timers in a chain wait 4 ms each.
+const pause = () =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = resolve;
+    port2.postMessage(0);
+  });
 
 async function bringAll() {
   const islands = [...document.querySelectorAll<HTMLElement>("[data-widget]")];
@@ -83,7 +89,7 @@ function report(error: unknown) {
   const line = document.getElementById("trouble");
   if (!line) return;
   line.hidden = false;
-  line.textContent = `The figures stay as they are: ${error instanceof Error ? error.message : String(error)}.`;
+  line.textContent = `The figures stay as they are: ${messageOf(error)}.`;
 }
 
 function themes() {
@@ -111,6 +117,7 @@ function start() {
     report("this browser has no DecompressionStream");
   else
     bringAll()
+      .then(() => parsed)
       .then(() => addEmbedded(document.getElementById("runs")?.textContent ?? "[]"))
       .catch(report);
 }

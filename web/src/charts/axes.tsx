@@ -24,6 +24,7 @@ export const room = (width: number, height: number, more: Partial<Room> = {}): R
 
 export const across = (r: Room): [number, number] => [r.left, r.width - r.right];
 export const upward = (r: Room): [number, number] => [r.height - r.bottom, r.top];
+export const vertical = (r: Room, x: number) => `M${place(x)} ${r.top}V${r.height - r.bottom}`;
 
 export function Axes(props: {
   room: Room;

@@ -53,7 +53,7 @@ export function log(from: number, to: number, start: number, end: number, most =
   });
 }
 
-export const place = (value: number): string => value.toFixed(1).replace(/\.0$/, "");
+export const place = (value: number): string => String(Math.round(value * 10) / 10);
 
 // An SVG path through the points; not-a-number leaves a gap.
 export function path(xs: ArrayLike<number>, ys: ArrayLike<number>, x: Scale, y: Scale): string {
@@ -92,3 +92,7 @@ export function spread(places: readonly number[], gap: number, from: number, to:
   }
   return result;
 }
+
+// An angle of the lower half plane is that of its mirror image.
+export const folded = (radians: number) =>
+  radians > Math.PI ? 2 * Math.PI - radians : Math.abs(radians);

@@ -1,10 +1,10 @@
 // What every widget has around its drawing: caption, spoken sentence, controls, tools.
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Fields } from "../state/fields.ts";
 import { linkTo } from "../state/link.ts";
 import { useRested, type Widget } from "../state/widget.ts";
-import { Button } from "./controls.tsx";
+import { Button, Choose, Slider } from "./controls.tsx";
 
 export interface TableData {
   caption: string;
@@ -47,13 +47,26 @@ async function copy(text: string): Promise<boolean> {
   }
 }
 
+// Controls by the names of their fields, or as they are.
+export type Listed<F extends Fields> = readonly ((keyof F & string) | VNode)[];
+
+const Controls = <F extends Fields>({ widget, items }: { widget: Widget<F>; items: Listed<F> }) => (
+  <div class="controls">
+    {items.map((item) => {
+      if (typeof item !== "string") return item;
+      const Control = widget.fields[item]!.kind === "range" ? Slider : Choose;
+      return <Control widget={widget} name={item as never} />;
+    })}
+  </div>
+);
+
 export function Figure<F extends Fields>(props: {
   widget: Widget<F>;
   caption: ComponentChildren;
   sentence: string; // what the <output> says
   children: ComponentChildren; // the drawings
-  controls?: ComponentChildren;
-  more?: ComponentChildren;
+  controls?: Listed<F>;
+  more?: Listed<F>;
   buttons?: ComponentChildren;
   refusal?: string;
   table: () => TableData | readonly TableData[];
@@ -80,11 +93,11 @@ export function Figure<F extends Fields>(props: {
           In the link: {widget.notes.join("; ")}.
         </p>
       ) : null}
-      {props.controls ? <div class="controls">{props.controls}</div> : null}
+      {props.controls ? <Controls widget={widget} items={props.controls} /> : null}
       {props.more ? (
         <details class="more">
           <summary>More</summary>
-          <div class="controls">{props.more}</div>
+          <Controls widget={widget} items={props.more} />
         </details>
       ) : null}
       {props.buttons ? <div class="tools">{props.buttons}</div> : null}

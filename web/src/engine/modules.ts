@@ -8,6 +8,9 @@ type Layouts<M extends ModuleName> = (typeof layouts)[M];
 // A computation said no, in one line ("[spectral] depth must be >= 1, got 0").
 export class Refusal extends Error {}
 
+export const messageOf = (error: unknown) =>
+  error instanceof Error ? error.message : String(error);
+
 const width = (shape: Record<string, number>) =>
   Object.values(shape).reduce((sum, count) => sum + count, 0);
 
@@ -79,7 +82,7 @@ export class Module<M extends ModuleName> {
       this.exports = undefined;
       void this.start();
       if (error instanceof Refusal) throw error;
-      throw new Refusal(`[${this.name}] ${error instanceof Error ? error.message : String(error)}`);
+      throw new Refusal(`[${this.name}] ${messageOf(error)}`);
     }
   }
 

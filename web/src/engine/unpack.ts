@@ -7,7 +7,14 @@ export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+// Large blocks stand behind the script, which starts before the parser has come to them.
+export const parsed = new Promise<void>((done) => {
+  if (typeof document === "undefined" || document.readyState !== "loading") done();
+  else document.addEventListener("DOMContentLoaded", () => done());
+});
+
 export async function unpack(id: string): Promise<Uint8Array<ArrayBuffer>> {
+  if (!document.getElementById(id)) await parsed;
   const block = document.getElementById(id);
   if (!block) throw new Error(`the page lacks ${id}`);
   const packed = bytesOf((block.textContent ?? "").trim());

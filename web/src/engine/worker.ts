@@ -1,6 +1,6 @@
 // Runs beside the page: reads dropped files, and computes spectra piece by piece.
 import { parseFile } from "../runs/files.ts";
-import { Module, Refusal } from "./modules.ts";
+import { messageOf, Module } from "./modules.ts";
 import type { Answer, Question } from "./worker_client.ts";
 
 let spectrum: Module<"spectrum"> | undefined;
@@ -20,7 +20,7 @@ function answer(question: Question): Answer {
     return { id, value: spectrum.call(question.name, question.inputs as never) };
   } catch (error) {
     spectrum.startNow();
-    return { id, refusal: error instanceof Refusal ? error.message : String(error) };
+    return { id, refusal: messageOf(error) };
   }
 }
 

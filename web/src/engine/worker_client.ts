@@ -2,6 +2,7 @@
 import type { Parsed } from "../runs/files.ts";
 import { type In, layouts, type Out } from "./layout.ts";
 import { Refusal } from "./modules.ts";
+import { text as tables } from "./tables.ts";
 import { unpack } from "./unpack.ts";
 
 type Spectrum = typeof layouts.spectrum;
@@ -15,7 +16,7 @@ export type Answer = { id: number; value?: unknown; refusal?: string };
 type Pending = { resolve(value: unknown): void; reject(error: Error): void };
 type Without<T> = T extends unknown ? Omit<T, "id"> : never;
 
-// The worker runs the page's own script, which sees that there is no document.
+// The worker runs the page's own script, which sees that there is no document, after the tables.
 const script = typeof document === "undefined" ? "" : (document.currentScript?.textContent ?? "");
 let source: string | undefined;
 
@@ -25,7 +26,9 @@ export class Helper {
   private next = 1;
 
   private running(): Worker {
-    source ??= URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+    source ??= URL.createObjectURL(
+      new Blob([`carried=${tables};`, script], { type: "text/javascript" }),
+    );
     if (!this.worker) {
       this.worker = new Worker(source);
       this.worker.addEventListener("message", (event: MessageEvent<Answer>) => {

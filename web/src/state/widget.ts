@@ -1,5 +1,7 @@
 // A widget's state: starts as the first state (what the HTML shows), then follows the link.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { compute } from "../engine/engine.ts";
+import type { In, layouts, Out } from "../engine/layout.ts";
 import { Refusal } from "../engine/modules.ts";
 import { type Fields, firstState, fromQuery, type State, toQuery } from "./fields.ts";
 import { follow, setLink } from "./link.ts";
@@ -67,6 +69,13 @@ export function useComputed<T>(work: () => T, inputs: readonly unknown[]): Compu
     }
   }, inputs as unknown[]);
 }
+
+// The same for a computation of the small operators, which depends on nothing but its inputs.
+export const useOperator = <N extends keyof typeof layouts.operators>(
+  name: N,
+  inputs: In<(typeof layouts.operators)[N]>,
+): Computed<Out<(typeof layouts.operators)[N]>> =>
+  useComputed(() => compute("operators", name, inputs), Object.values(inputs));
 
 // The value as it was when it last rested for `ms`.
 export function useRested<T>(value: T, ms: number): T {

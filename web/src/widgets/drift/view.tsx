@@ -1,12 +1,11 @@
 import { useState } from "preact/hooks";
-import { across, Axes, room, upward } from "../../charts/axes.tsx";
+import { across, Axes, room, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
 import { linear, log, path, place, spread } from "../../charts/scales.ts";
-import { Button, Checks, Choose, Scrub, Slider } from "../../controls/controls.tsx";
+import { Button, Checks, Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { list, number } from "../../controls/format.ts";
-import { compute } from "../../engine/engine.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
+import { useOperator, useWidget } from "../../state/widget.ts";
 import { pageResults } from "../../numbers/store.ts";
 import { toQuery } from "../../state/fields.ts";
 import { colours, common, fields, lines } from "./state.ts";
@@ -31,8 +30,7 @@ export function Drift() {
     backward: s.way === "backward" ? 1 : 0,
     focus: Math.max(0, names.indexOf(s.lines.includes(focus) ? focus : (s.lines[0] ?? "additive"))),
   };
-  const key = Object.values(inputs);
-  const { value: d, refusal } = useComputed(() => compute("operators", "drift", inputs), key);
+  const { value: d, refusal } = useOperator("drift", inputs);
   // Twenty draws take too long for a drag: they are made when the page is built.
   const medians = pageResults().driftMedians;
   const asBuilt = toQuery(fields, { ...s, at: fields.at.first, lines: fields.lines.first }) === "";
@@ -111,28 +109,24 @@ export function Drift() {
             ]
           : []),
       ]}
-      controls={
-        <>
-          <Slider widget={widget} name="L" />
-          <Slider widget={widget} name="g" />
-          <Slider widget={widget} name="gamma" />
-          <Checks widget={widget} name="lines" only={common} mark={mark} />
-        </>
-      }
-      more={
-        <>
-          <Checks
-            widget={widget}
-            name="lines"
-            only={names.filter((name) => !common.includes(name))}
-            mark={mark}
-          />
-          <Slider widget={widget} name="a" />
-          <Slider widget={widget} name="beta" />
-          <Choose widget={widget} name="way" />
-          <Slider widget={widget} name="seed" />
-        </>
-      }
+      controls={[
+        "L",
+        "g",
+        "gamma",
+        <Checks widget={widget} name="lines" only={common} mark={mark} />,
+      ]}
+      more={[
+        <Checks
+          widget={widget}
+          name="lines"
+          only={names.filter((name) => !common.includes(name))}
+          mark={mark}
+        />,
+        "a",
+        "beta",
+        "way",
+        "seed",
+      ]}
     >
       <Drawing
         width={r.width}
@@ -169,7 +163,7 @@ export function Drift() {
           xLabel={s.way === "forward" ? "layer" : "layer, backward"}
           yLabel="‖x_l‖ / ‖x₀‖"
         >
-          <path class="reader" d={`M${place(x(at))} ${r.top}V${r.height - r.bottom}`} />
+          <path class="reader" d={vertical(r, x(at))} />
           {shown.map((name, i) => (
             <>
               <path

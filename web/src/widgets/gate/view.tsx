@@ -1,12 +1,13 @@
+import { useMemo } from "preact/hooks";
 import { across, Arrow, Axes, Cross, Fact, plane, room, upward } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { linear, path, place } from "../../charts/scales.ts";
-import { Choose, Scrub, Slider } from "../../controls/controls.tsx";
+import { Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { clean, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
 import { snap } from "../../state/fields.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
+import { useOperator, useWidget } from "../../state/widget.ts";
 import { fields } from "./state.ts";
 
 const size = 340;
@@ -27,19 +28,15 @@ function image(directions: ArrayLike<number>, sigma: ArrayLike<number>): string 
 export function Gate() {
   const widget = useWidget("gate", fields);
   const s = widget.state;
-  const { value: g, refusal } = useComputed(
-    () =>
-      compute("operators", "gate", {
-        gamma: s.gamma,
-        beta: s.beta,
-        k: s.k,
-        x0: s.x,
-        x1: s.y,
-        n: Number(s.n),
-        seed: s.seed,
-      }),
-    [s.gamma, s.beta, s.k, s.x, s.y, s.n, s.seed],
-  );
+  const { value: g, refusal } = useOperator("gate", {
+    gamma: s.gamma,
+    beta: s.beta,
+    k: s.k,
+    x0: s.x,
+    x1: s.y,
+    n: Number(s.n),
+    seed: s.seed,
+  });
   // k is a unit vector: its place follows from H = I − 2kkᵀ, which the C++ gives.
   const k = reflected(g.h, s.k);
   const handles: Handle[] = [
@@ -97,6 +94,34 @@ export function Gate() {
       },
     ],
   };
+  // Neither γ nor x moves the curves: a drag leaves them as they are.
+  const curves = useMemo(
+    () => (
+      <>
+        <path class="line c-blend" d={path(g.grid, g.penalty_curve, cx, cy)} />
+        <path class="line dashed c-ink" d={path(g.grid, g.smallest_curve, cx, cy)} />
+        {Array.from(g.grid, (gamma, i) =>
+          i % 5 === 0 ? (
+            <>
+              <circle
+                class="dot c-blend"
+                cx={place(cx(gamma))}
+                cy={place(cy(g.defect_curve[i]!))}
+                r="2.5"
+              />
+              <circle
+                class="dot c-ink"
+                cx={place(cx(gamma))}
+                cy={place(cy(g.sigma_min_curve[i]!))}
+                r="2.5"
+              />
+            </>
+          ) : null,
+        )}
+      </>
+    ),
+    [s.beta, s.k, s.n, s.seed, refusal],
+  );
   const flat = g.smallest < 5e-3;
   const sentence = `γ = ${number(s.gamma)}: lengths shrink to ${clean(100 * g.sigma_min)} % along one direction, det ${clean(g.det)}, ‖GᵀG − I‖₂ = ${number(g.defect)}.`;
   return (
@@ -138,21 +163,8 @@ export function Gate() {
           ]),
         },
       ]}
-      controls={
-        <>
-          <Slider widget={widget} name="gamma" />
-          <Slider widget={widget} name="beta" />
-          <Choose widget={widget} name="n" />
-        </>
-      }
-      more={
-        <>
-          <Slider widget={widget} name="k" />
-          <Slider widget={widget} name="x" />
-          <Slider widget={widget} name="y" />
-          <Slider widget={widget} name="seed" />
-        </>
-      }
+      controls={["gamma", "beta", "n"]}
+      more={["k", "x", "y", "seed"]}
     >
       <Drawing width={size} height={size} label={sentence} handles={handles}>
         <Cross plane={p} />
@@ -182,26 +194,7 @@ export function Gate() {
         handles={[onCurve]}
       >
         <Axes room={r} x={cx} y={cy} xLabel="γ" yLabel="">
-          <path class="line c-blend" d={path(g.grid, g.penalty_curve, cx, cy)} />
-          <path class="line dashed c-ink" d={path(g.grid, g.smallest_curve, cx, cy)} />
-          {Array.from(g.grid, (gamma, i) =>
-            i % 5 === 0 ? (
-              <>
-                <circle
-                  class="dot c-blend"
-                  cx={place(cx(gamma))}
-                  cy={place(cy(g.defect_curve[i]!))}
-                  r="2.5"
-                />
-                <circle
-                  class="dot c-ink"
-                  cx={place(cx(gamma))}
-                  cy={place(cy(g.sigma_min_curve[i]!))}
-                  r="2.5"
-                />
-              </>
-            ) : null,
-          )}
+          {curves}
           <text class="label c-blend" x={place(cx(0.5))} y={place(cy(1) - 14)} text-anchor="middle">
             ‖GᵀG − I‖₂ = 4γ(1 − γ)
           </text>

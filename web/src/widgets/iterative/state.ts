@@ -6,3 +6,6 @@ export const fields = {
   start: choice("start", { own: "Y₀ = I + αW", identity: "Y₀ = I" }, "own"),
   ratio: range("second plane against the first", 0, 1, 0.6, 0.01),
 };
+
+export const formulas = ["m²", "m⁴/4", "m⁴|4 − m²|/16", "m⁶|4 − m²|/64"];
+export const labelled = [25, 77, 47, 25]; // the point of its curve at which each formula stands

@@ -1,21 +1,18 @@
-import { across, Axes, Cross, Fact, plane, room, upward } from "../../charts/axes.tsx";
+import { across, Axes, Cross, Fact, plane, room, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
 import { linear, log, path, place } from "../../charts/scales.ts";
-import { Choose, Scrub, Slider } from "../../controls/controls.tsx";
+import { Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { number } from "../../controls/format.ts";
-import { compute } from "../../engine/engine.ts";
 import { snap } from "../../state/fields.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
-import { fields } from "./state.ts";
+import { useOperator, useWidget } from "../../state/widget.ts";
+import { fields, formulas, labelled } from "./state.ts";
 
 const r = room(420, 330, { left: 50, top: 30 });
 const x = linear(0, 2.2, ...across(r), 5);
 const y = log(1e-10, 30, ...upward(r));
 const size = 300;
 const p = plane(size, 1.75);
-const formulas = ["m²", "m⁴/4", "m⁴|4 − m²|/16", "m⁶|4 − m²|/64"];
-const labelled = [25, 77, 47, 25]; // the point of its curve at which each formula stands
 const floor = (value: number) => Math.max(value, 1e-10);
 
 export function Iterative() {
@@ -23,16 +20,12 @@ export function Iterative() {
   const s = widget.state;
   const steps = Number(s.s);
   const fromIdentity = s.start === "identity" ? 1 : 0;
-  const { value: it, refusal } = useComputed(
-    () =>
-      compute("operators", "iterative", {
-        m: s.m,
-        steps,
-        from_identity: fromIdentity,
-        ratio: s.ratio,
-      }),
-    [s.m, s.s, s.start, s.ratio],
-  );
+  const { value: it, refusal } = useOperator("iterative", {
+    m: s.m,
+    steps,
+    from_identity: fromIdentity,
+    ratio: s.ratio,
+  });
   const effective = steps - fromIdentity; // from I the first step only makes I + αW
   const curve = (i: number) => it.formulas.slice(i * 111, (i + 1) * 111).map(floor);
   const minus = it.minus_identity < 1e-9;
@@ -75,14 +68,7 @@ export function Iterative() {
           ]),
         },
       ]}
-      controls={
-        <>
-          <Slider widget={widget} name="m" />
-          <Choose widget={widget} name="s" />
-          <Choose widget={widget} name="start" />
-          <Slider widget={widget} name="ratio" />
-        </>
-      }
+      controls={["m", "s", "start", "ratio"]}
     >
       <Drawing
         width={r.width}
@@ -129,10 +115,7 @@ export function Iterative() {
                 </text>
               </>
             ))}
-          <path
-            class="line thin dashed c-quiet"
-            d={`M${place(x(it.limit))} ${r.top}V${r.height - r.bottom}`}
-          />
+          <path class="line thin dashed c-quiet" d={vertical(r, x(it.limit))} />
           <text class="label c-quiet" x={place(x(it.limit) + 4)} y={r.height - r.bottom - 8}>
             1e-3 up to m = {number(it.limit, 4)}
           </text>

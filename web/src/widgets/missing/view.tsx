@@ -1,27 +1,32 @@
 import { Cross, Fact, LetterF, plane } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { place } from "../../charts/scales.ts";
-import { Slider } from "../../controls/controls.tsx";
+import { folded, place } from "../../charts/scales.ts";
 import { Figure } from "../../controls/figure.tsx";
 import { clean, degrees, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
 import { snap } from "../../state/fields.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
-import { fields } from "./state.ts";
+import { useOperator, useWidget } from "../../state/widget.ts";
+import { captions, fields } from "./state.ts";
 
 const size = 280;
 const p = plane(size, 1.75);
 const small = 150;
 const f = plane(small, 1.5);
 
+const minusOne = () => (
+  <>
+    <circle class="ring-mark" cx={place(p.x(-1))} cy={place(p.y(0))} r="5" />
+    <text class="axis-note" x={place(p.x(-1) - 8)} y={place(p.y(0) - 9)} text-anchor="end">
+      −1
+    </text>
+  </>
+);
+
 export function Missing() {
   const widget = useWidget("missing", fields);
   const s = widget.state;
   const inputs = { bm: s.bm, beta: s.beta, k: s.k, wanted: 0 };
-  const { value: m, refusal } = useComputed(
-    () => compute("operators", "missing", inputs),
-    [s.bm, s.beta, s.k],
-  );
+  const { value: m, refusal } = useOperator("missing", inputs);
   const turnTo = (radians: number) => {
     const wanted = Math.min(3.1408, Math.max(0, folded(radians)));
     const bm = compute("operators", "missing", { ...inputs, wanted }).bm_for_wanted;
@@ -74,11 +79,7 @@ export function Missing() {
   return (
     <Figure
       widget={widget}
-      caption={
-        singular
-          ? "Left: Cayley's pair stays on the circle and short of −1. Right: at β = 1 Householder's eigenvalue passes through 0, where the operator is singular."
-          : "Left: Cayley's pair stays on the circle and short of −1. Right: Householder's eigenvalue slides along the real axis; it does not jump."
-      }
+      caption={singular ? captions.singular : captions.sliding}
       sentence={sentence}
       refusal={refusal}
       table={() => ({
@@ -93,13 +94,7 @@ export function Missing() {
           ["smallest singular value", "1", number(m.h_sigma_min)],
         ],
       })}
-      controls={
-        <>
-          <Slider widget={widget} name="bm" />
-          <Slider widget={widget} name="beta" />
-          <Slider widget={widget} name="k" />
-        </>
-      }
+      controls={["bm", "beta", "k"]}
     >
       <div class="pair">
         <p class="panel-title c-rotation">Cayley</p>
@@ -112,10 +107,7 @@ export function Missing() {
             d={`M${place(p.x(m.re))} ${place(p.y(m.im))}L${place(p.x(-1))} ${place(p.y(0))}`}
           />
           <circle class="dot c-rotation" cx={place(p.x(m.re))} cy={place(p.y(-m.im))} r="6" />
-          <circle class="ring-mark" cx={place(p.x(-1))} cy={place(p.y(0))} r="5" />
-          <text class="axis-note" x={place(p.x(-1) - 8)} y={place(p.y(0) - 9)} text-anchor="end">
-            −1
-          </text>
+          {minusOne()}
         </Drawing>
         <Drawing
           width={small}
@@ -141,10 +133,7 @@ export function Missing() {
             d={`M${place(p.x(1))} ${place(p.y(0))}H${place(p.x(slid))}`}
           />
           <circle class="dot c-reflection" cx={place(p.x(1))} cy={place(p.y(0))} r="6" />
-          <circle class="ring-mark" cx={place(p.x(-1))} cy={place(p.y(0))} r="5" />
-          <text class="axis-note" x={place(p.x(-1) - 8)} y={place(p.y(0) - 9)} text-anchor="end">
-            −1
-          </text>
+          {minusOne()}
         </Drawing>
         <Drawing
           width={small}
@@ -164,6 +153,3 @@ export function Missing() {
     </Figure>
   );
 }
-
-// An angle of the lower half plane is that of its mirror image.
-const folded = (radians: number) => (radians > Math.PI ? 2 * Math.PI - radians : Math.abs(radians));

@@ -1,5 +1,6 @@
 // The weights of a run that the reader opened, as a model.
 import { useEffect, useState } from "preact/hooks";
+import { messageOf } from "../../engine/modules.ts";
 import { Model } from "../../engine/predictor.ts";
 import { predictorCode } from "../../engine/predictor_code.ts";
 import { useRuns } from "../../runs/store.ts";
@@ -45,7 +46,7 @@ export function useOwnModel(): Own {
         if (wanted)
           setOwn({
             ...none,
-            note: `${run.name} is not drawn: ${error instanceof Error ? error.message : String(error)}.`,
+            note: `${run.name} is not drawn: ${messageOf(error)}.`,
           });
       }
     };

@@ -1,8 +1,8 @@
 import { useRef, useState } from "preact/hooks";
-import { across, Axes, Cross, plane, room, upward } from "../../charts/axes.tsx";
+import { across, Axes, Cross, plane, room, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { linear, log, path, place, spread } from "../../charts/scales.ts";
-import { Button, Choose, Scrub, Slider } from "../../controls/controls.tsx";
+import { Button, Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { count, degrees, number } from "../../controls/format.ts";
 import { model, pathLength, polar, type Prediction, rules } from "../../engine/predictor.ts";
@@ -193,22 +193,8 @@ export function Predict() {
           ...errorLines.map((l) => number(l.errors[t]!)),
         ]),
       })}
-      controls={
-        <>
-          <Slider widget={widget} name="t" />
-          <Slider widget={widget} name="theta" />
-          <Choose widget={widget} name="feed" />
-          <Choose widget={widget} name="model" />
-        </>
-      }
-      more={
-        <>
-          <Slider widget={widget} name="x" />
-          <Slider widget={widget} name="y" />
-          <Choose widget={widget} name="i" />
-          <Choose widget={widget} name="j" />
-        </>
-      }
+      controls={["t", "theta", "feed", "model"]}
+      more={["x", "y", "i", "j"]}
     >
       <div
         class={drawing ? "pad" : ""}
@@ -279,7 +265,7 @@ export function Predict() {
         label={`Squared error by position, log axis. ${sentence}`}
       >
         <Axes room={r} x={x} y={y} xLabel="states seen" yLabel="squared error of the next state">
-          <path class="reader" d={`M${place(x(s.t))} ${r.top}V${r.height - r.bottom}`} />
+          <path class="reader" d={vertical(r, x(s.t))} />
           {errorLines.map((l, i) => (
             <>
               <path

@@ -1,5 +1,6 @@
 // One row a model, from any table of results.json.
 import { type Results, type Sample, sampleOf } from "../../numbers/figures.ts";
+import { models, probes } from "./state.ts";
 
 export interface Row {
   name: string;
@@ -16,23 +17,6 @@ export interface Table {
   tasks: readonly string[];
   task: string; // the wished one, or the table's first
 }
-
-const probes: Record<string, string> = {
-  ddl: "DDL",
-  edelta: "EΔ, gate from −1.5",
-  edelta_neutral: "EΔ, gate from 0",
-  edelta_idle: "EΔ, gate loss alone (no task)",
-  jpmhc: "JPmHC, Y₀ = I",
-  jpmhc_own: "JPmHC, its own Y₀ = I + αW",
-};
-const models: Record<string, string> = {
-  gpt: "GPT (additive)",
-  ddl: "DDL (ddl_pooled)",
-  mhc: "mHC (mhc_split)",
-  jpmhc: "JPmHC (Cayley)",
-  edelta: "EΔ, entropy gate (as run)",
-  edelta_plain: "EΔ, plain gate (as described)",
-};
 
 const pick = (wished: string, offered: readonly string[]) =>
   offered.includes(wished) ? wished : (offered[0] ?? wished);

@@ -52,3 +52,20 @@ export const fields = {
     ["none", ...Array.from({ length: 13 }, (_, i) => String(i + 1))],
   ),
 };
+
+export const probes: Record<string, string> = {
+  ddl: "DDL",
+  edelta: "EΔ, gate from −1.5",
+  edelta_neutral: "EΔ, gate from 0",
+  edelta_idle: "EΔ, gate loss alone (no task)",
+  jpmhc: "JPmHC, Y₀ = I",
+  jpmhc_own: "JPmHC, its own Y₀ = I + αW",
+};
+export const models: Record<string, string> = {
+  gpt: "GPT (additive)",
+  ddl: "DDL (ddl_pooled)",
+  mhc: "mHC (mhc_split)",
+  jpmhc: "JPmHC (Cayley)",
+  edelta: "EΔ, entropy gate (as run)",
+  edelta_plain: "EΔ, plain gate (as described)",
+};

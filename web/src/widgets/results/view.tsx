@@ -135,14 +135,7 @@ export function Results() {
           ]),
         ],
       })}
-      controls={
-        <>
-          <Choose widget={widget} name="table" />
-          <Choose widget={shown} name="task" as="select" />
-          <Choose widget={widget} name="set" />
-          <Choose widget={widget} name="sort" />
-        </>
-      }
+      controls={["table", <Choose widget={shown} name="task" as="select" />, "set", "sort"]}
     >
       <div class="rows-and-claims">
         <div>

@@ -131,13 +131,11 @@ export function Seeds() {
           rotations(run),
         ]),
       })}
-      controls={
-        <>
-          <Choose widget={widget} name="lambda" as="select" />
-          <Choose widget={widget} name="rep" as="select" />
-          <Choose widget={widget} name="start" />
-        </>
-      }
+      controls={[
+        <Choose widget={widget} name="lambda" as="select" />,
+        <Choose widget={widget} name="rep" as="select" />,
+        "start",
+      ]}
     >
       <div class="drawing">
         <svg

@@ -1,11 +1,9 @@
 import { Arrow, Cross, Fact, Matrix, plane } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { place } from "../../charts/scales.ts";
-import { Slider } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { fixed, number } from "../../controls/format.ts";
-import { compute } from "../../engine/engine.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
+import { useOperator, useWidget } from "../../state/widget.ts";
 import { fields } from "./state.ts";
 
 const size = 360;
@@ -18,10 +16,7 @@ const within = (value: number) => Math.min(2, Math.max(-2, value));
 export function Skew() {
   const widget = useWidget("skew", fields);
   const s = widget.state;
-  const { value: r, refusal } = useComputed(
-    () => compute("operators", "skew", s),
-    [s.ux, s.uy, s.uz, s.vx, s.vy, s.vz],
-  );
+  const { value: r, refusal } = useOperator("skew", s);
   const flat = s.uz === 0 && s.vz === 0;
 
   // Moves one point; where it comes close to the line of the other it is put on that line exactly
@@ -93,12 +88,7 @@ export function Skew() {
           ["u × v", Array.from(r.axis, (value) => number(value)).join(", ")],
         ],
       })}
-      more={
-        <>
-          <Slider widget={widget} name="uz" />
-          <Slider widget={widget} name="vz" />
-        </>
-      }
+      more={["uz", "vz"]}
     >
       <Drawing
         width={size}

@@ -1,4 +1,4 @@
-import { across, Axes, room, upward } from "../../charts/axes.tsx";
+import { across, Axes, room, upward, vertical } from "../../charts/axes.tsx";
 import { linear, path, place, type Scale } from "../../charts/scales.ts";
 import type { Spectrum } from "./solve.ts";
 
@@ -47,9 +47,7 @@ export function Density(props: {
         <path class="line dashed c-reflection" d={path(value.s, cut(value.printed, y), x, y)} />
       ) : null}
       <path class="line c-rotation" d={path(value.s, cut(value.rho, y), x, y)} />
-      {props.reader !== null ? (
-        <path class="reader" d={`M${place(x(props.reader))} ${r.top}V${r.height - r.bottom}`} />
-      ) : null}
+      {props.reader !== null ? <path class="reader" d={vertical(r, x(props.reader))} /> : null}
     </Axes>
   );
 }

@@ -1,5 +1,6 @@
 // The density of a deep Jacobian's singular values, in pieces: first coarse, then fine, then
 // samples. Each piece is yielded as it comes; whoever no longer wants the rest stops asking.
+import { messageOf } from "../../engine/modules.ts";
 import type { SpectrumCall } from "../../engine/worker_client.ts";
 
 export interface Request {
@@ -121,7 +122,7 @@ export async function* solve(call: SpectrumCall, request: Request): AsyncGenerat
     try {
       result.printed = await density(call, fine, true);
     } catch (error) {
-      result.printedRefusal = error instanceof Error ? error.message : String(error);
+      result.printedRefusal = messageOf(error);
       await call("spectrum_chain", chainInputs(request));
     }
     yield { ...result };

@@ -1,6 +1,6 @@
 // Solves a request in the worker; every change cancels what is under way.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Refusal } from "../../engine/modules.ts";
+import { messageOf, Refusal } from "../../engine/modules.ts";
 import { SpectrumHelper } from "../../engine/worker_client.ts";
 import { type Request, solve, type Spectrum } from "./solve.ts";
 
@@ -40,7 +40,7 @@ export function useSpectrum(
         clearTimeout(timer);
         if (mine !== generation.current) return;
         if (error instanceof Refusal && error.message === "replaced") return void run();
-        setRefusal(error instanceof Error ? error.message : String(error));
+        setRefusal(messageOf(error));
       }
       if (mine === generation.current) setWorking(false);
     };

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Fact } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
-import { Button, Choose, Slider } from "../../controls/controls.tsx";
+import { Button } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { number, percent } from "../../controls/format.ts";
 import { pageResults } from "../../numbers/store.ts";
@@ -79,23 +79,8 @@ export function Spectrum() {
           ...(solved.sampled ? [number(solved.sampled.rho[i]!)] : []),
         ]),
       })}
-      controls={
-        <>
-          <Choose widget={widget} name="mixer" />
-          <Slider widget={widget} name="L" />
-          <Slider widget={widget} name="s2" />
-          <Choose widget={widget} name="printed" />
-        </>
-      }
-      more={
-        <>
-          <Slider widget={widget} name="eta" />
-          <Choose widget={widget} name="mc" />
-          <Slider widget={widget} name="p" />
-          <Slider widget={widget} name="samples" />
-          <Slider widget={widget} name="seed" />
-        </>
-      }
+      controls={["mixer", "L", "s2", "printed"]}
+      more={["eta", "mc", "p", "samples", "seed"]}
     >
       <Drawing
         width={r.width}

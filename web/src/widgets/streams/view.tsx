@@ -2,11 +2,11 @@ import { useState } from "preact/hooks";
 import { across, Axes, Cross, plane, room, upward } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
 import { linear, log, path, place } from "../../charts/scales.ts";
-import { Choose, Slider } from "../../controls/controls.tsx";
+import { Slider } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { fixed, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
+import { useComputed, useOperator, useWidget } from "../../state/widget.ts";
 import { colours, connections, fields } from "./state.ts";
 
 const order = Object.keys(connections);
@@ -206,10 +206,7 @@ export function Streams() {
     () => (s.pin === "none" ? null : bench(s.pin, inputs)),
     [s.pin, ...key],
   );
-  const { value: sweeps } = useComputed(
-    () => compute("operators", "sweeps", { off: -8, seed: s.seed }),
-    [s.seed],
-  );
+  const { value: sweeps } = useOperator("sweeps", { off: -8, seed: s.seed });
   const range = (values: Float64Array) => {
     const part = Array.from(values.subarray(0, n));
     const [low, high] = [Math.min(...part), Math.max(...part)];
@@ -251,22 +248,13 @@ export function Streams() {
           ]),
         },
       ]}
-      controls={
-        <>
-          <Choose widget={widget} name="c" />
-          <Slider widget={widget} name="layers" />
-          <Slider widget={widget} name="scale" disabled={s.init === "initial"} />
-          <Choose widget={widget} name="pin" />
-        </>
-      }
-      more={
-        <>
-          <Slider widget={widget} name="n" />
-          <Choose widget={widget} name="init" />
-          <Slider widget={widget} name="it" />
-          <Slider widget={widget} name="seed" />
-        </>
-      }
+      controls={[
+        "c",
+        "layers",
+        <Slider widget={widget} name="scale" disabled={s.init === "initial"} />,
+        "pin",
+      ]}
+      more={["n", "init", "it", "seed"]}
     >
       <One name={s.c} b={b} n={n} layers={s.layers} />
       {pinned.value && s.pin !== "none" ? (

@@ -1,4 +1,4 @@
-import { choice, range } from "../../state/fields.ts";
+import { choice, range, type State } from "../../state/fields.ts";
 
 export const fields = {
   lambda: range("weight λ of the gate loss", 0, 1, 0.1, 0.01),
@@ -16,3 +16,10 @@ export const fields = {
   noise: range("noise on b", 0, 0.5, 0, 0.01),
   seed: range("seed of the noise", 1, 100, 1, 1),
 };
+
+export const presets: [string, Partial<State<typeof fields>>][] = [
+  ["exactly ½", {}],
+  ["a nudge of 1e-6, AdamW", { nudge: "1e-6", opt: "adamw", rate: 1e-3 }],
+  ["the probe without a task", { lambda: 0.5, b: -1.5, opt: "adamw", rate: 1e-3 }],
+  ["the task disagrees", { t: 0.1, b: 0.4 }],
+];

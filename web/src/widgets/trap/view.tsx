@@ -1,46 +1,34 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { across, Axes, Fact, room, upward } from "../../charts/axes.tsx";
+import { across, Axes, Fact, room, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { linear, path, place } from "../../charts/scales.ts";
-import { Button, Choose, Slider } from "../../controls/controls.tsx";
+import { Button } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
-import { firstState, snap, type State } from "../../state/fields.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
-import { fields } from "./state.ts";
+import { firstState, snap } from "../../state/fields.ts";
+import { useOperator, useWidget } from "../../state/widget.ts";
+import { fields, presets } from "./state.ts";
 
 const r = room(400, 290, { left: 44, top: 32 });
 const gx = linear(0, 1, ...across(r));
 const gy = linear(0, 1, ...upward(r));
 
-type Start = Partial<State<typeof fields>>;
-const presets: [string, Start][] = [
-  ["exactly ½", {}],
-  ["a nudge of 1e-6, AdamW", { nudge: "1e-6", opt: "adamw", rate: 1e-3 }],
-  ["the probe without a task", { lambda: 0.5, b: -1.5, opt: "adamw", rate: 1e-3 }],
-  ["the task disagrees", { t: 0.1, b: 0.4 }],
-];
-
 export function Trap() {
   const widget = useWidget("trap", fields);
   const s = widget.state;
-  const { value: t, refusal } = useComputed(
-    () =>
-      compute("operators", "trap", {
-        lambda: s.lambda,
-        t: s.t,
-        b: s.b,
-        nudge: Number(s.nudge),
-        adamw: s.opt === "adamw" ? 1 : 0,
-        decay: s.opt === "adamw" ? 0.01 : 0,
-        steps: s.steps,
-        rate: s.rate,
-        noise: s.noise,
-        seed: s.seed,
-      }),
-    [s.lambda, s.t, s.b, s.nudge, s.opt, s.steps, s.rate, s.noise, s.seed],
-  );
+  const { value: t, refusal } = useOperator("trap", {
+    lambda: s.lambda,
+    t: s.t,
+    b: s.b,
+    nudge: Number(s.nudge),
+    adamw: s.opt === "adamw" ? 1 : 0,
+    decay: s.opt === "adamw" ? 0.01 : 0,
+    steps: s.steps,
+    rate: s.rate,
+    noise: s.noise,
+    seed: s.seed,
+  });
   const [shown, play, playing] = usePlay(200, [t, widget.resets]);
   const at = t.path[shown]!;
   const height = (gamma: number) => t.landscape[Math.round(gamma * 100)]!;
@@ -103,23 +91,8 @@ export function Trap() {
           ))}
         </>
       }
-      controls={
-        <>
-          <Slider widget={widget} name="lambda" />
-          <Slider widget={widget} name="t" />
-          <Slider widget={widget} name="b" />
-          <Choose widget={widget} name="opt" />
-        </>
-      }
-      more={
-        <>
-          <Choose widget={widget} name="nudge" />
-          <Slider widget={widget} name="steps" />
-          <Slider widget={widget} name="rate" />
-          <Slider widget={widget} name="noise" />
-          <Slider widget={widget} name="seed" />
-        </>
-      }
+      controls={["lambda", "t", "b", "opt"]}
+      more={["nudge", "steps", "rate", "noise", "seed"]}
     >
       <Drawing
         width={r.width}
@@ -144,10 +117,7 @@ export function Trap() {
           )}
           {t.watershed_exists ? (
             <>
-              <path
-                class="line dashed c-quiet"
-                d={`M${place(gx(t.watershed))} ${r.top}V${r.height - r.bottom}`}
-              />
+              <path class="line dashed c-quiet" d={vertical(r, gx(t.watershed))} />
               <text
                 class="label c-quiet"
                 x={place(gx(t.watershed) + 5)}

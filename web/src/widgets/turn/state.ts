@@ -8,3 +8,10 @@ export const fields = {
   how: choice("how Q is made", { closed: "closed form", solve: "linear solve" }, "closed"),
   seed: range("seed of the four-dimensional u and v", 1, 100, 1, 1),
 };
+
+export const ways = [
+  { key: "closed64", type: "64", how: "closed", name: "float64, closed form" },
+  { key: "solve64", type: "64", how: "solve", name: "float64, solve" },
+  { key: "closed32", type: "32", how: "closed", name: "float32, closed form" },
+  { key: "solve32", type: "32", how: "solve", name: "float32, solve" },
+] as const;

@@ -10,14 +10,14 @@ import {
   upward,
 } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { log, path, place } from "../../charts/scales.ts";
-import { Choose, Scrub, Slider } from "../../controls/controls.tsx";
+import { folded, log, path, place } from "../../charts/scales.ts";
+import { Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { degrees, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
 import { snap } from "../../state/fields.ts";
-import { useComputed, useWidget } from "../../state/widget.ts";
-import { fields } from "./state.ts";
+import { useOperator, useWidget } from "../../state/widget.ts";
+import { fields, ways } from "./state.ts";
 
 const size = 320;
 const p = plane(size, 1.55);
@@ -25,13 +25,6 @@ const r = room(400, 330, { left: 52, top: 32 });
 const x = log(1e-2, 1e8, ...across(r));
 const y = log(1e-17, 10, ...upward(r));
 const floor = (value: number) => Math.max(value, 1e-17);
-
-const ways = [
-  { key: "closed64", type: "64", how: "closed", name: "float64, closed form" },
-  { key: "solve64", type: "64", how: "solve", name: "float64, solve" },
-  { key: "closed32", type: "32", how: "closed", name: "float32, closed form" },
-  { key: "solve32", type: "32", how: "solve", name: "float32, solve" },
-] as const;
 
 export function Turn() {
   const widget = useWidget("turn", fields);
@@ -45,10 +38,7 @@ export function Turn() {
     seed: s.seed,
     wanted: 0,
   };
-  const { value: t, refusal } = useComputed(
-    () => compute("operators", "turn", inputs),
-    [s.beta, s.angle, s.v, s.type, s.how, s.seed],
-  );
+  const { value: t, refusal } = useOperator("turn", inputs);
 
   // The arc is dragged to an angle; the C++ says which β that takes.
   const turnTo = (radians: number) => {
@@ -114,20 +104,8 @@ export function Turn() {
           ]),
         },
       ]}
-      controls={
-        <>
-          <Slider widget={widget} name="beta" />
-          <Slider widget={widget} name="angle" />
-          <Choose widget={widget} name="type" />
-          <Choose widget={widget} name="how" />
-        </>
-      }
-      more={
-        <>
-          <Slider widget={widget} name="v" />
-          <Slider widget={widget} name="seed" />
-        </>
-      }
+      controls={["beta", "angle", "type", "how"]}
+      more={["v", "seed"]}
     >
       <Drawing width={size} height={size} label={sentence} handles={[arc]}>
         <Cross plane={p} />
@@ -190,6 +168,3 @@ export function Turn() {
     </Figure>
   );
 }
-
-// An angle of the lower half plane is that of its mirror image.
-const folded = (radians: number) => (radians > Math.PI ? 2 * Math.PI - radians : Math.abs(radians));

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { Drawing } from "../../charts/drawing.tsx";
-import { Button, Choose } from "../../controls/controls.tsx";
+import { Button } from "../../controls/controls.tsx";
 import { Figure, type TableData } from "../../controls/figure.tsx";
 import { count, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
@@ -11,18 +11,8 @@ import { binCount, type Request } from "../spectrum/solve.ts";
 import { useSpectrum } from "../spectrum/use_spectrum.ts";
 import { Chart, type Series } from "./charts.tsx";
 import { droppedFiles } from "./drop.ts";
-import { fields } from "./state.ts";
+import { fields, lines, styles } from "./state.ts";
 
-const styles = [
-  "c-rotation",
-  "c-reflection",
-  "c-mhc",
-  "c-blend",
-  "c-jpmhc",
-  "c-shc",
-  "c-hc",
-  "c-additive",
-];
 const style = (i: number) =>
   `${styles[i % styles.length]} ${["", "dashed", "dotted"][Math.floor(i / styles.length) % 3]}`;
 
@@ -48,9 +38,7 @@ export function Yours() {
   const { runs, problems } = useRuns();
   const [over, setOver] = useState(false);
   const tab = widget.state.tab;
-  const sentence = runs.length
-    ? `${runs.map(told).join("; ")}.`
-    : "No run is open. Drop a run folder here, or choose its files.";
+  const sentence = runs.length ? `${runs.map(told).join("; ")}.` : lines.empty;
   const pick = (input: HTMLInputElement) => {
     const files = [...(input.files ?? [])].map((file) => ({
       path: file.webkitRelativePath || file.name,
@@ -64,11 +52,11 @@ export function Yours() {
       caption={
         runs.length
           ? `${runs.length === 1 ? "Your run" : `Your ${runs.length} runs`}, read in this page and nowhere else.`
-          : "Drop a run folder here: nothing leaves this page, nothing is stored."
+          : lines.drop
       }
       sentence={sentence}
       table={() => tables(runs)}
-      controls={runs.length ? <Choose widget={widget} name="tab" /> : undefined}
+      controls={runs.length ? ["tab"] : undefined}
     >
       <div
         class={`drop${over ? " over" : ""}`}
@@ -155,8 +143,7 @@ function Curves({ runs }: { runs: readonly Run[] }) {
       const found = read(run);
       return found ? [{ name: run.name, x: found[0], y: found[1], class: style(i) }] : [];
     });
-  if (!runs.some((run) => run.metrics))
-    return <Nothing what="No metrics.jsonl is open, so there is no curve to draw." />;
+  if (!runs.some((run) => run.metrics)) return <Nothing what={lines.curves} />;
   return (
     <>
       <Chart
@@ -187,7 +174,7 @@ function Curves({ runs }: { runs: readonly Run[] }) {
 }
 
 function Gates({ runs }: { runs: readonly Run[] }) {
-  const lines = (key: "gamma" | "beta"): Series[] =>
+  const course = (key: "gamma" | "beta"): Series[] =>
     runs.flatMap((run, i) =>
       (run.metrics?.[key] ?? []).map((values, operator) => ({
         name: `${run.name} operator ${operator + 1}`,
@@ -196,10 +183,9 @@ function Gates({ runs }: { runs: readonly Run[] }) {
         class: `thin ${style(i)}`,
       })),
     );
-  const gamma = lines("gamma");
-  const beta = lines("beta");
-  if (!gamma.length && !beta.length)
-    return <Nothing what="None of these runs has a gate γ or a strength β in its metrics." />;
+  const gamma = course("gamma");
+  const beta = course("beta");
+  if (!gamma.length && !beta.length) return <Nothing what={lines.gates} />;
   return (
     <>
       {gamma.length ? (
@@ -212,8 +198,7 @@ function Gates({ runs }: { runs: readonly Run[] }) {
 
 function Inspections({ runs }: { runs: readonly Run[] }) {
   const found = runs.map((run, i) => ({ run, i })).filter(({ run }) => run.inspection);
-  if (!found.length)
-    return <Nothing what="No inspection is open: geores inspect --run DIR --json writes one." />;
+  if (!found.length) return <Nothing what={lines.inspection} />;
   const positions = (length: number) => Array.from({ length }, (_, i) => i + 1);
   const operators = (
     read: (item: NonNullable<Run["inspection"]>["operators"][number]) => number | undefined,
@@ -307,10 +292,7 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
       }
     : null;
   const { value, refusal, working } = useSpectrum(request, null, true);
-  if (!run || !inspection)
-    return (
-      <Nothing what="No inspection with a Jacobian is open: geores inspect --run DIR --json writes one." />
-    );
+  if (!run || !inspection) return <Nothing what={lines.jacobian} />;
   const most = Math.max(...inspection.jacobian, value ? value.s[value.s.length - 1]! : 0) * 1.05;
   const bins = most / binCount;
   const values = Array<number>(binCount).fill(0);
@@ -326,13 +308,7 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
         <Density value={shown} history={[]} reader={null} />
       </Drawing>
       <p class="hint">
-        {refusal
-          ? refusal
-          : value
-            ? "Filled: measured. Line: theory for the run's own mean mixers and branch variances."
-            : working
-              ? "Computing the theory for its mean mixers."
-              : "Its operators are no stream mixers, so there is no theory to draw."}
+        {refusal ? refusal : value ? lines.drawn : working ? lines.working : lines.without}
       </p>
     </>
   );
