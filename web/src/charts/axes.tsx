@@ -1,5 +1,6 @@
 // Axes, lines, arrows, matrices: the parts that drawings are made of.
 import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 import { fixed, number } from "../controls/format.ts";
 import { linear, place, type Scale } from "./scales.ts";
 
@@ -41,35 +42,43 @@ export function Axes(props: {
   const [bottom, top] = upward(r);
   const xText = props.xText ?? number;
   const yText = props.yText ?? number;
+  const frame = useMemo(
+    () => (
+      <>
+        <g class="grid">
+          {y.ticks.map((value) => (
+            <path d={`M${place(left)} ${place(y(value))}H${place(right)}`} />
+          ))}
+        </g>
+        <g class="axis">
+          {y.ticks.map((value) => (
+            <text x={left - 6} y={place(y(value) + 4)} text-anchor="end">
+              {yText(value)}
+            </text>
+          ))}
+          {x.ticks.map((value) => (
+            <>
+              <path d={`M${place(x(value))} ${place(bottom)}v5`} />
+              <text x={place(x(value))} y={bottom + 18} text-anchor="middle">
+                {xText(value)}
+              </text>
+            </>
+          ))}
+          <path d={`M${place(left)} ${place(bottom)}H${place(right)}`} />
+          <text class="name" x={(left + right) / 2} y={r.height - 3} text-anchor="middle">
+            {props.xLabel}
+          </text>
+          <text class="name" x="2" y={Math.max(11, top - 15)}>
+            {props.yLabel}
+          </text>
+        </g>
+      </>
+    ),
+    [x, y, props.xLabel, props.yLabel, props.xText, props.yText],
+  );
   return (
     <g>
-      <g class="grid">
-        {y.ticks.map((value) => (
-          <path d={`M${place(left)} ${place(y(value))}H${place(right)}`} />
-        ))}
-      </g>
-      <g class="axis">
-        {y.ticks.map((value) => (
-          <text x={left - 6} y={place(y(value) + 4)} text-anchor="end">
-            {yText(value)}
-          </text>
-        ))}
-        {x.ticks.map((value) => (
-          <>
-            <path d={`M${place(x(value))} ${place(bottom)}v5`} />
-            <text x={place(x(value))} y={bottom + 18} text-anchor="middle">
-              {xText(value)}
-            </text>
-          </>
-        ))}
-        <path d={`M${place(left)} ${place(bottom)}H${place(right)}`} />
-        <text class="name" x={(left + right) / 2} y={r.height - 3} text-anchor="middle">
-          {props.xLabel}
-        </text>
-        <text class="name" x="2" y={Math.max(11, top - 15)}>
-          {props.yLabel}
-        </text>
-      </g>
+      {frame}
       {props.children}
     </g>
   );

@@ -1,6 +1,6 @@
 // Native controls for the fields of a widget.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import {
   type Choice,
   type Fields,
@@ -48,7 +48,6 @@ export function sliderInput(field: Range, value: number, set: (value: number) =>
 export function Slider<F extends Fields>(props: {
   widget: Widget<F>;
   name: Key<F, Range>;
-  label?: ComponentChildren;
   disabled?: boolean;
 }) {
   const { widget, name } = props;
@@ -56,37 +55,48 @@ export function Slider<F extends Fields>(props: {
   const value = widget.state[name] as number;
   const set = (next: number) => widget.set(change<F>(name, next));
   const id = `${widget.id}-${name}`;
-  return (
-    <div class="control">
-      <label for={id}>
-        {props.label ?? field.label}
-        {field.unit ? <span class="unit"> ({field.unit})</span> : null}
-      </label>
-      <input id={id} name={name} disabled={props.disabled} {...sliderInput(field, value, set)} />
-      <input
-        type="number"
-        class="number"
-        aria-label={`${field.label}, as a number`}
-        min={field.from}
-        max={field.to}
-        step="any"
-        disabled={props.disabled}
-        value={Number(value.toPrecision(6))}
-        onChange={(event) => {
-          const typed = (event.target as HTMLInputElement).valueAsNumber;
-          if (Number.isFinite(typed)) set(Math.min(field.to, Math.max(field.from, typed)));
-          else (event.target as HTMLInputElement).value = String(value);
-        }}
-      />
-    </div>
+  // A drag moves one control: the others stay as they are.
+  return useMemo(
+    () => (
+      <div class="control">
+        <label for={id}>
+          {field.label}
+          {field.unit ? <span class="unit"> ({field.unit})</span> : null}
+        </label>
+        <input id={id} name={name} disabled={props.disabled} {...sliderInput(field, value, set)} />
+        <input
+          type="number"
+          class="number"
+          aria-label={`${field.label}, as a number`}
+          min={field.from}
+          max={field.to}
+          step="any"
+          disabled={props.disabled}
+          value={Number(value.toPrecision(6))}
+          onChange={(event) => {
+            const input = event.target as HTMLInputElement;
+            const typed = input.valueAsNumber;
+            const kept = Math.min(field.to, Math.max(field.from, typed));
+            if (Number.isFinite(typed)) set(kept);
+            if (kept !== typed) input.value = String(Number.isFinite(kept) ? kept : value);
+          }}
+        />
+      </div>
+    ),
+    [field, value, props.disabled],
   );
 }
 
-export function Choose<F extends Fields>(props: {
+export const Choose = <F extends Fields>(props: ChooseProps<F>) =>
+  useMemo(() => chosen(props), [props.widget.fields[props.name], props.widget.state[props.name]]);
+
+interface ChooseProps<F extends Fields> {
   widget: Widget<F>;
   name: Key<F, Choice>;
   as?: "select" | "radio";
-}) {
+}
+
+function chosen<F extends Fields>(props: ChooseProps<F>) {
   const { widget, name } = props;
   const field = widget.fields[name] as unknown as Choice;
   const value = widget.state[name] as string;

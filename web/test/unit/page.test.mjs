@@ -5,6 +5,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { load, root, web } from "./sources.mjs";
 import { budgets, checkSizes } from "../../sizes.mjs";
+import { readTables } from "../../tables.mjs";
 
 const sources = (folder) =>
   readdirSync(join(web, folder), { withFileTypes: true }).flatMap((entry) =>
@@ -118,5 +119,17 @@ test(
     );
     assert.equal(page.split('<script type="application/json" id="runs">[]</script>').length, 2);
     assert.doesNotMatch(page.replace(/<script[\s\S]*?<\/script>/g, ""), /\sstyle="/);
+  },
+);
+
+test(
+  "the page's block of tables holds what the sources say",
+  { skip: !page && "not built" },
+  async () => {
+    const [, block] = /<script type="application\/json" id="tables">(.*?)<\/script>/.exec(page);
+    const tables = JSON.parse(block);
+    assert.deepEqual(tables, await readTables(join(web, "src")));
+    assert.equal(Object.keys(tables).length, 14); // thirteen widgets, and the modules' structs
+    assert.equal(tables.gate.fields.gamma.first, 0.5);
   },
 );
