@@ -14,9 +14,13 @@ for (const width of [390, 1280])
       colorScheme: theme,
       deviceScaleFactor: width < 600 ? 2 : 1,
     });
-    await page.evaluate(() =>
-      document.querySelectorAll("[data-late]").forEach((e) => e.scrollIntoView()),
-    );
+    // The late widgets wake up, and those out of sight are drawn, too.
+    await page.evaluate(() => {
+      for (const island of document.querySelectorAll("[data-widget]")) {
+        island.style.contentVisibility = "visible";
+        if ("late" in island.dataset) island.scrollIntoView();
+      }
+    });
     await page.waitForTimeout(300);
     const ids = await page.$$eval("main > section", (items) => items.map((item) => item.id));
     for (const id of ids) {
