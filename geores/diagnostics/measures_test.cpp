@@ -46,7 +46,7 @@ TEST(EffectiveRank, IsThatOfTheSingularValues) {
     const auto sigma = torch::linalg_svdvals(tokens);
     const auto p = sigma / sigma.sum();
     const auto expected = number(torch::exp(-torch::xlogy(p, p).sum()));
-    EXPECT_NEAR(number(effective_rank(tokens)), expected, 1e-4 * expected);
+    EXPECT_NEAR(number(effective_rank(tokens)), expected, 1e-10);
   }
 }
 
