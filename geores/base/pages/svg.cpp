@@ -173,9 +173,12 @@ std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {
       result += fmt::format(
           "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n",
           left, top, x(column + 0.5) - left, y(row - 0.5) - top, heat_color(value, heat.most));
-      if (heat.digits >= 0 && std::isfinite(value))
-        result += text(x(column), y(row) + 4, fmt::format("{:.{}f}", value, heat.digits), 10,
+      if (heat.digits >= 0 && std::isfinite(value)) {
+        // What rounds to zero has no sign.
+        const auto shown = std::abs(value) < 0.5 * std::pow(10, -heat.digits) ? 0 : value;
+        result += text(x(column), y(row) + 4, fmt::format("{:.{}f}", shown, heat.digits), 10,
                        "middle", std::abs(value) > 0.6 * heat.most ? " fill=\"white\"" : "");
+      }
     }
   return result;
 }

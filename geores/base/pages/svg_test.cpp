@@ -87,6 +87,8 @@ TEST(Render, AHeatMapHasARectangleForEachCellAndItsNumber) {
   EXPECT_EQ(count(text, "fill=\"#2166ac\""), 1u) << "-1";
   EXPECT_EQ(count(text, ">0.50<"), 1u);
   EXPECT_EQ(count(text, "nan"), 0u);
+  figure.panels[0].heat.rows[0][0] = -0.004;
+  EXPECT_EQ(count(render(figure), ">0.00<"), 1u) << "no -0.00";
   figure.panels[0].heat.rows[1].pop_back();
   EXPECT_EQ(refusal([&] { render(figure); }), "[svg] rows of a heat map have 2 and 3 cells");
 }
