@@ -207,7 +207,7 @@ std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& 
   const auto& column = findings.experiment.columns.front().name;
   const auto add = [&](const char* title, auto&& value) {
     svg::Panel panel{.title = title};
-    panel.x.label = "mixers";
+    panel.x.label = "last mixer of the product, counted from 0";
     for (const auto& arm : findings.experiment.arms) {
       const auto* one = first_measured(all, findings.cell(column, arm.name));
       if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers")) continue;
