@@ -1,20 +1,13 @@
 #include "geores/benchmark/generation_benchmark.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "geores/base/error.h"
+#include "geores/benchmark/seconds_of.h"
 #include "geores/generation/generator.h"
 
 namespace geores {
 namespace {
-
-template <class F>
-double time_taken(F&& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // The model is not trained: which ids it reads does not matter, as long as they differ.
 Ids some_ids(int64_t count, int64_t vocabulary) {
@@ -35,18 +28,18 @@ GenerationSpeed generation_speed(Model& model, int64_t passes) {
   Generator(model, prompt, whole).next();  // memory and threads are there afterwards
   Generator generator(model, prompt, cached);
   GenerationSpeed speed;
-  speed.prompt = static_cast<double>(prompt.size()) / time_taken([&] { generator.next(); });
+  speed.prompt = static_cast<double>(prompt.size()) / seconds_of([&] { generator.next(); });
 
   const auto steps = context - static_cast<int64_t>(prompt.size()) - 1;
   passes = std::min(passes, steps);
   double with = 0, without = 0;
   for (int64_t pass = 0; pass < passes; ++pass) {
     const auto first = steps * pass / passes, last = steps * (pass + 1) / passes;
-    with += time_taken([&] {
+    with += seconds_of([&] {
       for (auto step = first; step < last; ++step) generator.next();
     });
     Generator again(model, generator.ids(), whole);
-    without += time_taken([&] { again.next(); });
+    without += seconds_of([&] { again.next(); });
   }
   speed.cached = static_cast<double>(steps) / with;
   speed.whole = static_cast<double>(passes) / without;

@@ -4,26 +4,19 @@
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <map>
 #include <numeric>
 #include <thread>
 
+#include "geores/benchmark/seconds_of.h"
 #include "geores/data/batch_sampler.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/device_loop.h"
 
 namespace geores {
 namespace {
-
-template <class F>
-double seconds_of(F&& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // Told of every allocation of a CPU tensor while a DebugInfoGuard holds it.
 class MemoryCounter : public c10::MemoryReportingInfoBase {

@@ -15,8 +15,8 @@ void token_summary_forward(CudaStream stream, const T* x, const A* branch, T* to
                            T* entropies, int64_t length, const StreamShape& shape);
 
 // dx = skip + the gradients from means and entropies. dmeans (tokens, n·d); dentropies (tokens), which
-// may be overwritten, or null; skip (tokens, n·d) or null. dbranch, if not null, gets a copy of dx. If there was a branch,
-// x is the sum.
+// may be overwritten, or null; skip (tokens, n·d) or null. dbranch, if not null, gets a copy of dx. If
+// there was a branch, x is the sum.
 template <class T, class A>
 void token_summary_backward(CudaStream stream, const T* x, const T* dmeans, T* dentropies,
                             const T* skip, T* dx, A* dbranch, int64_t length,
