@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "geores/base/error.h"
@@ -30,13 +31,13 @@ std::vector<std::byte> permuted_ids(const std::vector<std::byte>& bytes, const s
 }  // namespace
 
 void make_shuffled_text(const fs::path& folder) {
-  auto to = folder;
-  to += kShuffled;
+  // Names are joined as strings: LibTorch's Linux wheels export a std::filesystem of their own, and
+  // path::operator+= of the two together crashes.
+  const fs::path to = folder.string() + std::string(kShuffled);
   if (fs::exists(to)) return;
   require(fs::is_directory(folder), "reproduce",
           "{} is not there: prepare it with geores data text", folder.string());
-  auto part = to;
-  part += ".part";
+  const fs::path part = to.string() + ".part";
   std::error_code error;
   fs::remove_all(part, error);
   fs::create_directories(part, error);
