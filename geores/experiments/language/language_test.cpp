@@ -158,6 +158,11 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
   // Again: nothing is trained anew, what is missing is measured.
   const auto one = findings.measured.begin()->first;
   fs::remove(out / "diagnostics" / (one + ".json"));
+  // Stopped while it measures, it ends without that measurement.
+  EXPECT_FALSE(reproduce_language(tiny_paper(), options,
+                                  {.progress = {}, .notice = {}, .stop = [] { return true; }})
+                   .has_value());
+  EXPECT_FALSE(fs::exists(out / "diagnostics" / (one + ".json")));
   int64_t trained = 0;
   const auto again =
       reproduce_language(tiny_paper(), options,

@@ -9,6 +9,7 @@
 // Of a text always {"text": {ids, bytes, words}} of the validation split.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@
 
 namespace geores {
 
-nlohmann::json measure_run(const std::string& run_folder, const std::vector<std::string>& what,
-                           const Dataset& dataset, const std::string& device);
+// `before_each_part` is called before everything that takes long; it may throw to end the measuring.
+nlohmann::json measure_run(
+    const std::string& run_folder, const std::vector<std::string>& what, const Dataset& dataset,
+    const std::string& device, const std::function<void()>& before_each_part = [] {});
 
 }  // namespace geores

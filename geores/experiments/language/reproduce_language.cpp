@@ -85,7 +85,8 @@ fs::path measure_path(const std::string& out, const std::string& run) {
 
 // One for each finished run of the experiments, with what all of them ask for.
 std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const Scale& scale,
-                              const LanguageOptions& options, DatasetShelf& shelf) {
+                              const LanguageOptions& options, DatasetShelf& shelf,
+                              const std::function<bool()>& stop) {
   std::map<std::string, std::pair<TaskConfig, std::vector<std::string>>> wanted;
   for (const auto& experiment : experiments)
     for (const auto& run : planned_runs({experiment}, scale, options.hardware)) {
@@ -102,10 +103,12 @@ std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const 
     jobs.push_back(
         {"diagnostics of " + run, 1,
          [path, folder, task = asked.first, what = asked.second, device = options.hardware.device,
-          &shelf](const std::function<void(int64_t)>&) {
+          stop, run, &shelf](const std::function<void(int64_t)>&) {
            if (read_result(folder).at("diverged").get<bool>()) return;
-           write_file_atomically(
-               path, measure_run(folder, what, *shelf.get(task), device).dump(1) + "\n");
+           const auto measured = measure_run(folder, what, *shelf.get(task), device, [&] {
+             if (stop && stop()) throw RunStopped("measuring " + run + " was stopped");
+           });
+           write_file_atomically(path, measured.dump(1) + "\n");
          },
          /*after=*/run});
   }
@@ -166,7 +169,7 @@ bool train_and_measure(const LanguagePaper& paper, const LanguageOptions& option
       experiment = settled(experiment, read_sweep(experiment, options));
     }
     auto jobs = jobs_of(planned_runs(experiments, scale, options.hardware));
-    for (auto& job : measure_jobs(experiments, scale, options, shelf))
+    for (auto& job : measure_jobs(experiments, scale, options, shelf, listener.stop))
       jobs.push_back(std::move(job));
     run_jobs(jobs, options.jobs, listener.progress);
   } catch (const RunStopped&) {
