@@ -34,7 +34,7 @@ double median(std::vector<double> values) {
 
 Row measure(const BenchSize& size, const BenchFlags& flags, const std::function<void()>& done) {
   const auto config = config_of(size, flags);
-  StepBenchmark benchmark(std::make_shared<Transformer>(config), flags.batch, flags.length);
+  StepBenchmark benchmark(model_of(size, flags), flags.batch, flags.length);
   Row row{.label = size.label,
           .layers = config.layers,
           .width = config.width,
@@ -201,7 +201,7 @@ void bench_on_gpu(const BenchFlags& flags) {
   }
   for (const auto& size : wanted_sizes(flags)) {
     const auto config = config_of(size, flags);
-    const MakeModel make = [&] { return std::make_shared<Transformer>(config); };
+    const MakeModel make = [&] { return model_of(size, flags); };
     const auto times = [&](Form form, int64_t replays) {
       return device_step_times(make, flags.batch, flags.length, flags.precision, form, replays);
     };
@@ -245,9 +245,8 @@ void explain(const BenchFlags& flags) {
   require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
           "device cuda was asked for, but there is none");
   for (const auto& size : wanted_sizes(flags)) {
-    const auto config = config_of(size, flags);
-    const auto explanation = explain_step([&] { return std::make_shared<Transformer>(config); },
-                                          flags.batch, flags.length, flags.precision, flags.device);
+    const auto explanation = explain_step([&] { return model_of(size, flags); }, flags.batch,
+                                          flags.length, flags.precision, flags.device);
     if (flags.json) {
       auto lines = nlohmann::json::array();
       for (const auto& line : explanation.lines())
@@ -429,6 +428,10 @@ void add_bench(CLI::App& app, int& exit_code) {
                    "fp32 or bf16, on a GPU also tf32; this processor multiplies bf16 " +
                        bf16_products() + " [CPU: fp32, GPU: bf16]")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+  command
+      ->add_option("--checkpoint", flags->checkpoint,
+                   "what the backward pass computes again: none, blocks or connections [none]")
+      ->check(CLI::IsMember(recompute_names()));
   command->add_option("--replays", flags->replays, "on a GPU: timed steps [200]")->check(positive);
   command
       ->add_option(

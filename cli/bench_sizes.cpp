@@ -85,4 +85,10 @@ TransformerConfig config_of(const BenchSize& size, const BenchFlags& flags) {
   return config;
 }
 
+std::shared_ptr<Transformer> model_of(const BenchSize& size, const BenchFlags& flags) {
+  auto model = std::make_shared<Transformer>(config_of(size, flags));
+  model->set_recompute(recompute_from(flags.checkpoint));
+  return model;
+}
+
 }  // namespace geores::cli

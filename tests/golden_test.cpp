@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "geores/base/file.h"
+#include "geores/reference/dump_comparison.h"
+#include "geores/reference/public_names.h"
 #include "geores/reference/verify.h"
 
 namespace geores {
@@ -100,6 +103,63 @@ TEST_P(LanguageGolden, AChangedByteIsFoundInItsGroup) {
     EXPECT_EQ(failed_groups_after_change("after/" + tensor), Names{"after"}) << tensor;
     EXPECT_FALSE(failed_groups_after_change("param/" + tensor).empty()) << tensor;
   }
+}
+
+// The errors over their limits by group when the comparison is told something wrong.
+std::map<std::string, double> language_errors(const std::string& kind,
+                                              const LanguageSettings& settings) {
+  const auto file = Safetensors::load(kDirectory + kind + ".safetensors");
+  Dump dump(file, kind);
+  std::map<std::string, double> errors;
+  for (const auto& group : verify_language(dump, kind, settings).groups)
+    errors[group.group] = group.error / group.limit;
+  return errors;
+}
+
+const std::vector<std::string> kHyperKinds = {"lm_hc", "lm_mhc", "lm_mhc_lite"};
+
+// The weights after ten steps have a wider limit, and stay below it.
+TEST(LanguageGoldenFinds, AnEpsilonInTheNorm) {
+  for (const auto& kind : kHyperKinds)
+    for (const auto& [group, error] : language_errors(kind, {.options = {{"norm_epsilon", 1e-6}}}))
+      EXPECT_TRUE(error > 1 || group == "after") << kind << " " << group << " " << error;
+}
+
+TEST(LanguageGoldenFinds, TheOtherOrderOfSinkhorn) {
+  for (const auto& [group, error] :
+       language_errors("lm_mhc", {.options = {{"sinkhorn_order", "rows_last"}}}))
+    EXPECT_GT(error, 1e3) << group;
+}
+
+TEST(LanguageGoldenFinds, AMixerThatIsNotTransposed) {
+  const auto transposed = [](const std::string& kind, const std::string& parameter, int64_t n) {
+    auto place = public_place(kind, parameter, n);
+    const bool bias = parameter.ends_with("res.bias"), weight = parameter.ends_with("res.weight");
+    if (kind == "lm_mhc_lite" && (bias || weight))  // each permutation instead of its inverse
+      place.part = [n, bias](const Tensor& t) { return (bias ? t : t.t()).slice(0, n); };
+    else if (bias || (weight && kind == "lm_mhc"))  // in lm_hc a stream j writes a whole column
+      place.part = [n, part = place.part](const Tensor& t) {
+        const auto ours = part(t);
+        return ours.reshape({n, n, -1}).transpose(0, 1).reshape(ours.sizes());
+      };
+    return place;
+  };
+  for (const auto& kind : kHyperKinds)
+    for (const auto& [group, error] : language_errors(kind, {.place = transposed}))
+      EXPECT_GT(error, 1e3) << kind << " " << group;
+}
+
+// It is not seen before the first step.
+TEST(LanguageGoldenFinds, ADecayOfTheWrongParametersOrOfAnotherSize) {
+  const auto expect_after_training = [](const std::string& kind, const LanguageSettings& settings) {
+    auto errors = language_errors(kind, settings);
+    for (const auto* group : {"out", "loss", "grad"}) EXPECT_LT(errors.at(group), 1) << kind;
+    for (const auto* group : {"train/loss", "train/grad_norm", "after"})
+      EXPECT_GT(errors.at(group), 1) << kind << " " << group;
+  };
+  for (const auto& kind : kHyperKinds)
+    expect_after_training(kind, {.options = {{"decay_static", kind == "lm_mhc_lite"}}});
+  expect_after_training("lm_gpt", {.optimizer = {.weight_decay = 0.09}});
 }
 
 INSTANTIATE_TEST_SUITE_P(AllDumps, LanguageGolden,

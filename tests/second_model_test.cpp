@@ -326,9 +326,9 @@ TEST(SecondModel, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(refusal([&] { model->decoder(1); }),
             "[model] this kind of model cannot read one position at a time");
   auto config = small_config();
-  config.checkpoint_blocks = true;
+  config.checkpoint = "blocks";
   EXPECT_EQ(refusal([&] { train(config, data(), {}, {}, catalogue()); }),
-            "[model] checkpoint_blocks: this kind of model has no blocks to recompute");
+            "[model] checkpoint = blocks: this kind of model has no blocks to recompute");
   EXPECT_EQ(refusal([&] {
               TrainConfig().read({{"model", "recurrent"}, {"layers", 2}}, "x", catalogue().models);
             }),

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "geores/benchmark/generation_benchmark.h"
 #include "geores/model/registry.h"
 #include "geores/model/transformer/transformer.h"
@@ -9,6 +12,8 @@
 
 namespace geores {
 namespace {
+
+using namespace std::chrono_literals;
 
 // The last state and its gradient, or the gradients on both sides of an operation.
 TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
@@ -40,29 +45,83 @@ TEST(StepBenchmark, TwoHundredRecomputedLayersTakeAFractionOfTheMemory) {
                                                              .context = 32,
                                                              .vocabulary = 20});
     };
-    const auto peak = [&](bool recompute) {
+    const auto peak = [&](Recompute what) {
       const auto built = model();
-      built->set_recompute(recompute);
+      built->set_recompute(what);
       StepBenchmark step(built, 4, 32);
       step.memory(Form::fused);
       return static_cast<double>(step.memory(Form::fused).peak);
     };
-    const auto plain = peak(false), recomputed = peak(true);
+    const auto plain = peak(Recompute::nothing), recomputed = peak(Recompute::blocks);
     EXPECT_LT(recomputed, 0.35 * plain) << connection;
     EXPECT_LT(recomputed, 1e9) << connection;
   }
 }
 
+// Sublayers keep what they need; what four streams and their mixers need is computed again.
+TEST(StepBenchmark, RecomputedConnectionsKeepTheirSublayersAlone) {
+  const auto peak = [](const std::string& connection, int64_t layers, Recompute what) {
+    auto model = std::make_shared<Transformer>(TransformerConfig{.connection = connection,
+                                                                 .input = "tokens",
+                                                                 .layers = layers,
+                                                                 .width = 32,
+                                                                 .heads = 2,
+                                                                 .context = 32,
+                                                                 .vocabulary = 20});
+    model->set_recompute(what);
+    StepBenchmark step(model, 4, 32);
+    step.memory(Form::fused);
+    return static_cast<double>(step.memory(Form::fused).peak);
+  };
+  const auto of_a_layer = [&](const std::string& connection, Recompute what) {
+    return (peak(connection, 24, what) - peak(connection, 8, what)) / 16;
+  };
+  const auto sublayers = of_a_layer("additive", Recompute::nothing);
+  const auto all = of_a_layer("mhc", Recompute::nothing),
+             recomputed = of_a_layer("mhc", Recompute::connections);
+  EXPECT_LT(recomputed, 1.15 * sublayers);
+  EXPECT_LT(recomputed, 0.6 * all);
+}
+
+// Every position costs a known time: 2 ms in a pass and in a step, 3 ms in the prompt.
+class SlowModel : public Model {
+ public:
+  SlowModel() { register_parameter("unused", torch::zeros({1})); }
+  InputShape input() const override { return {.length = 12, .vocabulary = 7}; }
+  Tensor predict(const Tensor& x, Trace&) override {
+    std::this_thread::sleep_for(x.size(1) * 2ms);
+    return torch::zeros({x.size(0), x.size(1), 7});
+  }
+  Objective objective(const Batch&, Carry&) override {
+    return {torch::zeros({}), [] { return torch::ones({}); }};
+  }
+  std::unique_ptr<Decoder> decoder(int64_t) override { return std::make_unique<SlowDecoder>(); }
+
+ private:
+  struct SlowDecoder : Decoder {
+    const Tensor& step(const Tensor&) override {
+      std::this_thread::sleep_for(2ms);
+      return result;
+    }
+    const Tensor& read(const Tensor& x) override {
+      std::this_thread::sleep_for(x.size(1) * 3ms);
+      return result;
+    }
+    Tensor result = torch::zeros({1, 7});
+  };
+};
+
+// 6 of the 12 ids are the prompt; passes without the cache then see 8, 10 and 12 ids.
 TEST(GenerationBenchmark, TimesBothWays) {
-  Transformer model({.connection = "additive",
-                     .input = "tokens",
-                     .layers = 1,
-                     .width = 16,
-                     .heads = 2,
-                     .context = 12,
-                     .vocabulary = 7});
+  SlowModel model;
   const auto speed = generation_speed(model, 3);
-  for (const auto one : {speed.prompt, speed.cached, speed.whole}) EXPECT_GT(one, 0);
+  const auto expect_speed = [](double measured, double ids, double ms, const char* what) {
+    EXPECT_LE(measured, 1e3 * ids / ms) << what;
+    EXPECT_GE(measured, 0.25 * 1e3 * ids / ms) << what;  // a busy machine sleeps longer
+  };
+  expect_speed(speed.prompt, 6, 18, "prompt");
+  expect_speed(speed.cached, 1, 2, "with the cache");
+  expect_speed(speed.whole, 3, 60, "without");
   EXPECT_EQ(refusal([&] { generation_speed(model, 0); }),
             "[bench] --generate needs a context of at least 4 and a pass, got 12 and 0");
 }

@@ -112,6 +112,11 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
 
 std::string run_name(const TrainConfig& config) {
   auto keys = config.write();
+  // A run that recomputes nothing has the name that it had when blocks were all that could be.
+  if (keys["checkpoint"] == "none") {
+    keys.erase("checkpoint");
+    keys["checkpoint_blocks"] = false;
+  }
   // A prepared text is the same wherever its folder lies: results travel between machines.
   if (config.task.name == "text")
     keys["data"] = std::filesystem::path(keys["data"].get<std::string>()).filename().string();

@@ -1,7 +1,10 @@
 #include "geores/model/model.h"
 
+#include <algorithm>
+
 #include "geores/base/config.h"
 #include "geores/base/error.h"
+#include "geores/base/nearest.h"
 
 namespace geores {
 namespace {
@@ -38,8 +41,23 @@ Tensor Model::weighted_loss(const Batch& batch, const Tensor& weights) {
   return evaluate(batch).mean().to(torch::kFloat64) * weights.sum();
 }
 
-void Model::set_recompute(bool recompute) {
-  require(!recompute, "model", "checkpoint_blocks: this kind of model has no blocks to recompute");
+const std::vector<std::string>& recompute_names() {
+  static const std::vector<std::string> names = {"none", "blocks", "connections"};
+  return names;
+}
+
+Recompute recompute_from(const std::string& name) {
+  const auto& names = recompute_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  require(found != names.end(), "model", "unknown checkpoint '{}'{}", name,
+          did_you_mean(name, names));
+  return static_cast<Recompute>(found - names.begin());
+}
+
+void Model::set_recompute(Recompute what) {
+  require(what == Recompute::nothing, "model",
+          "checkpoint = {}: this kind of model has no blocks to recompute",
+          recompute_names()[static_cast<size_t>(what)]);
 }
 
 std::unique_ptr<Decoder> Model::decoder(int64_t) {

@@ -81,6 +81,11 @@ struct PassPosition {
   int64_t first_row = 0;  // number of the pass's first sequence in the whole batch
 };
 
+// What a training pass drops and computes again in its backward pass (transformer/recompute.h).
+enum class Recompute { nothing, blocks, connections };
+const std::vector<std::string>& recompute_names();  // "none", "blocks", "connections"
+Recompute recompute_from(const std::string& name);
+
 class Model : public torch::nn::Module {
  public:
   virtual InputShape input() const = 0;
@@ -118,8 +123,8 @@ class Model : public torch::nn::Module {
   // Parameters of rank >= 2 that do not decay, and others that do (Residual::decay_exceptions).
   virtual std::vector<Tensor> decay_exceptions() const { return {}; }
 
-  // Trades a second forward pass for the memory of what lies between blocks.
-  virtual void set_recompute(bool recompute);
+  // Trades a second forward pass, or that of the connections alone, for memory.
+  virtual void set_recompute(Recompute what);
 
   // Fails where the model needs whole sequences.
   virtual std::unique_ptr<Decoder> decoder(int64_t batch);

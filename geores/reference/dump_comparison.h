@@ -8,6 +8,7 @@
 #include "geores/base/formats/safetensors.h"
 #include "geores/ops/torch.h"
 #include "geores/reference/dump.h"
+#include "geores/reference/public_names.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
@@ -40,8 +41,18 @@ void verify_training(Dump& dump, TrainingStep& training, const DumpedParameters&
                      Verification& result);
 
 // One function for each family of dumps.
-Verification verify_vectors(Dump& dump, const std::string& kind);   // verify.cpp
-Verification verify_language(Dump& dump, const std::string& kind);  // verify_language.cpp
-Verification verify_v4(Dump& dump, const std::string& kind);        // verify_v4.cpp
+Verification verify_vectors(Dump& dump, const std::string& kind);  // verify.cpp
+Verification verify_v4(Dump& dump, const std::string& kind);       // verify_v4.cpp
+
+// verify_language.cpp. What a dump of a language model does not say and the comparison has to know; a
+// test gives wrong values to show that each is noticed.
+struct LanguageSettings {
+  nlohmann::json options = nlohmann::json::object();  // of the connection, over those of the kind
+  AdamWOptions optimizer = {};
+  std::function<PublicPlace(const std::string& kind, const std::string& parameter, int64_t streams)>
+      place = public_place;
+};
+Verification verify_language(Dump& dump, const std::string& kind,
+                             const LanguageSettings& settings = {});
 
 }  // namespace geores

@@ -3,7 +3,6 @@
 #include "geores/base/error.h"
 #include "geores/model/transformer/transformer.h"
 #include "geores/reference/dump_comparison.h"
-#include "geores/reference/public_names.h"
 
 namespace geores {
 namespace {
@@ -40,7 +39,8 @@ nlohmann::json options_of(const std::string& kind, const LanguageDumpConfig& con
 
 }  // namespace
 
-Verification verify_language(Dump& dump, const std::string& kind) {
+Verification verify_language(Dump& dump, const std::string& kind,
+                             const LanguageSettings& settings) {
   const auto connection = connection_of_language_kind(kind);
   LanguageDumpConfig config;
   const auto json = parse_json(dump.metadata("config"), dump.name());
@@ -49,6 +49,8 @@ Verification verify_language(Dump& dump, const std::string& kind) {
     require(json.contains(key), dump.name(), "config has no '{}'", key);
   require(config.length <= config.context, dump.name(), "T = {} is longer than the {} positions",
           config.length, config.context);
+  auto options = options_of(kind, config);
+  options.update(settings.options);
   Transformer model({.connection = connection,
                      .input = "tokens",
                      .layers = config.layers,
@@ -57,11 +59,11 @@ Verification verify_language(Dump& dump, const std::string& kind) {
                      .streams = config.streams,
                      .context = config.context,
                      .vocabulary = config.vocabulary,
-                     .options = options_of(kind, config)});
+                     .options = options});
   model.to(torch::kFloat64);
   DumpedParameters parameters;
   for (const auto& item : model.named_parameters()) {
-    auto place = public_place(kind, item.key(), config.streams);
+    auto place = settings.place(kind, item.key(), config.streams);
     parameters.push_back({place.tensor, item.value(), place.part});
   }
   load_parameters(dump, parameters);
@@ -72,7 +74,7 @@ Verification verify_language(Dump& dump, const std::string& kind) {
   const auto x = dump.read("x", shape, Dtype::i64), y = dump.read("y", shape, Dtype::i64);
   require(x.min().item<int64_t>() >= 0 && x.max().item<int64_t>() < config.vocabulary, dump.name(),
           "tensor 'x' has an id outside of 0..{}", config.vocabulary - 1);
-  TrainingStep training(model, {});
+  TrainingStep training(model, settings.optimizer);
   Trace trace;
   const auto out = model.forward(x, trace);
   const auto loss = task_loss(out, y);

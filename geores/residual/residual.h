@@ -126,6 +126,11 @@ class TokenStep {
 
   // Updates the state x with the output y of the sublayer.
   virtual void write(const Tensor& y, Tensor& x) = 0;
+
+  // Goes on where a pass over whole sequences ended: takes the running means over the first `count`
+  // positions from the memory of that pass, in the order in which forward() asked for them. Nothing to
+  // do without running means.
+  virtual void continue_means(PoolMemory& /*memory*/, int64_t /*count*/) {}
 };
 
 class Residual : public torch::nn::Module {

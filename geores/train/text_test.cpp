@@ -232,7 +232,8 @@ TEST_F(Text, InterruptedWithDropoutAndEpochsItIsBitForBitTheSame) {
   };
   const auto with = loss([](TrainConfig&) {});
   EXPECT_NE(with, loss([](TrainConfig& c) { c.model.options["dropout"] = 0.0; }));
-  EXPECT_EQ(with, loss([](TrainConfig& c) { c.checkpoint_blocks = true; }));
+  EXPECT_EQ(with, loss([](TrainConfig& c) { c.checkpoint = "blocks"; }));
+  EXPECT_EQ(with, loss([](TrainConfig& c) { c.checkpoint = "connections"; }));
   EXPECT_NEAR(with, loss([](TrainConfig& c) { c.accumulate = 2; }), 1e-4);
 }
 

@@ -95,7 +95,7 @@ class Run {
         checked_step_(position_.step),
         logged_step_(position_.step),
         logged_seconds_(watch_.seconds()) {
-    model_->set_recompute(config.checkpoint_blocks);
+    model_->set_recompute(recompute_from(config.checkpoint));
     if (device_.is_cuda()) set_float32_products(precision_from(config.precision));
     if (device_.is_cuda() || device_loop == DeviceLoopOn::every_device) make_device_loop();
   }

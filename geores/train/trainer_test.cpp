@@ -259,8 +259,10 @@ TEST_F(Training, AccumulationAndRecomputationChangeNothingButRounding) {
   auto config = small_config();
   config.steps = 12;
   const auto plain = train(config, data_, {});
-  config.checkpoint_blocks = true;
-  EXPECT_EQ(train(config, data_, {}).exact_validation, plain.exact_validation);
+  for (const auto* what : {"connections", "blocks"}) {
+    config.checkpoint = what;
+    EXPECT_EQ(train(config, data_, {}).exact_validation, plain.exact_validation) << what;
+  }
   config.accumulate = 2;
   // The gate loss is a mean over the batch, so two halves average to the same.
   EXPECT_NEAR(train(config, data_, {}).exact_validation, plain.exact_validation,

@@ -68,18 +68,25 @@ Sublayer Block::mlp_branch(const FoldedWeights* folded) const {
 
 State Block::advance(const State& state, Trace& trace, AttentionCache* cache,
                      const Folded* folded) {
-  const auto attention = attention_branch(cache, folded ? &folded->attention : nullptr);
-  const auto mlp = mlp_branch(folded ? &folded->mlp : nullptr);
-  return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
+  return advance(state, trace,
+                 {attention_branch(cache, folded ? &folded->attention : nullptr),
+                  mlp_branch(folded ? &folded->mlp : nullptr)});
 }
 
-State Block::advance(const State& state, Trace& trace, const Dropout& dropout) {
+State Block::advance(const State& state, Trace& trace, const Branches& branches) {
+  return mlp_residual_->advance(attention_residual_->advance(state, branches.attention, trace),
+                                branches.mlp, trace);
+}
+
+Block::Branches Block::branches(const Dropout& dropout) const {
+  if (!dropout.active()) return {attention_branch(), mlp_branch()};
   const auto site = 1 + 3 * index_;  // 0 is the embedding's
-  const Sublayer attention([&](const Tensor& h) {
-    return dropped(attention_->forward(h, dropout, site), dropout, site + 1);
-  });
-  const Sublayer mlp([&](const Tensor& h) { return dropped(mlp_->forward(h), dropout, site + 2); });
-  return mlp_residual_->advance(attention_residual_->advance(state, attention, trace), mlp, trace);
+  return {[this, &dropout, site](const Tensor& h) {
+            return dropped(attention_->forward(h, dropout, site), dropout, site + 1);
+          },
+          [this, &dropout, site](const Tensor& h) {
+            return dropped(mlp_->forward(h), dropout, site + 2);
+          }};
 }
 
 }  // namespace geores

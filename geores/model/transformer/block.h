@@ -31,9 +31,16 @@ class Block : public torch::nn::Module {
   State advance(const State& state, Trace& trace, AttentionCache* cache = nullptr,
                 const Folded* folded = nullptr);
 
-  // The same in training with dropout on the attention weights and on both branches. Nothing is
-  // folded: the branch is what a sublayer gives, before the connection's own map.
-  State advance(const State& state, Trace& trace, const Dropout& dropout);
+  // The same around other sublayers than its own.
+  struct Branches {
+    Sublayer attention, mlp;
+  };
+  State advance(const State& state, Trace& trace, const Branches& branches);
+
+  // Its own sublayers; in training with dropout on the attention weights and on both branches.
+  // Nothing is folded then: the branch is what a sublayer gives, before the connection's own map.
+  // The dropout must outlive the result.
+  Branches branches(const Dropout& dropout) const;
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const {
     return attention_->make_cache(batch, capacity);

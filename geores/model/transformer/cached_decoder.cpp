@@ -5,7 +5,6 @@
 #include "geores/base/error.h"
 #include "geores/ops/inference/into.h"
 #include "geores/ops/run/execution.h"
-#include "geores/residual/token_means.h"
 
 namespace geores {
 
@@ -124,7 +123,7 @@ const Tensor& CachedDecoder::read(const Tensor& x) {
   memory_.start_pass();
   for (auto& layer : layers_)
     for (auto* step : {layer.attention.get(), layer.mlp.get()})
-      if (auto* means = dynamic_cast<TokenMeans*>(step)) means->continue_means(memory_, position_);
+      step->continue_means(memory_, position_);
   return result_;
 }
 

@@ -3,8 +3,8 @@
 #include <torch/nn/modules/container/modulelist.h>
 
 #include "geores/base/error.h"
-#include "geores/model/recompute.h"
 #include "geores/model/transformer/cached_decoder.h"
+#include "geores/model/transformer/recompute.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/training/chunked_loss.h"
@@ -149,13 +149,11 @@ std::vector<Block::Folded> Transformer::folded_blocks() const {
 State Transformer::final_state(const Tensor& x, Trace& trace, const Dropout& dropout) {
   State state =
       dropout.active() ? to_state(traits(), dropped(embed(x, 0), dropout, 0)) : initial_state(x);
-  if (recompute_) {  // a block folds its weights in each of its two passes
-    for (const auto& block : blocks_)
-      state = forward_recomputed(block, state.total(), trace, dropout);
-    return state;
-  }
+  if (recompute_ != Recompute::nothing && torch::GradMode::is_enabled() && !trace.probing())
+    return forward_recomputed(blocks_, recompute_, state.total(), trace, dropout);
   if (dropout.active()) {
-    for (const auto& block : blocks_) state = block->advance(state, trace, dropout);
+    for (const auto& block : blocks_)
+      state = block->advance(state, trace, block->branches(dropout));
     return state;
   }
   const auto folded = folded_blocks();

@@ -62,7 +62,7 @@ class Transformer : public Model {
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
   std::vector<Tensor> decay_exceptions() const override;
-  void set_recompute(bool recompute) override { recompute_ = recompute; }  // see recompute.h
+  void set_recompute(Recompute what) override { recompute_ = what; }
   std::unique_ptr<Decoder> decoder(int64_t batch) override;                // cached_decoder.h
   std::optional<ResidualStack> residual_stack() override;
   nlohmann::json description() const override;
@@ -99,7 +99,7 @@ class Transformer : public Model {
   std::vector<Block::Folded> folded_blocks() const;
 
   TransformerConfig config_;
-  bool recompute_ = false;
+  Recompute recompute_ = Recompute::nothing;
   Dropout dropout_;                                     // of the training pass to come
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
   Tensor embedding_;                                    // tokens (vocabulary, width), also the head

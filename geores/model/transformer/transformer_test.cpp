@@ -109,14 +109,16 @@ TEST(Transformer, GateLossIsSummedOverAllOperators) {
               1e-6);  // γ = ½: 4γ(1 − γ) = 1, 2L = 4 operators
 }
 
-TEST(Transformer, RecomputedBlocksGiveTheSameGradientsBitForBit) {
+TEST(Transformer, RecomputationGivesTheSameGradientsBitForBit) {
   const auto x = torch::randn({2, 7, 5});
   const auto cotangent = torch::randn({2, 7, 5});
   for (const auto& connection : connections()) {
     torch::manual_seed(3);
-    Transformer model(small(connection.name));
-    const auto gradients = [&](bool recompute) {
-      model.set_recompute(recompute);
+    auto config = small(connection.name);
+    config.layers = 5;  // with connections alone: groups of one to two blocks, the last one smaller
+    Transformer model(config);
+    const auto gradients = [&](Recompute what) {
+      model.set_recompute(what);
       model.zero_grad();
       Trace trace;
       auto loss = (model.forward(x, trace) * cotangent).sum();
@@ -126,9 +128,12 @@ TEST(Transformer, RecomputedBlocksGiveTheSameGradientsBitForBit) {
       for (const auto& parameter : model.parameters()) all.push_back(parameter.grad().clone());
       return all;
     };
-    const auto plain = gradients(false), recomputed = gradients(true);
-    for (size_t i = 0; i < plain.size(); ++i)
-      EXPECT_TRUE(torch::equal(plain[i], recomputed[i])) << connection.name << " tensor " << i;
+    const auto plain = gradients(Recompute::nothing);
+    for (const auto what : {Recompute::blocks, Recompute::connections}) {
+      const auto recomputed = gradients(what);
+      for (size_t i = 0; i < plain.size(); ++i)
+        EXPECT_TRUE(torch::equal(plain[i], recomputed[i])) << connection.name << " tensor " << i;
+    }
   }
 }
 
@@ -136,9 +141,9 @@ TEST(Transformer, AThousandLayersDoNotOverflowTheStack) {
   auto config = small("additive");
   config.layers = 1000;
   const auto x = torch::randn({1, 3, 5});
-  for (const bool recompute : {false, true}) {
+  for (const auto what : {Recompute::nothing, Recompute::blocks, Recompute::connections}) {
     Transformer model(config);
-    model.set_recompute(recompute);
+    model.set_recompute(what);
     Trace trace;
     const auto y = model.forward(x, trace);
     y.sum().backward();

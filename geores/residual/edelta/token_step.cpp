@@ -2,7 +2,6 @@
 // allocated once. For the hybrid operator with pool = causal or token.
 #include "geores/ops/inference/into.h"
 #include "geores/residual/edelta/edelta.h"
-#include "geores/residual/token_means.h"
 
 namespace geores {
 namespace {
@@ -13,7 +12,7 @@ struct EdeltaWeights {
   Tensor gate, gate_bias, norm;
 };
 
-class EdeltaStep final : public TokenStep, public TokenMeans {
+class EdeltaStep final : public TokenStep {
  public:
   EdeltaStep(EdeltaWeights weights, int64_t batch, int64_t streams, bool running, bool entropy)
       : w_(std::move(weights)), streams_(streams), running_(running), entropy_gate_(entropy) {

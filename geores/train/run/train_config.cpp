@@ -27,6 +27,15 @@ bool is_kind(const ModelKinds& kinds, const std::string& name) {
   return std::ranges::find(kinds, name, &ModelKind::name) != kinds.end();
 }
 
+// As runs wrote it when blocks were all that could be recomputed.
+void rename_old_keys(json& object) {
+  const auto old = object.find("checkpoint_blocks");
+  if (old == object.end() || !old->is_boolean()) return;
+  const bool blocks = *old;
+  object.erase("checkpoint_blocks");
+  if (!object.contains("checkpoint")) object["checkpoint"] = blocks ? "blocks" : "none";
+}
+
 // Takes "task" and "model" out of the object. A "model" that is no kind becomes the leading option.
 void read_names(json& object, TrainConfig& config, const ModelKinds& kinds,
                 const std::string& where) {
@@ -99,8 +108,9 @@ Fields TrainConfig::fields() {
           "precision", precision, {"fp32", "tf32", "bf16"},
           "of products; bf16: factors in bfloat16, all else float32; evaluation in float32, on a "
           "GPU in tf32")
-      .add("checkpoint_blocks", checkpoint_blocks,
-           "keep only block inputs and recompute the rest in the backward pass");
+      .choice(
+          "checkpoint", checkpoint, recompute_names(),
+          "to save memory, the backward pass computes blocks, or all but their sublayers, again");
 }
 
 void TrainConfig::read(const json& object, const std::string& where, const ModelKinds& kinds) {
@@ -108,6 +118,7 @@ void TrainConfig::read(const json& object, const std::string& where, const Model
           object.type_name());
   auto rest = object;
   auto next = *this;
+  rename_old_keys(rest);
   read_names(rest, next, kinds, where);
 
   const auto& kind = find_model_kind(kinds, next.model.kind);

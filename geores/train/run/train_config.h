@@ -38,7 +38,7 @@ struct TrainConfig {
 
   std::string device = "cpu";
   std::string precision = "fp32";
-  bool checkpoint_blocks = false;  // recompute each block in the backward pass
+  std::string checkpoint = "none";  // what the backward pass computes again (Recompute)
 
   // Strict: unknown keys and bad values are refused, and then nothing is changed. Keys that are not
   // given keep their values, but another task or kind of model begins with its own defaults.

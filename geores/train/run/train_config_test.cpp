@@ -87,7 +87,7 @@ TEST(TrainConfig, ReadsFlatKeysOfTheRunTheTaskAndTheModel) {
 // As runs wrote it when "model" was the connection and 0 stood for a task's default.
 TEST(TrainConfig, ReadsTheConfigurationOfAnOldRun) {
   const auto old = nlohmann::json::parse(R"({
-    "accumulate": 1, "batch": 64, "checkpoint_blocks": false, "checkpoint_interval": 100,
+    "accumulate": 1, "batch": 64, "checkpoint_blocks": true, "checkpoint_interval": 100,
     "clip": 1.0, "data": "", "data_seed": 42, "device": "cpu", "eval_batches": 40,
     "eval_interval": 100, "final_eval_batches": 100, "gate": "entropy", "heads": 4, "layers": 6,
     "length": 0, "log_interval": 10, "lr": 0.001, "min_lr": 0.0001, "model": "edelta",
@@ -105,6 +105,8 @@ TEST(TrainConfig, ReadsTheConfigurationOfAnOldRun) {
   EXPECT_EQ(now["train_sequences"], 1000);
   EXPECT_EQ(now["validation_sequences"], 7);
   EXPECT_FALSE(now.contains("vocabulary"));
+  EXPECT_EQ(now["checkpoint"], "blocks");
+  EXPECT_FALSE(now.contains("checkpoint_blocks"));
   EXPECT_FALSE(now.contains("data"));
   EXPECT_EQ(now["positions"], "learned");
   EXPECT_EQ(now["mlp"], "gelu");

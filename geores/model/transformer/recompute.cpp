@@ -1,0 +1,172 @@
+#include "geores/model/transformer/recompute.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "geores/ops/run/execution.h"
+#include "geores/ops/run/saved_state.h"
+
+namespace geores {
+namespace {
+
+using fused::save;
+using fused::saved;
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+// One call of a sublayer in the forward pass. The output has the graph from the input on, a leaf.
+struct SublayerCall {
+  Tensor input, output;
+};
+using SublayerCalls = std::vector<SublayerCall>;
+
+// The sublayer, which keeps its graph although the pass around it has none.
+Sublayer recorded(Sublayer f, SublayerCalls& calls) {
+  const auto record = [&calls](const Tensor& h, const auto& run) {
+    const torch::AutoGradMode with_graph(true);
+    const auto input = h.detach().requires_grad_(true);
+    calls.push_back({input, run(input)});
+    return calls.back().output.detach();
+  };
+  return {[f, record](const Tensor& h) { return record(h, f); },
+          [f, record](const Tensor& pre, const Tensor& h, const Tensor& post) {
+            return record(h, [&](const Tensor& input) { return f.between(pre, input, post); });
+          }};
+}
+
+// Gives the output of an earlier call; the backward pass is that of the call.
+class RepeatedCall : public torch::autograd::Function<RepeatedCall> {
+  struct Kept {
+    SublayerCall call;
+
+    template <class Self, class F>
+    static void tensors(Self&, F&&) {}
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& /*input*/,
+                        const SublayerCall* call) {
+    save(context, Kept{*call});
+    return call->output.detach();
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    auto [input, output] = saved<Kept>(context).call;
+    torch::autograd::backward({output}, {gradients[0]});
+    const auto gradient = input.grad();
+    input.mutable_grad().reset();
+    return {gradient, Tensor()};
+  }
+};
+
+// Takes the place of the sublayers in the order in which they were called. The maps of a connection
+// around a sublayer are parameters: they get their gradients from the recorded call.
+Sublayer repeated(const SublayerCall*& next) {
+  return {[&next](const Tensor& h) { return RepeatedCall::apply(h, next++); },
+          [&next](const Tensor&, const Tensor& h, const Tensor&) {
+            return RepeatedCall::apply(h, next++);
+          }};
+}
+
+struct BlockGroup {
+  std::span<const std::shared_ptr<Block>> blocks;
+  Recompute what;
+  const Dropout* dropout;
+};
+
+class RecomputedGroup : public torch::autograd::Function<RecomputedGroup> {
+  struct Kept {
+    Tensor x;
+    std::span<const std::shared_ptr<Block>> blocks;
+    Recompute what;
+    Dropout dropout;                       // the same mask in both passes
+    Execution execution;                   // the backward pass runs in another thread on a GPU
+    std::shared_ptr<SublayerCalls> calls;  // of Recompute::connections
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.x);
+    }
+  };
+
+ public:
+  // Outputs: the last state, and the auxiliary loss (0 if there is none).
+  static tensor_list forward(AutogradContext* context, const Tensor& x, const BlockGroup* group) {
+    const auto calls = std::make_shared<SublayerCalls>();
+    save(context, Kept{.x = x,
+                       .blocks = group->blocks,
+                       .what = group->what,
+                       .dropout = *group->dropout,
+                       .execution = execution(),
+                       .calls = calls});
+    auto twice = execution();
+    twice.repeated_for_gradients = true;
+    const ExecutionScope scope(twice);
+    Trace trace;
+    const auto out = run(group->blocks, x, trace, [&](const Block& block) -> Block::Branches {
+      const auto own = block.branches(*group->dropout);
+      if (group->what == Recompute::blocks) return own;
+      return {recorded(own.attention, *calls), recorded(own.mlp, *calls)};
+    });
+    const auto loss = trace.loss();
+    return {out, loss.defined() ? loss : torch::zeros({}, x.options())};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto calls = std::move(*s.calls);  // autograd keeps s until all backward passes are over
+    const auto* next = calls.data();
+    auto x = s.x.detach().requires_grad_(true);
+    torch::AutoGradMode record(true);
+    const ExecutionScope scope(s.execution);
+    Trace trace;
+    const auto out = run(s.blocks, x, trace, [&](const Block& block) -> Block::Branches {
+      if (s.what == Recompute::blocks) return block.branches(s.dropout);
+      return {repeated(next), repeated(next)};
+    });
+    // Parameters collect their gradients here, as they do in any backward pass.
+    if (const auto loss = trace.loss(); loss.defined())
+      torch::autograd::backward({out, loss}, {gradients[0], gradients[1]});
+    else
+      torch::autograd::backward({out}, {gradients[0]});
+    return {x.grad(), Tensor()};
+  }
+
+ private:
+  template <class BranchesOf>
+  static Tensor run(std::span<const std::shared_ptr<Block>> blocks, const Tensor& x, Trace& trace,
+                    const BranchesOf& branches_of) {
+    State state = x;
+    for (const auto& block : blocks) state = block->advance(state, trace, branches_of(*block));
+    return state.total();
+  }
+};
+
+size_t group_size(const std::vector<std::shared_ptr<Block>>& blocks, Recompute what) {
+  if (what == Recompute::blocks) return 1;
+  const auto& traits = blocks.front()->attention_residual().traits();
+  const auto n = traits.layout == StreamLayout::expand ? static_cast<double>(traits.streams) : 1.0;
+  const auto layers = static_cast<double>(blocks.size());
+  return static_cast<size_t>(std::max(1.0, std::round(std::sqrt(n * layers / (n + 2)))));
+}
+
+}  // namespace
+
+Tensor forward_recomputed(const std::vector<std::shared_ptr<Block>>& blocks, Recompute what,
+                          const Tensor& x, Trace& trace, const Dropout& dropout) {
+  const std::span all(blocks);
+  const auto size = group_size(blocks, what);
+  auto state = x;
+  for (size_t first = 0; first < all.size(); first += size) {
+    const BlockGroup group{.blocks = all.subspan(first, std::min(size, all.size() - first)),
+                           .what = what,
+                           .dropout = &dropout};
+    const auto outputs = RecomputedGroup::apply(state, &group);
+    trace.add_loss(outputs[1]);
+    state = outputs[0];
+  }
+  return state;
+}
+
+}  // namespace geores
