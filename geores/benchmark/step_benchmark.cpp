@@ -290,7 +290,15 @@ ConnectionTimes connection_times(const std::string& connection, const ResidualCo
   const auto wait = [&] {
     if (device.is_cuda()) torch::cuda::synchronize();
   };
-  for (int i = 0; i < (device.is_cuda() ? 6 : 1); ++i) work.run();  // warms up, and is recorded
+  work.run();  // warms up, and after some times is recorded
+  if (device.is_cuda()) {
+    work.run();
+    {  // not recorded yet: what a profiler is to look at
+      const ProfiledPart profiled(device);
+      work.run();
+    }
+    for (int i = 0; i < 3; ++i) work.run();
+  }
   wait();
   const int64_t group = device.is_cuda() ? std::min<int64_t>(20, run.repeats) : 1;
   std::vector<double> seconds;
