@@ -40,6 +40,7 @@ struct Experiment {
   std::vector<double> rates = {};
   // What is measured on every finished run (language/measures.h).
   std::vector<std::string> measures = {};
+  bool for_speed = false;  // too few steps to judge losses: the report shows none
 
   bool is_own() const;  // among own_experiments()
 

@@ -83,8 +83,9 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& h
   const bool fixed_low = !std::isnan(axis.from), fixed_high = !std::isnan(axis.to);
   const auto cells = is_y ? heat.rows.size() : heat.rows.empty() ? 0 : heat.rows.front().size();
   if (!axis.names.empty() || cells > 0) {
-    low = -0.5;
-    high = static_cast<double>(std::max(axis.names.size(), cells)) - 0.5;
+    const double sums = heat.sums && cells > 0 ? 1 : 0;  // right of the cells, and below them
+    low = -0.5 - (is_y ? sums : 0);
+    high = static_cast<double>(std::max(axis.names.size(), cells)) - 0.5 + (is_y ? 0 : sums);
   } else if (axis.scale == Scale::Log) {
     if (low == high) low /= 2, high *= 2;
     if (is_y) {
@@ -163,6 +164,31 @@ std::string heat_color(double value, double most) {
   return fmt::format("#{:02x}{:02x}{:02x}", part(0), part(1), part(2));
 }
 
+// What rounds to zero has no sign.
+std::string cell_number(double value, int digits) {
+  return fmt::format("{:.{}f}", std::abs(value) < 0.5 * std::pow(10, -digits) ? 0 : value, digits);
+}
+
+std::string draw_sums(const Heat& heat, const Ruler& x, const Ruler& y) {
+  std::string result;
+  const auto beside = static_cast<double>(heat.rows.front().size());
+  std::vector<double> columns(heat.rows.front().size(), 0);
+  const auto add = [&](double column, double row, double sum) {
+    result += text(x(column), y(row) + 4, cell_number(sum, std::max(0, heat.digits)), 10, "middle",
+                   " fill=\"#666666\"");
+  };
+  for (std::size_t j = 0; j < heat.rows.size(); ++j) {
+    double sum = 0;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      sum += heat.rows[j][i];
+      columns[i] += heat.rows[j][i];
+    }
+    add(beside, static_cast<double>(j), sum);
+  }
+  for (std::size_t i = 0; i < columns.size(); ++i) add(static_cast<double>(i), -1, columns[i]);
+  return result;
+}
+
 std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {
   std::string result;
   for (std::size_t j = 0; j < heat.rows.size(); ++j)
@@ -173,13 +199,11 @@ std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {
       result += fmt::format(
           "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n",
           left, top, x(column + 0.5) - left, y(row - 0.5) - top, heat_color(value, heat.most));
-      if (heat.digits >= 0 && std::isfinite(value)) {
-        // What rounds to zero has no sign.
-        const auto shown = std::abs(value) < 0.5 * std::pow(10, -heat.digits) ? 0 : value;
-        result += text(x(column), y(row) + 4, fmt::format("{:.{}f}", shown, heat.digits), 10,
-                       "middle", std::abs(value) > 0.6 * heat.most ? " fill=\"white\"" : "");
-      }
+      if (heat.digits >= 0 && std::isfinite(value))
+        result += text(x(column), y(row) + 4, cell_number(value, heat.digits), 10, "middle",
+                       std::abs(value) > 0.6 * heat.most ? " fill=\"white\"" : "");
     }
+  if (heat.sums && !heat.rows.empty()) result += draw_sums(heat, x, y);
   return result;
 }
 

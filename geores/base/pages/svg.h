@@ -56,7 +56,8 @@ struct Axis {
 struct Heat {
   std::vector<std::vector<double>> rows = {};  // all of one length
   double most = 1;
-  int digits = -1;  // of the number in each cell; -1: no number
+  int digits = -1;    // of the number in each cell; -1: no number
+  bool sums = false;  // beside each row and below each column, as cells without colour
 };
 
 struct Panel {

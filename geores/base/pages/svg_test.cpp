@@ -89,8 +89,14 @@ TEST(Render, AHeatMapHasARectangleForEachCellAndItsNumber) {
   EXPECT_EQ(count(text, "nan"), 0u);
   figure.panels[0].heat.rows[0][0] = -0.004;
   EXPECT_EQ(count(render(figure), ">0.00<"), 1u) << "no -0.00";
+  EXPECT_EQ(count(render(figure), "#666666"), 0u);
+  figure.panels[0].heat = {.rows = {{0.25, 0.5}, {-0.125, 2}}, .digits = 3, .sums = true};
+  const auto sums = render(figure);
+  EXPECT_EQ(count(sums, "<rect x="), 4u);
+  for (const auto* sum : {">0.750<", ">1.875<", ">0.125<", ">2.500<"})
+    EXPECT_EQ(count(sums, sum), 1u) << sum;
   figure.panels[0].heat.rows[1].pop_back();
-  EXPECT_EQ(refusal([&] { render(figure); }), "[svg] rows of a heat map have 2 and 3 cells");
+  EXPECT_EQ(refusal([&] { render(figure); }), "[svg] rows of a heat map have 1 and 2 cells");
 }
 
 TEST(Render, NamesEachSeriesOnceOverAllPanelsInOneColour) {

@@ -178,8 +178,13 @@ std::string beta_heat_figure(const ExperimentFindings& findings) {
 }
 
 std::string heat_figure(const json& mixers, const std::string& title) {
-  svg::Figure figure{.title = title, .columns = 5, .panel_width = 210, .panel_height = 220};
   const auto n = mixers.at("streams").get<size_t>();
+  const auto cells = 34.0 * static_cast<double>(n + 1);
+  svg::Figure figure{.title = title,
+                     .subtitle = "in grey: sums of rows and columns",
+                     .columns = 5,
+                     .panel_width = 60 + cells,
+                     .panel_height = 70 + cells};
   const auto add = [&](const std::string& name, const json& values) {
     svg::Panel panel{.title = name};
     panel.x.label = "from";
@@ -190,6 +195,7 @@ std::string heat_figure(const json& mixers, const std::string& title) {
       for (size_t j = 0; j < n; ++j) row.push_back(values.at(i * n + j));
     }
     panel.heat.digits = 2;
+    panel.heat.sums = true;
     figure.panels.push_back(std::move(panel));
   };
   const auto& layers = mixers.at("layers");

@@ -63,10 +63,10 @@ void add_experiment(Document& document, const LanguageFindings& all,
   add_table(document, loss_table(all, findings));
   if (const auto* sweep = all.sweep(experiment.name))
     add_table(document, sweep_table(experiment, *sweep));
-  add_figure(
-      document, experiment.name + "_training", loss_figure(findings),
-      "Loss on random validation batches, mean over seeds in a band of one standard deviation: by "
-      "step and by seconds.");
+  if (!experiment.for_speed)
+    add_figure(document, experiment.name + "_training", loss_figure(findings),
+               "Loss on random validation batches, mean over seeds in a band of one standard "
+               "deviation: by step and by seconds.");
   if (experiment.name == "ablation") add_table(document, synergy_table(findings));
   if (experiment.name == "depth") add_table(document, target_table(findings));
   if (experiment.name == "beta") {

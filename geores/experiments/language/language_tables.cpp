@@ -20,7 +20,9 @@ using nlohmann::json;
 constexpr double kShcTokens = 10000.0 * 128 * 1024;  // of sHC's smaller runs
 
 std::string fixed(double value, int digits = 3) {
-  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "";
+  if (!std::isfinite(value)) return "";
+  // What rounds to zero has no sign.
+  return fmt::format("{:.{}f}", std::abs(value) < 0.5 * std::pow(10, -digits) ? 0 : value, digits);
 }
 
 std::string shown(const Sample& sample, int digits = 3) {
@@ -170,6 +172,9 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
        "published", "bits per byte", "word perplexity", "difference", "test", "accuracy",
        "tokens/s", "hours to sHC's 10,000 steps", "gradient norms", "diverged", "seconds"},
       {}};
+  const auto judged = [&](std::string number) {
+    return findings.experiment.for_speed ? std::string() : number;
+  };
   for (const auto& column : findings.experiment.columns) {
     Sample first;
     for (const auto& arm : findings.experiment.arms) {
@@ -181,13 +186,16 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
       const auto text = text_numbers(all, cell);
       const auto speed = tokens_per_second(cell);
       const auto published = arm.published.find(column.name);
-      const bool compared = !is_first && loss.known() && first.known();
+      const bool compared =
+          !is_first && loss.known() && first.known() && !findings.experiment.for_speed;
       table.rows.push_back(
           {arm.label, column.label, fmt::format("{}", cell.runs.size()),
            fmt::format("{}", cell.parameters), fmt::format("{:g}", rate_of(arm, column.name)),
-           shown(train_loss(cell)), shown(loss, 4), shown(sample_of(cell.best), 4),
+           judged(shown(train_loss(cell))), judged(shown(loss, 4)),
+           judged(shown(sample_of(cell.best), 4)),
            published == arm.published.end() ? "" : fixed(published->second.mean, 4),
-           shown(sample_of(text.bits_per_byte), 4), shown(sample_of(text.word_perplexity), 2),
+           judged(shown(sample_of(text.bits_per_byte), 4)),
+           judged(shown(sample_of(text.word_perplexity), 2)),
            compared ? fmt::format("{:+.4f}", loss.mean - first.mean) : "",
            compared ? shown(welch_test(loss, first)) : "",
            shown(sample_of(over_runs(all, cell, "/accuracy"))), fixed(speed, 0),

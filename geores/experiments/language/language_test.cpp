@@ -140,6 +140,20 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
   const auto results = nlohmann::json::parse(read_text_file(out / "results.json"));
   EXPECT_EQ(results["verdicts"].size(), 1u + 2 + 3);
 
+  // An experiment for speed shows no losses.
+  auto fast = findings;
+  for (auto& one : fast.experiments) {
+    one.experiment.for_speed = true;
+    one.experiment.measures = {};
+  }
+  const auto losses = [](const LanguageFindings& all) {
+    const auto text = make_language_report(all).to_markdown();
+    return std::pair{text.find("| train |") != std::string::npos,
+                     text.find("_training.svg") != std::string::npos};
+  };
+  EXPECT_EQ(losses(findings), std::pair(true, true));
+  EXPECT_EQ(losses(fast), std::pair(false, false));
+
   // The arm at its best rate is the run of the sweep.
   const auto& mixers = *findings.find("mixers");
   for (const auto& arm : mixers.experiment.arms) {

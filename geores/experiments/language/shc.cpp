@@ -142,7 +142,8 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                          "between a fused "
                          "and a composed connection says nothing about the connection.",
                      .columns = {},
-                     .arms = {}};
+                     .arms = {},
+                     .for_speed = true};
   for (const auto& arm : shc_arms(shc_training(sizes, sizes.stream_steps)))
     if (arm.name != "identity") streams.arms.push_back(arm);
   auto many = streams;
