@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -121,6 +122,7 @@ void ResumeKilled::expect_unharmed(const std::string& flags, int attempts) {
       ++finished;
     ASSERT_TRUE(code == -SIGKILL || code == 0) << output();
   }
+  RecordProperty("kills", kills);
   EXPECT_GE(kills, attempts / 2) << "the run is too short to be killed; it finished " << finished
                                  << " times";
   ASSERT_EQ(run(go_on()), 0) << output();
@@ -131,7 +133,9 @@ TEST_F(ResumeKilled, AtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
   expect_unharmed(kRun, 20);
 }
 
+// GEORES_TEXT_KILLS: how often; a kill takes two seconds.
 TEST_F(ResumeKilled, OnTextWithDropoutAndEpochsItIsBitForBitTheUninterruptedRun) {
+  const auto* kills = std::getenv("GEORES_TEXT_KILLS");
   std::string text;
   for (int i = 0; i < 300; ++i) text += fmt::format("line {} of a text\n", i * i % 91);
   write_file_atomically(root_ / "a.txt", text);
@@ -145,7 +149,7 @@ TEST_F(ResumeKilled, OnTextWithDropoutAndEpochsItIsBitForBitTheUninterruptedRun)
                   "--eval-interval 50 --eval-batches 2 --final-eval-batches 3 --log-interval 5 "
                   "--checkpoint-interval 7",
                   folder("data")),
-      6);
+      kills != nullptr ? std::stoi(kills) : 6);
 }
 
 TEST_F(Resume, AFullDiskLeavesTheLastCheckpointAndSaysSo) {
