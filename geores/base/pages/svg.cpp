@@ -169,11 +169,20 @@ std::string cell_number(double value, int digits) {
   return fmt::format("{:.{}f}", std::abs(value) < 0.5 * std::pow(10, -digits) ? 0 : value, digits);
 }
 
+std::string draw_cell(const Ruler& x, const Ruler& y, double column, double row,
+                      const std::string& fill) {
+  const double left = x(column - 0.5), top = y(row + 0.5);
+  return fmt::format(
+      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", left,
+      top, x(column + 0.5) - left, y(row - 0.5) - top, fill);
+}
+
 std::string draw_sums(const Heat& heat, const Ruler& x, const Ruler& y) {
   std::string result;
   const auto beside = static_cast<double>(heat.rows.front().size());
   std::vector<double> columns(heat.rows.front().size(), 0);
   const auto add = [&](double column, double row, double sum) {
+    result += draw_cell(x, y, column, row, "white");  // over the grid
     result += text(x(column), y(row) + 4, cell_number(sum, std::max(0, heat.digits)), 10, "middle",
                    " fill=\"#666666\"");
   };
@@ -186,7 +195,7 @@ std::string draw_sums(const Heat& heat, const Ruler& x, const Ruler& y) {
     add(beside, static_cast<double>(j), sum);
   }
   for (std::size_t i = 0; i < columns.size(); ++i) add(static_cast<double>(i), -1, columns[i]);
-  return result;
+  return result + draw_cell(x, y, beside, -1, "white");
 }
 
 std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {
@@ -195,10 +204,7 @@ std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {
     for (std::size_t i = 0; i < heat.rows[j].size(); ++i) {
       const double value = heat.rows[j][i], column = static_cast<double>(i),
                    row = static_cast<double>(j);
-      const double left = x(column - 0.5), top = y(row + 0.5);
-      result += fmt::format(
-          "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n",
-          left, top, x(column + 0.5) - left, y(row - 0.5) - top, heat_color(value, heat.most));
+      result += draw_cell(x, y, column, row, heat_color(value, heat.most));
       if (heat.digits >= 0 && std::isfinite(value))
         result += text(x(column), y(row) + 4, cell_number(value, heat.digits), 10, "middle",
                        std::abs(value) > 0.6 * heat.most ? " fill=\"white\"" : "");

@@ -194,6 +194,7 @@ std::string heat_figure(const json& mixers, const std::string& title) {
       auto& row = panel.heat.rows.emplace_back();
       for (size_t j = 0; j < n; ++j) row.push_back(values.at(i * n + j));
     }
+    for (size_t j = 0; j < n; ++j) panel.x.names.push_back(std::to_string(j));
     panel.heat.digits = 2;
     panel.heat.sums = true;
     figure.panels.push_back(std::move(panel));

@@ -172,6 +172,10 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
        "published", "bits per byte", "word perplexity", "difference", "test", "accuracy",
        "tokens/s", "hours to sHC's 10,000 steps", "gradient norms", "diverged", "seconds"},
       {}};
+  if (findings.experiment.for_speed)
+    table.explanation =
+        "Tokens/s: median over steps, with the runs side by side that there were. Losses mean "
+        "nothing after so few steps.";
   const auto judged = [&](std::string number) {
     return findings.experiment.for_speed ? std::string() : number;
   };
