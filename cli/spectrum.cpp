@@ -117,7 +117,7 @@ nlohmann::json to_json(const Summary& summary) {
           {"mean_s2", summary.moments.first}, {"mean_s4", summary.moments.second}};
 }
 
-nlohmann::json to_json(const Comparison& comparison) {
+nlohmann::json to_json(const spectral::Comparison& comparison) {
   auto object = to_json(comparison.summary);
   object["l1_distance"] = comparison.distance;
   object["median_condition"] = comparison.sample.median_condition();
@@ -164,23 +164,24 @@ void print_table(const Prediction& p, const std::string& title) {
              p.monte_carlo ? "  Monte Carlo" : "", p.measured ? "    measured" : "");
   const auto& t = p.summary;
   row(fmt::format("fraction below {:g}", p.options.near_zero), t.near_zero, none,
-      [](const Comparison& c) { return c.summary.near_zero; });
+      [](const spectral::Comparison& c) { return c.summary.near_zero; });
   row(t.low == 0 ? "5 % quantile (0: < 1e-4)" : "5 % quantile", t.low, none,
-      [](const Comparison& c) { return c.summary.low; });
-  row("95 % quantile", t.high, none, [](const Comparison& c) { return c.summary.high; });
+      [](const spectral::Comparison& c) { return c.summary.low; });
+  row("95 % quantile", t.high, none, [](const spectral::Comparison& c) { return c.summary.high; });
   row("condition 95 % / 5 %", t.condition(), none,
-      [](const Comparison& c) { return c.summary.condition(); });
+      [](const spectral::Comparison& c) { return c.summary.condition(); });
   row("median s_max / s_min", none, none,
-      [](const Comparison& c) { return c.sample.median_condition(); });
+      [](const spectral::Comparison& c) { return c.sample.median_condition(); });
   row("mean s^2", t.moments.first, none,
-      [](const Comparison& c) { return c.summary.moments.first; });
+      [](const spectral::Comparison& c) { return c.summary.moments.first; });
   row("mean s^4", t.moments.second, none,
-      [](const Comparison& c) { return c.summary.moments.second; });
+      [](const spectral::Comparison& c) { return c.summary.moments.second; });
   row("mass on the grid", p.mass, p.printed.s.empty() ? none : p.printed_mass,
-      [](const Comparison& c) { return mass(c.curve); });
+      [](const spectral::Comparison& c) { return mass(c.curve); });
   const auto reference = p.monte_carlo ? "L1 from Monte Carlo" : "L1 from theory";
   row(reference, p.monte_carlo ? p.monte_carlo->distance : 0,
-      p.printed.s.empty() ? none : p.printed_distance, [&](const Comparison&) { return none; });
+      p.printed.s.empty() ? none : p.printed_distance,
+      [&](const spectral::Comparison&) { return none; });
   if (p.measured) fmt::print("L1 theory to measured     {:>12}\n", number(p.measured->distance));
   if (!p.printed_failure.empty()) fmt::print("as printed: {}\n", p.printed_failure);
 }

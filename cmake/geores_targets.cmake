@@ -67,7 +67,7 @@ function(geores_library name)
     geores_precompile(${target} "${arg_DEPENDS}" FALSE)
     # Reading the precompiled torch header alone costs seconds a file: the presets that CI runs
     # compile the sources of a library together (CMAKE_UNITY_BUILD).
-    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 32)
   else()
     add_library(${target} INTERFACE)
     geores_settings(${target} INTERFACE)
@@ -79,6 +79,8 @@ function(geores_library name)
 endfunction()
 
 set(GEORES_SEES_TORCH "geores_(ops|modules|storage|residual|model|data|train|benchmark|reference|diagnostics|experiments)|torch")
+
+set(GEORES_SEES_FILES "geores_base|nlohmann_json")
 
 # What nearly every file includes beside its own folder's headers. Unity builds precompile it; preset dev
 # precompiles torch alone, so that a file that forgets an include is found there.
@@ -98,6 +100,9 @@ function(geores_carry_header name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
   target_compile_options(${name} PRIVATE ${arg_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+  # The file itself must not see the header: it would instantiate, for nobody, what torch leaves open.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  set_source_files_properties(${empty} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # geores_precompile(TARGET DEPENDS IS_TEST): how far a target is optimised, where not as the preset says,
@@ -108,14 +113,24 @@ function(geores_precompile target depends is_test)
     set(options $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
   elseif(depends MATCHES "${GEORES_SEES_TORCH}")
     set(options $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
+  elseif(depends MATCHES "${GEORES_SEES_FILES}")
+    set(options $<$<CONFIG:RelWithDebInfo>:-O0>)
   endif()
   target_compile_options(${target} PRIVATE ${options})
+  # A header is precompiled for one level of optimisation; under sanitizers libraries and their tests have
+  # the same, and share it.
+  set(shared FALSE)
+  if(GEORES_SANITIZE AND GEORES_TESTS AND CMAKE_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+    set(shared TRUE)
+    target_compile_definitions(${target} PRIVATE
+                               $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_DEFINITIONS>)
+  endif()
   set(links)
   set(headers)
   if(CMAKE_UNITY_BUILD)
     set(links ${GEORES_FMT} nlohmann_json::nlohmann_json)
     set(headers ${GEORES_COMMON_HEADERS})
-    if(is_test)
+    if(is_test OR shared)
       list(APPEND links GTest::gtest)
       list(APPEND headers <gtest/gtest.h>)
     endif()
@@ -124,12 +139,12 @@ function(geores_precompile target depends is_test)
     set(carrier geores_pch)
     list(APPEND links torch)
     list(PREPEND headers ${PROJECT_SOURCE_DIR}/geores/ops/torch.h)
-  elseif(CMAKE_UNITY_BUILD AND depends MATCHES "geores_base|nlohmann_json")
+  elseif(CMAKE_UNITY_BUILD AND depends MATCHES "${GEORES_SEES_FILES}")
     set(carrier geores_plain_pch)
   else()
     return()
   endif()
-  if(is_test)  # a header is precompiled for one level of optimisation
+  if(is_test AND NOT shared)
     string(APPEND carrier _of_tests)
   endif()
   if(NOT TARGET ${carrier})
@@ -145,7 +160,7 @@ endfunction()
 function(geores_program name)
   cmake_parse_arguments(arg "TEST" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 32)
   geores_settings(${name} PRIVATE)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
   # Compiled as libraries are, so that they can share the precompiled header.
@@ -154,18 +169,26 @@ function(geores_program name)
   geores_precompile(${name} "${arg_DEPENDS}" ${arg_TEST})
 endfunction()
 
-# geores_test(NAME [OPTIMISED] [SOURCES a_test.cpp] DEPENDS geores_base [SHARDS 2] [DEFINITIONS A=1])
-# Without SOURCES: every *_test.cpp below this folder but *gpu_test.cpp. A test program is one ctest
+# geores_test(NAME [OPTIMISED] [SOURCES a_test.cpp] DEPENDS geores_base [SHARDS 2] [DEFINITIONS A=1]
+#             [PARTS "cli CommandLine.*:UserData.*" ...] [GPU gpu_training])
+# Without SOURCES: every *_test.cpp below this folder. A test program is one ctest
 # entry (loading torch for every single case would cost more than the cases); SHARDS splits a long one
-# so that two cores can share it. OPTIMISED: the test itself computes (templates of Eigen, say).
+# so that two cores can share it. PARTS gives groups of tests, by GoogleTest's patterns, entries with names
+# of their own: one program is compiled and linked faster than several. NAME runs what no part names.
+# GPU is the name of the part that needs one: the suites Gpu of the files *gpu_test.cpp; sanitizers leave them
+# out. OPTIMISED: the test itself computes (templates of Eigen, say).
 function(geores_test name)
   if(NOT GEORES_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "OPTIMISED" "SHARDS" "SOURCES;DEPENDS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMISED" "SHARDS;GPU" "SOURCES;DEPENDS;DEFINITIONS;PARTS" ${ARGN})
   if(NOT arg_SOURCES)
     file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS *_test.cpp)
-    list(FILTER arg_SOURCES EXCLUDE REGEX "gpu_test\\.cpp$")
+    if(GEORES_SANITIZE OR NOT arg_GPU)
+      list(FILTER arg_SOURCES EXCLUDE REGEX "gpu_test\\.cpp$")
+    else()
+      list(APPEND arg_PARTS "${arg_GPU} Gpu.*")
+    endif()
   endif()
   set(program test_${name})
   set(how TEST)
@@ -174,19 +197,30 @@ function(geores_test name)
   endif()
   geores_program(${program} ${how} SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS} GTest::gtest_main)
   target_compile_definitions(${program} PRIVATE ${arg_DEFINITIONS})
+  set(named)
+  foreach(part ${arg_PARTS})
+    string(REGEX MATCH "^([^ ]+) +(.*)$" part "${part}")
+    geores_test_entry(${CMAKE_MATCH_1} ${program} "${CMAKE_MATCH_2}" 1 0)
+    string(APPEND named ":${CMAKE_MATCH_2}")
+  endforeach()
+  if(named)
+    string(REGEX REPLACE "^:" "-" named "${named}")
+  endif()
   if(NOT arg_SHARDS)
-    set(arg_SHARDS 1)
+    geores_test_entry(${name} ${program} "*${named}" 1 0)
+    return()
   endif()
   math(EXPR last "${arg_SHARDS} - 1")
   foreach(shard RANGE ${last})
-    set(entry ${name})
-    if(arg_SHARDS GREATER 1)
-      set(entry ${name}.${shard})
-    endif()
-    add_test(NAME ${entry} COMMAND ${program})
-    set_tests_properties(${entry} PROPERTIES TIMEOUT 900 ENVIRONMENT
-      "OMP_NUM_THREADS=1;GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard};ASAN_OPTIONS=detect_leaks=0")
+    geores_test_entry(${name}.${shard} ${program} "*${named}" ${arg_SHARDS} ${shard})
   endforeach()
+endfunction()
+
+function(geores_test_entry name program filter shards shard)
+  add_test(NAME ${name} COMMAND ${program})
+  # Sanitizers keep four calls of who allocated and freed: walking the whole stack takes a tenth of the time.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT
+    "OMP_NUM_THREADS=1;GTEST_FILTER=${filter};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};ASAN_OPTIONS=detect_leaks=0:malloc_context_size=4")
 endfunction()
 
 # Settings for the targets of a folder that uses Eigen.
@@ -196,7 +230,11 @@ function(geores_eigen_settings)
   foreach(target ${targets})
     # Eigen without the optimiser is fifty times slower, and nobody debugs a fixed point step by step.
     # The tests too: one unoptimised copy of a template is enough for the linker to prefer it.
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Debug,Release>:-O2>)
+    set(level -O2)
+    if(target MATCHES "^test_")
+      set(level -O1)
+    endif()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Debug,Release>:${level}>)
     if(GEORES_SANITIZE AND NOT GEORES_SANITIZE_SPECTRAL)
       # Eigen's expressions take minutes to compile with sanitizers: left out unless asked for.
       # Instrumented code that frees a matrix from here must agree on how it was allocated: Eigen

@@ -18,26 +18,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int exit_code;
-  std::string output;  // stdout and stderr
-};
-
-Outcome run(const std::string& arguments) {
-  auto* pipe = popen((std::string(GEORES_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-  std::string output;
-  char buffer[4096];
-  while (const auto count = std::fread(buffer, 1, sizeof buffer, pipe))
-    output.append(buffer, count);
-  const auto status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
-
 constexpr const char* kBefore = "<p>1 < 2</p><script type=\"application/json\" id=\"runs\">";
 constexpr const char* kAfter = "</script><p>end</p>\n";
 
 class Explore : public testing::Test {
  protected:
+  struct Outcome {
+    int exit_code;
+    std::string output;  // stdout and stderr
+  };
+
+  static Outcome run(const std::string& arguments) {
+    auto* pipe = popen((std::string(GEORES_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
+    std::string output;
+    char buffer[4096];
+    while (const auto count = std::fread(buffer, 1, sizeof buffer, pipe))
+      output.append(buffer, count);
+    const auto status = pclose(pipe);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+  }
+
   Explore() { write_file_atomically(path("page.html"), std::string(kBefore) + "[]" + kAfter); }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }

@@ -1,6 +1,7 @@
 // Damaged files of every kind: each is read as what it holds or refused in one line, never with a
 // crash, a hang, or as equal to what it is not. The damage is the same in every run.
-//   GEORES_MUTATIONS=10000 build/release/tests/test_mutation     files of each kind; 150 by default
+//   GEORES_MUTATIONS=10000 build/release/tests/test_whole --gtest_filter="*Mutations.*"
+// files of each kind; 150 by default. scripts/mutate does it under sanitizers.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -18,9 +18,9 @@
 namespace geores {
 namespace {
 
-constexpr int64_t kLength = 9, kInputWidth = 5;
+constexpr int64_t kPositions = 9, kInputWidth = 5;
 
-struct Case {
+struct PortableCase {
   std::string connection;
   nlohmann::json options;
   int64_t streams = 4;
@@ -62,8 +62,8 @@ bool existed_in_earlier_runs(const Connection& connection, const nlohmann::json&
 
 // Every connection as its registry entry varies it, with each pool, and with other numbers of
 // streams.
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
+std::vector<PortableCase> all_cases() {
+  std::vector<PortableCase> cases;
   for (const auto& connection : connections()) {
     std::vector<nlohmann::json> variants;
     for (const auto& variant : connection.variants)
@@ -90,14 +90,14 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-std::unique_ptr<Transformer> random_model(const Case& one) {
+std::unique_ptr<Transformer> random_model(const PortableCase& one) {
   torch::manual_seed(7);
   auto model = std::make_unique<Transformer>(TransformerConfig{.connection = one.connection,
                                                                .layers = 2,
                                                                .width = 24,
                                                                .heads = 2,
                                                                .streams = one.streams,
-                                                               .context = kLength + 1,
+                                                               .context = kPositions + 1,
                                                                .input_width = kInputWidth,
                                                                .sublayers = one.sublayers,
                                                                .options = one.options});
@@ -114,7 +114,7 @@ std::vector<std::byte> file_of(const Transformer& model) {
   return writer.serialize();
 }
 
-portable::Model portable_of(const Transformer& model, const Case& one,
+portable::Model portable_of(const Transformer& model, const PortableCase& one,
                             const std::vector<std::byte>& file) {
   const auto& config = model.config();
   auto keys = nlohmann::json::object();  // all options, as a run's config.json has them
@@ -139,7 +139,7 @@ double largest_difference(const Tensor& a, const std::vector<double>& b) {
   return (a - other).abs().max().item<double>() / std::max(1.0, a.abs().max().item<double>());
 }
 
-void expect_agreement(const std::vector<Case>& cases) {
+void expect_agreement(const std::vector<PortableCase>& cases) {
   for (const auto& one : cases) {
     SCOPED_TRACE(one.name());
     const auto model = random_model(one);
@@ -148,16 +148,16 @@ void expect_agreement(const std::vector<Case>& cases) {
     EXPECT_EQ(portable.causal(), model->causal());
 
     torch::NoGradGuard no_grad;
-    const auto x = torch::randn({1, kLength, kInputWidth}, torch::kFloat64);
+    const auto x = torch::randn({1, kPositions, kInputWidth}, torch::kFloat64);
     Trace trace;
     const auto expected = model->forward(x, trace);
-    std::vector<double> y(kLength * kInputWidth);
-    portable.forward(x.data_ptr<double>(), 0, kLength, y.data());
+    std::vector<double> y(kPositions * kInputWidth);
+    portable.forward(x.data_ptr<double>(), 0, kPositions, y.data());
     EXPECT_LT(largest_difference(expected, y), 1e-12);
 
     if (!model->causal()) continue;
     CachedDecoder decoder(*model);
-    for (int t = 0; t < kLength; ++t) {
+    for (int t = 0; t < kPositions; ++t) {
       const auto row = x.select(1, t);
       std::vector<double> one_row(kInputWidth);
       portable.forward(row.contiguous().data_ptr<double>(), t, t + 1, one_row.data());
@@ -181,20 +181,20 @@ TEST(PortableModel, MapsAroundSublayersAgreeWithLibTorch) {
 // The angle of a turned plane is that of the operator's eigenvalues: cos θ = (trace − n + 2)/2.
 TEST(PortableModel, AnIsometrysAngleIsThatOfItsOperator) {
   for (const auto* name : {"unitary", "reflections"}) {
-    const Case one{"isometry", {{"operator", name}}};
+    const PortableCase one{"isometry", {{"operator", name}}};
     SCOPED_TRACE(one.name());
     const auto model = random_model(one);
     const auto file = file_of(*model);
     auto portable = portable_of(*model, one, file);
     torch::NoGradGuard no_grad;
-    const auto x = torch::randn({1, kLength, kInputWidth}, torch::kFloat64);
-    std::vector<double> y(kLength * kInputWidth);
-    portable.forward(x.data_ptr<double>(), 0, kLength, y.data());
+    const auto x = torch::randn({1, kPositions, kInputWidth}, torch::kFloat64);
+    std::vector<double> y(kPositions * kInputWidth);
+    portable.forward(x.data_ptr<double>(), 0, kPositions, y.data());
     Trace trace(/*probing=*/true);
     model->blocks().front()->attention_residual().forward(
         model->initial_state(x), [](const Tensor& h) { return h; }, trace);
     const auto operators = trace.probes().front().second;  // (1, T, n, n)
-    for (int t = 0; t < kLength; ++t)
+    for (int t = 0; t < kPositions; ++t)
       EXPECT_NEAR(2 * std::cos(portable.probe(0, t).angle) + 2,
                   operators[0][t].trace().item<double>(), 1e-12);
   }
@@ -203,17 +203,17 @@ TEST(PortableModel, AnIsometrysAngleIsThatOfItsOperator) {
 // What the page shows of an operator is what the connection's own probes say.
 TEST(PortableModel, ProbesAreThoseOfTheConnection) {
   for (const auto* connection : {"edelta", "edelta_stream", "ddl", "ddl_pooled"}) {
-    const Case one{connection, std::string(connection) == "ddl"
-                                   ? nlohmann::json::object()
-                                   : nlohmann::json{{"pool", "causal"}}};
+    const PortableCase one{connection, std::string(connection) == "ddl"
+                                           ? nlohmann::json::object()
+                                           : nlohmann::json{{"pool", "causal"}}};
     SCOPED_TRACE(one.name());
     const auto model = random_model(one);
     const auto file = file_of(*model);
     auto portable = portable_of(*model, one, file);
     torch::NoGradGuard no_grad;
-    const auto x = torch::randn({1, kLength, kInputWidth}, torch::kFloat64);
-    std::vector<double> y(kLength * kInputWidth);
-    portable.forward(x.data_ptr<double>(), 0, kLength, y.data());
+    const auto x = torch::randn({1, kPositions, kInputWidth}, torch::kFloat64);
+    std::vector<double> y(kPositions * kInputWidth);
+    portable.forward(x.data_ptr<double>(), 0, kPositions, y.data());
 
     // The first connection sees the embedding.
     Trace trace(/*probing=*/true);
@@ -224,8 +224,8 @@ TEST(PortableModel, ProbesAreThoseOfTheConnection) {
     for (const auto& [name, probe] : trace.probes()) {
       if (name != "gamma" && name != "beta") continue;
       seen.insert(name);
-      ASSERT_EQ(probe.sizes(), (std::vector<int64_t>{1, kLength, 1}));
-      for (int t = 0; t < kLength; ++t) {
+      ASSERT_EQ(probe.sizes(), (std::vector<int64_t>{1, kPositions, 1}));
+      for (int t = 0; t < kPositions; ++t) {
         const auto ours = portable.probe(0, t);
         EXPECT_NEAR(probe[0][t][0].item<double>(), name == "gamma" ? ours.gamma : ours.beta, 1e-12);
       }
@@ -236,7 +236,7 @@ TEST(PortableModel, ProbesAreThoseOfTheConnection) {
 }
 
 TEST(PortableModel, RefusesOtherSublayers) {
-  const Case one{"additive", nlohmann::json::object()};
+  const PortableCase one{"additive", nlohmann::json::object()};
   const auto model = random_model(one);
   const auto file = file_of(*model);
   for (const auto& [key, value] : std::map<std::string, std::string>{{"attention", "full"},

@@ -134,11 +134,11 @@ TEST(Reflection, TheGateLossAloneClosesTheGate) {
 TEST(Reflection, ProbesLearnAndRecordTheirHistory) {
   for (const auto& probe : reflection_probes()) {
     const auto result =
-        run_reflection(probe, {.samples = 50, .steps = 60, .seed = 1, .record_interval = 20});
+        run_reflection(probe, {.samples = 50, .steps = 30, .seed = 1, .record_interval = 10});
     ASSERT_EQ(result.at("history").size(), 4u) << probe.name;
     const auto& first = result.at("history").front();
     EXPECT_EQ(first.at("step"), 0);
-    EXPECT_EQ(result.at("history").back().at("step"), 60);
+    EXPECT_EQ(result.at("history").back().at("step"), 30);
     if (probe.task_loss) {
       EXPECT_LT(result.at("loss").get<double>(), first.at("loss").get<double>()) << probe.name;
     }
@@ -148,7 +148,7 @@ TEST(Reflection, ProbesLearnAndRecordTheirHistory) {
     if (probe.kind == "edelta" && probe.gate_bias < 0) {
       EXPECT_LT(result.at("gamma").get<double>(), first.at("gamma").get<double>()) << probe.name;
     }
-    EXPECT_EQ(run_reflection(probe, {.samples = 50, .steps = 60, .seed = 1, .record_interval = 20}),
+    EXPECT_EQ(run_reflection(probe, {.samples = 50, .steps = 30, .seed = 1, .record_interval = 10}),
               result)
         << "the same seed gives the same probe";
   }

@@ -102,8 +102,8 @@ nlohmann::json read_json(const fs::path& path) {
   return parse_json(read_text_file(path), path.string());
 }
 
-void write_json(const fs::path& path, const nlohmann::json& json) {
-  write_file_atomically(path, json.dump(1) + "\n");
+void write_json(const fs::path& path, const nlohmann::json& content) {
+  write_file_atomically(path, content.dump(1) + "\n");
 }
 
 // ---- Table 7

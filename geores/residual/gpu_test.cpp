@@ -65,14 +65,14 @@ bool leaves_its_branch(const std::string& connection) {
   return connection == "additive" || connection == "ddl_pooled" || connection == "edelta";
 }
 
-struct Case {
+struct GpuCase {
   torch::ScalarType dtype;
   std::string precision;
   double tolerance;
   int64_t width, length, streams = 4, depth = 1;
 };
 
-void expect_fused_equals_composed(const torch::Device& device, const Case& c,
+void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
                                   const Connection& connection, const nlohmann::json& options) {
   auto used = options.is_null() ? nlohmann::json::object() : options;
   // The implicit gradient is that of the limit, so the two forms agree only when the iteration has
@@ -226,13 +226,13 @@ TEST_F(Gpu, OperatorsOfTokensFusedEqualComposed) {
             options["gate"] = gate;
           else if (connection.name != "ddl_pooled" || gate == std::string("entropy"))
             continue;
-          std::vector<Case> cases = {{torch::kFloat64, "fp32", 1e-9, 128, length},
-                                     {torch::kFloat64, "fp32", 1e-9, 20, length, 4, 2},
-                                     {torch::kFloat32, "fp32", 2e-3, 128, length, 4, 2},
-                                     {torch::kFloat32, "fp32", 2e-3, 40, length, 2},
-                                     {torch::kFloat32, "fp32", 2e-3, 512, length},
-                                     {torch::kFloat64, "fp32", 1e-9, 516, length, 4, 2},
-                                     {torch::kFloat32, "fp32", 2e-3, 768, length, 4, 2}};
+          std::vector<GpuCase> cases = {{torch::kFloat64, "fp32", 1e-9, 128, length},
+                                        {torch::kFloat64, "fp32", 1e-9, 20, length, 4, 2},
+                                        {torch::kFloat32, "fp32", 2e-3, 128, length, 4, 2},
+                                        {torch::kFloat32, "fp32", 2e-3, 40, length, 2},
+                                        {torch::kFloat32, "fp32", 2e-3, 512, length},
+                                        {torch::kFloat64, "fp32", 1e-9, 516, length, 4, 2},
+                                        {torch::kFloat32, "fp32", 2e-3, 768, length, 4, 2}};
           if (length > 32)  // few tokens average out little of the rounding
             cases.push_back({torch::kFloat32, "bf16", 3e-2, 128, length, 4, 2}),
                 cases.push_back({torch::kFloat32, "bf16", 3e-2, 768, length, 4, 2});

@@ -28,7 +28,7 @@ class Gpu : public testing::Test {
   const torch::Device device_{torch::kCUDA};
 };
 
-TransformerConfig small_model(const std::string& connection) {
+TransformerConfig gpu_model(const std::string& connection) {
   return {.connection = connection,
           .layers = 2,
           .width = connection == "jpmhc" ? 256 : 64,
@@ -55,8 +55,8 @@ std::vector<double> losses_of(const TransformerConfig& config, const torch::Devi
 
 TEST_F(Gpu, TrainsAsTheCpuDoesFor20Steps) {
   for (const auto* connection : {"additive", "mhc_split", "jpmhc", "ddl_pooled"}) {
-    const auto gpu = losses_of(small_model(connection), device_, "fp32", 20);
-    const auto cpu = losses_of(small_model(connection), torch::kCPU, "fp32", 20);
+    const auto gpu = losses_of(gpu_model(connection), device_, "fp32", 20);
+    const auto cpu = losses_of(gpu_model(connection), torch::kCPU, "fp32", 20);
     for (size_t i = 0; i < gpu.size(); ++i)
       EXPECT_NEAR(gpu[i] / cpu[i], 1.0, 1e-4) << connection << " step " << i;
   }
@@ -64,8 +64,8 @@ TEST_F(Gpu, TrainsAsTheCpuDoesFor20Steps) {
 
 TEST_F(Gpu, ProductsInBfloat16ChangeALossLittle) {
   for (const auto* connection : {"additive", "mhc_split", "jpmhc", "ddl_pooled", "edelta"}) {
-    const auto half = losses_of(small_model(connection), device_, "bf16", 20);
-    const auto full = losses_of(small_model(connection), device_, "fp32", 20);
+    const auto half = losses_of(gpu_model(connection), device_, "bf16", 20);
+    const auto full = losses_of(gpu_model(connection), device_, "fp32", 20);
     for (size_t i = 0; i < half.size(); ++i)
       EXPECT_NEAR(half[i] / full[i], 1.0, 0.03) << connection << " step " << i;
   }
@@ -178,7 +178,7 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
     for (const auto* connection : {"additive", "edelta", "jpmhc", "tokens"}) {
       const OwnCudaStream cuda_stream(device_);
       const bool tokens = std::string(connection) == "tokens";
-      auto config = small_model(tokens ? "additive" : connection);
+      auto config = gpu_model(tokens ? "additive" : connection);
       if (tokens) config.input = "tokens";
       config.vocabulary = 11;
       TrainConfig training;
