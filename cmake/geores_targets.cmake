@@ -100,9 +100,7 @@ function(geores_carry_header name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
   target_compile_options(${name} PRIVATE ${arg_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
-  # The file itself must not see the header: it would instantiate, for nobody, what torch leaves open.
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
-  set_source_files_properties(${empty} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # geores_precompile(TARGET DEPENDS IS_TEST): how far a target is optimised, where not as the preset says,
