@@ -337,6 +337,13 @@ TEST(Layers, TheCheckSeesAViolation) {
   EXPECT_FALSE(refused("geores/ops/mixers/cayley_test.cpp", "<gtest/gtest.h>"));
 }
 
+// It crashes beside LibTorch's wheels (geores/base/files/remove_folder.h).
+TEST(Layers, NobodyCallsRemoveAll) {
+  const std::string call = std::string("remove_all") + "(";
+  for (const auto& [file, text] : all_sources())
+    EXPECT_EQ(text.find(call), text.npos) << file << " calls " << call;
+}
+
 // A room that nobody can take in at a glance has to be divided (docs/architecture.md).
 TEST(Layers, NoFolderAndNoFileGrowsBeyondAGlance) {
   std::map<std::string, int> counts;

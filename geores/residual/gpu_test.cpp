@@ -87,9 +87,13 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
         connection.make({.width = c.width, .streams = c.streams, .index = i, .options = used});
     {
       torch::NoGradGuard no_grad;  // moves parameters away from starts at which gradients vanish
+      // A sum over more values is larger: perceptrons of wide states would be saturated, and rounding
+      // would be amplified until nothing can be compared.
+      const auto noise =
+          0.1 * std::sqrt(128.0 / static_cast<double>(std::max<int64_t>(128, c.width)));
       for (const auto& parameter : residual->parameters())
         if (residual->manifold_parameters().empty())
-          parameter.add_(0.1 * torch::randn_like(parameter));
+          parameter.add_(noise * torch::randn_like(parameter));
     }
     residual->to(device, c.dtype);
     stack.push_back(residual);

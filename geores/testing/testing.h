@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "geores/base/error.h"
+#include "geores/base/files/remove_folder.h"
 
 namespace geores {
 
@@ -64,17 +65,7 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  // Does not use remove_all: the wheels of LibTorch 2.11 export a remove_all of their own that
-  // crashes.
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::vector<std::filesystem::path> all;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_, ignored))
-      all.push_back(entry.path());
-    for (auto path = all.rbegin(); path != all.rend(); ++path)
-      std::filesystem::remove(*path, ignored);
-    std::filesystem::remove(path_, ignored);
-  }
+  ~TemporaryFolder() { remove_folder(path_); }
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -5,6 +5,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/files/remove_folder.h"
 #include "geores/base/sha256.h"
 #include "geores/text/utf8.h"
 
@@ -151,15 +152,12 @@ Encoded encode(const Tokenizer& tokenizer, const std::vector<Source>& sources,
 class UnfinishedFolder {
  public:
   explicit UnfinishedFolder(const fs::path& target) : path_(target / "unfinished") {
+    remove_folder(path_);  // of a preparation that was killed
     std::error_code error;
-    fs::remove_all(path_, error);  // of a preparation that was killed
     fs::create_directory(path_, error);
     require(!error, path_.string(), "cannot be made: {}", error.message());
   }
-  ~UnfinishedFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
+  ~UnfinishedFolder() { remove_folder(path_); }
   UnfinishedFolder(const UnfinishedFolder&) = delete;
   UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "geores/base/file.h"
+#include "geores/base/files/remove_folder.h"
 #include "geores/experiments/language/language_figures.h"
 #include "geores/experiments/language/language_report.h"
 #include "geores/experiments/language/shuffled_text.h"
@@ -265,9 +266,9 @@ TEST(ShuffledText, HasTheSameIdsInAnotherOrderAndIsMadeOnce) {
   std::sort(found.begin(), found.end());
   EXPECT_EQ(found, ids);
   EXPECT_EQ(read_text_file(shuffled / "data.json"), "{}");
-  fs::remove_all(text);
+  remove_folder(text);
   EXPECT_NO_THROW(make_shuffled_text(text)) << "it is there";
-  fs::remove_all(shuffled);
+  remove_folder(shuffled);
   EXPECT_NE(refusal([&] { make_shuffled_text(text); }).find("geores data text"), std::string::npos);
 }
 

@@ -7,6 +7,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/files/remove_folder.h"
 
 namespace geores {
 namespace {
@@ -31,15 +32,15 @@ std::vector<std::byte> permuted_ids(const std::vector<std::byte>& bytes, const s
 }  // namespace
 
 void make_shuffled_text(const fs::path& folder) {
-  // Names are joined as strings: LibTorch's Linux wheels export a std::filesystem of their own, and
-  // path::operator+= of the two together crashes.
-  const fs::path to = folder.string() + std::string(kShuffled);
+  auto to = folder;
+  to += kShuffled;
   if (fs::exists(to)) return;
   require(fs::is_directory(folder), "reproduce",
           "{} is not there: prepare it with geores data text", folder.string());
-  const fs::path part = to.string() + ".part";
+  auto part = to;
+  part += ".part";
+  remove_folder(part);
   std::error_code error;
-  fs::remove_all(part, error);
   fs::create_directories(part, error);
   require(!error, "reproduce", "cannot create {}: {}", part.string(), error.message());
   for (const auto& entry : fs::directory_iterator(folder)) {
