@@ -80,8 +80,6 @@ endfunction()
 
 set(GEORES_SEES_TORCH "geores_(ops|modules|storage|residual|model|data|train|benchmark|reference|diagnostics|experiments)|torch")
 
-set(GEORES_SEES_FILES "geores_base|nlohmann_json")
-
 # What nearly every file includes beside its own folder's headers. Unity builds precompile it; preset dev
 # precompiles torch alone, so that a file that forgets an include is found there.
 set(GEORES_COMMON_HEADERS <fmt/format.h> <nlohmann/json.hpp> <algorithm> <filesystem> <functional> <map>
@@ -111,17 +109,14 @@ function(geores_precompile target depends is_test)
     set(options $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
   elseif(depends MATCHES "${GEORES_SEES_TORCH}")
     set(options $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
-  elseif(depends MATCHES "${GEORES_SEES_FILES}")
-    set(options $<$<CONFIG:RelWithDebInfo>:-O0>)
   endif()
   target_compile_options(${target} PRIVATE ${options})
-  # A header is precompiled for one level of optimisation; under sanitizers libraries and their tests have
-  # the same, and share it.
+  # A header is precompiled for one level of optimisation; under sanitizers, what sees torch and its tests
+  # have the same, and share it.
   set(shared FALSE)
-  if(GEORES_SANITIZE AND GEORES_TESTS AND CMAKE_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+  if(GEORES_SANITIZE AND GEORES_TESTS AND CMAKE_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo"
+     AND depends MATCHES "${GEORES_SEES_TORCH}")
     set(shared TRUE)
-    target_compile_definitions(${target} PRIVATE
-                               $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_DEFINITIONS>)
   endif()
   set(links)
   set(headers)
@@ -137,7 +132,7 @@ function(geores_precompile target depends is_test)
     set(carrier geores_pch)
     list(APPEND links torch)
     list(PREPEND headers ${PROJECT_SOURCE_DIR}/geores/ops/torch.h)
-  elseif(CMAKE_UNITY_BUILD AND depends MATCHES "${GEORES_SEES_FILES}")
+  elseif(CMAKE_UNITY_BUILD AND depends MATCHES "geores_base|nlohmann_json")
     set(carrier geores_plain_pch)
   else()
     return()
