@@ -132,6 +132,7 @@ TEST(Reflection, TheGateLossAloneClosesTheGate) {
 }
 
 TEST(Reflection, ProbesLearnAndRecordTheirHistory) {
+  std::set<std::string> repeated;
   for (const auto& probe : reflection_probes()) {
     const auto result =
         run_reflection(probe, {.samples = 50, .steps = 30, .seed = 1, .record_interval = 10});
@@ -148,6 +149,7 @@ TEST(Reflection, ProbesLearnAndRecordTheirHistory) {
     if (probe.kind == "edelta" && probe.gate_bias < 0) {
       EXPECT_LT(result.at("gamma").get<double>(), first.at("gamma").get<double>()) << probe.name;
     }
+    if (!repeated.insert(probe.kind).second) continue;  // one of each kind is enough
     EXPECT_EQ(run_reflection(probe, {.samples = 50, .steps = 30, .seed = 1, .record_interval = 10}),
               result)
         << "the same seed gives the same probe";

@@ -9,6 +9,7 @@
 #include "geores/base/error.h"
 #include "geores/data/batch_sampler.h"
 #include "geores/data/registry.h"
+#include "geores/modules/generators.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/mixers/isometry.h"
@@ -20,12 +21,22 @@ namespace {
 using torch::Tensor;
 
 constexpr int64_t kWidth = 64, kHidden = 128, kBatch = 32;
-constexpr double kAlpha = 0.1;
+constexpr double kRate = 1e-3, kAlpha = 0.1;
 constexpr int kIterations = 2;
 
-torch::nn::Sequential perceptron(int64_t out) {
-  return torch::nn::Sequential(torch::nn::Linear(kWidth, kHidden), torch::nn::GELU(),
-                               torch::nn::Linear(kHidden, out));
+torch::nn::Sequential perceptron(int64_t out, int64_t hidden = kHidden) {
+  return torch::nn::Sequential(torch::nn::Linear(kWidth, hidden), torch::nn::GELU(),
+                               torch::nn::Linear(hidden, out));
+}
+
+// Perceptrons as the paper's probe draws them; the others are those of the connection `isometry`.
+torch::nn::Sequential generator(const ReflectionProbe& probe, const Tensor& bias) {
+  if (probe.generator != "perceptron")
+    return torch::nn::Sequential(Generators(probe.generator, kWidth, probe.hidden, bias));
+  auto net = perceptron(bias.numel(), probe.hidden);
+  const torch::NoGradGuard no_grad;
+  net->named_parameters()["2.bias"] += bias;
+  return net;
 }
 
 Tensor along(const Tensor& a, const Tensor& b) { return (a * b).sum(-1, /*keepdim=*/true); }
@@ -37,8 +48,8 @@ struct Output {
 
 // y = x − βk(kᵀx): a reflection for β = 2.
 struct Ddl : torch::nn::Module {
-  Ddl() {
-    k = register_module("k", perceptron(kWidth));
+  explicit Ddl(const ReflectionProbe& probe) {
+    k = register_module("k", generator(probe, torch::zeros({kWidth})));
     beta = register_module("beta", perceptron(1));
   }
   Output forward(const Tensor& x) {
@@ -99,12 +110,11 @@ struct Jpmhc : torch::nn::Module {
 
 // y = Gx, G one factor that is orthogonal always (manifold/isometry.h), with 64 streams of one value.
 struct AlwaysOrthogonal : torch::nn::Module {
-  explicit AlwaysOrthogonal(IsometryFactor kind) : factor(kind) {
-    raw = register_module("raw", perceptron(manifold::generators_of(kind, kWidth)));
-    if (kind != IsometryFactor::unitary) return;
+  explicit AlwaysOrthogonal(const ReflectionProbe& probe) : factor(isometry_from(probe.kind)) {
+    auto bias = torch::zeros({manifold::generators_of(factor, kWidth)});
     // At φ = 0 the loss of y = −x is stationary, whatever k is: the phase starts at π.
-    const torch::NoGradGuard no_grad;
-    raw->named_parameters()["2.bias"][kWidth] = std::numbers::pi;
+    if (factor == IsometryFactor::unitary) bias[kWidth] = std::numbers::pi;
+    raw = register_module("raw", generator(probe, bias));
   }
   Output forward(const Tensor& x) {
     return {isometry(raw->forward(x), factor, kWidth).matmul(x.unsqueeze(-1)).squeeze(-1)};
@@ -126,10 +136,10 @@ Operator make(Args... args) {
 
 Operator make_operator(const ReflectionProbe& probe, int64_t seed) {
   return with_seed(seed, [&]() -> Operator {
-    if (probe.kind == "ddl") return make<Ddl>();
+    if (probe.kind == "ddl") return make<Ddl>(probe);
     if (probe.kind == "edelta") return make<Edelta>(probe.gate_bias);
     if (probe.kind == "jpmhc") return make<Jpmhc>(probe.own_start);
-    return make<AlwaysOrthogonal>(isometry_from(probe.kind));
+    return make<AlwaysOrthogonal>(probe);
   });
 }
 
@@ -171,7 +181,39 @@ const std::vector<ReflectionProbe>& reflection_probes() {
        .own_start = true},
       {.name = "reflections", .label = "two reflections (ours)", .kind = "reflections"},
       {.name = "unitary", .label = "complex reflection (ours)", .kind = "unitary"},
-      {.name = "cayley", .label = "Cayley rotation of all planes", .kind = "cayley"}};
+      {.name = "cayley", .label = "Cayley rotation of all planes", .kind = "cayley"},
+      {.name = "ddl_wide", .label = "DDL, perceptron of 256", .kind = "ddl", .hidden = 256},
+      {.name = "unitary_wide",
+       .label = "complex reflection, perceptron of 256",
+       .kind = "unitary",
+       .hidden = 256},
+      {.name = "unitary_falls",
+       .label = "complex reflection, rate to 0",
+       .kind = "unitary",
+       .rate_falls = true},
+      {.name = "ddl_linear", .label = "DDL, linear", .kind = "ddl", .generator = "linear"},
+      {.name = "reflections_linear",
+       .label = "two reflections, linear",
+       .kind = "reflections",
+       .generator = "linear"},
+      {.name = "unitary_linear",
+       .label = "complex reflection, linear",
+       .kind = "unitary",
+       .generator = "linear"},
+      {.name = "cayley_linear",
+       .label = "Cayley rotation, linear",
+       .kind = "cayley",
+       .generator = "linear"},
+      {.name = "unitary_linear_falls",
+       .label = "complex reflection, linear, rate to 0",
+       .kind = "unitary",
+       .generator = "linear",
+       .rate_falls = true},
+      {.name = "unitary_both_falls",
+       .label = "complex reflection, perceptron and linear, rate to 0",
+       .kind = "unitary",
+       .generator = "both",
+       .rate_falls = true}};
   return all;
 }
 
@@ -185,7 +227,7 @@ nlohmann::json run_reflection(const ReflectionProbe& probe, const ReflectionConf
 
   const auto op = make_operator(probe, config.seed);
   torch::optim::AdamW optimizer(op.module->parameters(),
-                                torch::optim::AdamWOptions(1e-3).weight_decay(0.01));
+                                torch::optim::AdamWOptions(kRate).weight_decay(0.01));
   const BatchSampler sampler(static_cast<uint64_t>(config.seed), config.samples);
   auto history = nlohmann::json::array();
   const auto record = [&](int64_t step) {
@@ -201,6 +243,9 @@ nlohmann::json run_reflection(const ReflectionProbe& probe, const ReflectionConf
     auto loss = torch::zeros({});
     if (probe.task_loss) loss = torch::mse_loss(out.y, train_y.index_select(0, indices));
     if (out.gamma.defined()) loss = loss + probe.gate_weight * gate_penalty(out.gamma);
+    if (probe.rate_falls)
+      for (auto& group : optimizer.param_groups())
+        group.options().set_lr(kRate * (1 - static_cast<double>(step) / config.steps));
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();

@@ -1,7 +1,8 @@
 // Table 7 of the EΔ paper: can one operator on R^64 learn y = −x, and does the gate choose the
 // reflection? One operator, its generators perceptrons of x with 128 hidden units, AdamW (1e-3,
 // decay 0.01), batches of 32, 2000 steps; the score is the mean cosine between prediction and −x
-// over 500 unseen vectors.
+// over 500 unseen vectors. Beyond the table: generators that are linear
+// in x, and a learning rate that falls to 0.
 #pragma once
 
 #include <functional>
@@ -15,11 +16,14 @@ namespace geores {
 
 struct ReflectionProbe {
   std::string name, label;
-  std::string kind;          // "ddl", "edelta", "jpmhc" or a factor of isometry_names()
-  double gate_bias = -1.5;   // edelta
-  double gate_weight = 0.5;  // edelta
-  bool task_loss = true;     // false: the gate loss alone moves the operator
-  bool own_start = false;    // jpmhc: Y₀ = I + αW, as its paper says; else Y₀ = I
+  std::string kind;                      // "ddl", "edelta", "jpmhc" or a factor of isometry_names()
+  double gate_bias = -1.5;               // edelta
+  double gate_weight = 0.5;              // edelta
+  bool task_loss = true;                 // false: the gate loss alone moves the operator
+  bool own_start = false;                // jpmhc: Y₀ = I + αW, as its paper says; else Y₀ = I
+  std::string generator = "perceptron";  // of ddl and the factors; or "linear" or "both"
+  int64_t hidden = 128;                  // of their perceptrons
+  bool rate_falls = false;  // the learning rate goes down to 0 along a line; else it is constant
   double published_cosine = std::numeric_limits<double>::quiet_NaN();  // at 500 samples
   Sample published_gate = {};  // β of ddl or γ of edelta at 500 samples
 };

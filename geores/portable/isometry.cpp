@@ -28,14 +28,21 @@ class Isometry final : public Added {
         factors_(place.count("factors", 1)),
         factor_(factor_from(place.text("operator", "unitary"))),
         summary_(Summary::pool_from(place.text("pool", "causal")), width_, place.room),
-        generators_(Perceptron::read(place, place.name + ".generators", width_,
-                                     factors_ * manifold::generators_of(factor_, streams_))),
-        raw_(place.room.doubles(generators_.output.rows)),
+        count_(factors_ * manifold::generators_of(factor_, streams_)),
+        raw_(place.room.doubles(count_)),
+        linear_part_(place.room.doubles(count_)),
         mixed_(place.room.doubles(width_)),
         angles_(place.room.doubles(place.context)) {
     refuse_unless(factors_ >= 1, "config", "'factors' must be at least 1");
     refuse_unless(streams_ % 2 == 0 || factor_ != IsometryFactor::unitary, "model",
                   "unitary needs an even number of streams, got {}", {streams_});
+    const auto kind = place.text("generator", "perceptron");
+    refuse_unless(kind == "perceptron" || kind == "linear" || kind == "both", "config",
+                  "'generator' must be perceptron, linear or both, got {}", {quoted(kind)});
+    const auto name = place.name + ".generators";
+    if (kind != "linear") perceptron_ = Perceptron::read(place, name, width_, count_);
+    if (kind != "perceptron")
+      linear_ = Linear::read(place, name + ".linear", count_, width_, kind == "linear");
   }
 
   void look(const double* states, int, int to) override { summary_.look(states, width_, to); }
@@ -43,13 +50,21 @@ class Isometry final : public Added {
 
  private:
   void carry(int position, double* state) override {
-    generators_.apply(summary_.at(position, state), raw_);
+    generate(summary_.at(position, state));
     const double* raw = raw_;
     auto g = manifold::identity<double, kMostStreams>();
     for (int i = 0; i < factors_; ++i, raw += manifold::generators_of(factor_, streams_))
       g = g * factor(raw);
     mix_streams(g, streams_, width_ / streams_, state, mixed_);
     angles_[position] = factors_ == 1 && factor_ != IsometryFactor::cayley ? angle_of(g) : NAN;
+  }
+
+  // raw_ from the summary: by a perceptron, a linear map, or their sum.
+  void generate(const double* summary) {
+    const bool curved = perceptron_.output.rows > 0, straight = linear_.rows > 0;
+    if (curved) perceptron_.apply(summary, raw_);
+    if (straight) linear_.apply(summary, curved ? linear_part_ : raw_);
+    if (curved && straight) add_scaled(1, linear_part_, count_, raw_);
   }
 
   // A factor on 8 streams whose other generators are zero: it is the identity there.
@@ -96,8 +111,10 @@ class Isometry final : public Added {
   int width_, streams_, factors_;
   IsometryFactor factor_;
   Summary summary_;
-  Perceptron generators_;
-  double *raw_, *mixed_, *angles_;
+  int count_;
+  Perceptron perceptron_;  // without rows where the generators are only linear
+  Linear linear_;          // and this one where they are only a perceptron's
+  double *raw_, *linear_part_, *mixed_, *angles_;
 };
 
 }  // namespace

@@ -64,6 +64,12 @@ struct Ruler {
   }
 };
 
+// A line may begin on the frame; a dot there would lie half outside, and on the labels of the axis.
+bool holds_dots(const std::vector<Series>& all) {
+  return std::any_of(all.begin(), all.end(),
+                     [](const Series& series) { return series.mark == Mark::Dots; });
+}
+
 Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& heat, bool is_y,
                  double begin, double end) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -88,7 +94,7 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& h
     high = static_cast<double>(std::max(axis.names.size(), cells)) - 0.5 + (is_y ? 0 : sums);
   } else if (axis.scale == Scale::Log) {
     if (low == high) low /= 2, high *= 2;
-    if (is_y) {
+    if (is_y || holds_dots(all)) {
       const double room = std::pow(high, 0.03) / std::pow(low, 0.03);  // their ratio may overflow
       low /= room;
       high *= room;

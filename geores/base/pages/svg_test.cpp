@@ -188,6 +188,15 @@ TEST(Render, ALogAxisLeavesRoomAboveAndBelow) {
   EXPECT_EQ(count(text, fmt::format("cy=\"{:.2f}\"", 70 + 160 * 0.03 / 1.06)), 1u);
 }
 
+TEST(Render, DotsOnALogAxisLeaveRoomLeftAndRight) {
+  auto figure = one_panel({.name = "a", .x = {1, 10}, .y = {0, 1}, .mark = Mark::Dots});
+  figure.panels[0].x.scale = Scale::Log;
+  const auto text = render(figure);
+  // The frame goes from 60 to 356, with a margin of 3 % of a decade on either side.
+  EXPECT_EQ(count(text, fmt::format("cx=\"{:.2f}\"", 60 + 296 * 0.03 / 1.06)), 1u) << text;
+  EXPECT_EQ(count(text, fmt::format("cx=\"{:.2f}\"", 356 - 296 * 0.03 / 1.06)), 1u);
+}
+
 TEST(Render, CopesWithEmptyAndConstantAndHugeData) {
   EXPECT_NO_THROW(render(one_panel({.name = "empty", .x = {}, .y = {}})));
   EXPECT_NO_THROW(render(one_panel({.name = "constant", .x = {1, 1}, .y = {5, 5}})));

@@ -220,6 +220,10 @@ Experiment orthogonal() {
                     always_orthogonal("unitary", with(kLowEnd, {{"factors", 2}}))},
                    {"unitary_token", "complex reflection, pool = token",
                     always_orthogonal("unitary", with(kLowEnd, {{"pool", "token"}}))},
+                   {"unitary_linear", "complex reflection, linear generators",
+                    always_orthogonal("unitary", with(kLowEnd, {{"generator", "linear"}}))},
+                   {"unitary_both", "complex reflection, perceptron and linear generators",
+                    always_orthogonal("unitary", with(kLowEnd, {{"generator", "both"}}))},
                    {"rotation", "EΔ, rotation only", with(rotation(), kLowEnd)},
                    {"reflection", "EΔ, reflection only", with(reflection(), kLowEnd)},
                    {"hybrid", "EΔ, both", with(causal_edelta(), kLowEnd)},
@@ -252,7 +256,8 @@ Experiment search() {
       .name = "search",
       .title = "Search for one configuration for all tasks",
       .text =
-          "At most 1.79M parameters but for GPT (1.81M), causal, 2000 steps of batch 64. Columns: "
+          "At most 1.79M parameters, but for GPT (1.81M) and wide generators (1.82M); causal, 2000 "
+          "steps of batch 64. Columns: "
           "learning rate, weight decay, and the optimiser where it is not AdamW.",
       .columns = all_tasks(),
       .arms = arms};
@@ -270,8 +275,12 @@ Experiment held_out() {
       .name = "held_out",
       .title = "Data of another seed, which no choice was made on",
       .text =
-          "data_seed = 2027. Learning rate to 1e-6 where the label says so, and always without "
-          "weight decay and with Muon.",
+          "The data are drawn with data_seed = 2027, and no setting was chosen on them. Models are "
+          "trained with AdamW, a learning rate that falls from 1e-3 to 1e-4, and a weight decay of "
+          "0.1, unless their label names something else: another end of the learning rate (end "
+          "1e-6), another range (3e-3 to 1e-6), no weight decay, or Muon in the place of AdamW. "
+          "With Muon the learning rate falls to 1e-6, from 1e-3 or, where named, 3e-3, and there "
+          "is no weight decay.",
       .columns = columns,
       .arms = {
           {"gpt", "GPT (additive)", gpt()},

@@ -12,6 +12,8 @@ Fields IsometryOptions::fields() {
       .add("factors", factors, "of these in a row", {.min = 1, .max = 64})
       .choice("pool", pool, pool_names(),
               "what the operator sees: all of the sequence (not causal), the past, or the token")
+      .choice("generator", generator, generator_names(),
+              "what reads the operator off what it sees: a perceptron, a linear map, or their sum")
       .add("hidden_ratio", hidden_ratio, "width over hidden width of the generator perceptron",
            {.min = 1})
       .add("anchor", anchor, "length of the initial bias of each direction", {.min = 0});
@@ -34,11 +36,9 @@ IsometryResidual::IsometryResidual(const ResidualConfig& config, const IsometryO
   require(hidden >= 1, "isometry", "hidden_ratio {} leaves no hidden unit at width {}",
           options.hidden_ratio, width);
   norm_ = register_module("norm", std::make_shared<LayerNorm>(width));
-  const auto bias = anchors(options.anchor, options.factors);
-  generators_ =
-      register_module("generators", std::make_shared<Perceptron>(width, hidden, bias.numel()));
-  const torch::NoGradGuard no_grad;
-  generators_->weights().output_bias.copy_(bias);
+  generators_ = register_module(
+      "generators", std::make_shared<Generators>(options.generator, width, hidden,
+                                                 anchors(options.anchor, options.factors)));
   traits_.initial_map = factor_ == IsometryFactor::reflections && options.anchor == 0
                             ? InitialMap::other
                             : InitialMap::near_identity;
@@ -78,7 +78,9 @@ Connection isometry_connection() {
                     {{"operator", "reflections"}, {"factors", 2}, {"pool", "token"}, {"anchor", 0}},
                     {{"operator", "unitary"}},
                     {{"operator", "unitary"}, {"factors", 2}, {"pool", "sequence"}},
-                    {{"operator", "cayley"}}}});
+                    {{"operator", "cayley"}},
+                    {{"operator", "reflections"}, {"generator", "linear"}},
+                    {{"operator", "unitary"}, {"generator", "both"}}}});
 }
 
 }  // namespace geores

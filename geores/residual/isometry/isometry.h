@@ -3,8 +3,9 @@
 // is the sublayer; a batch has B sequences of T positions.
 //   g  = G x                                        x as (B, T, n, d); G (B, T', n, n)
 //   x' = g + F(LN(g))
-// G is a product of `factors` factors, whose generators are the outputs of one perceptron on x̄, the
-// pooled input (`pool`). The option `operator` names the factors (manifold/isometry.h):
+// G is a product of `factors` factors, whose generators are the outputs of one perceptron, of one
+// linear map, or of both together (`generator`, modules/generators.h) on x̄, the pooled input (`pool`).
+// The option `operator` names the factors (manifold/isometry.h):
 //   reflections   H(k₁)H(k₂): every rotation of a plane, the one by exactly π included
 //   unitary       the complex reflection I − (1 − e^{iφ})kk† on n/2 complex streams: a plane turned by φ
 //   cayley        (I + M)⁻¹(I − M): all planes at once, none by π
@@ -18,6 +19,7 @@
 // Probes: operator (B, T', n, n).
 #pragma once
 
+#include "geores/modules/generators.h"
 #include "geores/modules/layers.h"
 #include "geores/ops/mixers/isometry.h"
 #include "geores/ops/streams/pool.h"
@@ -29,6 +31,7 @@ struct IsometryOptions {
   std::string operator_name = "unitary";
   int64_t factors = 1;
   std::string pool = "causal";
+  std::string generator = "perceptron";
   int64_t hidden_ratio = 4;
   double anchor = 1;
 
@@ -52,7 +55,7 @@ class IsometryResidual final : public Residual {
   Pool pool_;
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;
-  std::shared_ptr<Perceptron> generators_;
+  std::shared_ptr<Generators> generators_;
 };
 
 Connection isometry_connection();
