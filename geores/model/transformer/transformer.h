@@ -63,7 +63,7 @@ class Transformer : public Model {
   void manifold_step() override;
   std::vector<Tensor> decay_exceptions() const override;
   void set_recompute(Recompute what) override { recompute_ = what; }
-  std::unique_ptr<Decoder> decoder(int64_t batch) override;                // cached_decoder.h
+  std::unique_ptr<Decoder> decoder(int64_t batch) override;  // cached_decoder.h
   std::optional<ResidualStack> residual_stack() override;
   nlohmann::json description() const override;
 
