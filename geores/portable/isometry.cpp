@@ -30,19 +30,18 @@ class Isometry final : public Added {
         summary_(Summary::pool_from(place.text("pool", "causal")), width_, place.room),
         count_(factors_ * manifold::generators_of(factor_, streams_)),
         raw_(place.room.doubles(count_)),
-        linear_part_(place.room.doubles(count_)),
+        curved_(place.room.doubles(count_)),
+        straight_(place.room.doubles(count_)),
         mixed_(place.room.doubles(width_)),
         angles_(place.room.doubles(place.context)) {
-    refuse_unless(factors_ >= 1, "config", "'factors' must be at least 1");
     refuse_unless(streams_ % 2 == 0 || factor_ != IsometryFactor::unitary, "model",
                   "unitary needs an even number of streams, got {}", {streams_});
-    const auto kind = place.text("generator", "perceptron");
-    refuse_unless(kind == "perceptron" || kind == "linear" || kind == "both", "config",
-                  "'generator' must be perceptron, linear or both, got {}", {quoted(kind)});
+    // The weights tell which generators there are: a perceptron, a linear map, or both.
     const auto name = place.name + ".generators";
-    if (kind != "linear") perceptron_ = Perceptron::read(place, name, width_, count_);
-    if (kind != "perceptron")
-      linear_ = Linear::read(place, name + ".linear", count_, width_, kind == "linear");
+    const bool straight = place.weights.contains(name + ".linear.weight"),
+               curved = !straight || place.weights.contains(name + ".hidden.weight");
+    if (curved) perceptron_ = Perceptron::read(place, name, width_, count_);
+    if (straight) linear_ = Linear::read(place, name + ".linear", count_, width_, !curved);
   }
 
   void look(const double* states, int, int to) override { summary_.look(states, width_, to); }
@@ -59,12 +58,12 @@ class Isometry final : public Added {
     angles_[position] = factors_ == 1 && factor_ != IsometryFactor::cayley ? angle_of(g) : NAN;
   }
 
-  // raw_ from the summary: by a perceptron, a linear map, or their sum.
+  // raw_ from the summary: by a perceptron, a linear map, or their sum. What is not there has no rows
+  // and leaves its zeros.
   void generate(const double* summary) {
-    const bool curved = perceptron_.output.rows > 0, straight = linear_.rows > 0;
-    if (curved) perceptron_.apply(summary, raw_);
-    if (straight) linear_.apply(summary, curved ? linear_part_ : raw_);
-    if (curved && straight) add_scaled(1, linear_part_, count_, raw_);
+    perceptron_.apply(summary, curved_);
+    linear_.apply(summary, straight_);
+    for (int i = 0; i < count_; ++i) raw_[i] = curved_[i] + straight_[i];
   }
 
   // A factor on 8 streams whose other generators are zero: it is the identity there.
@@ -112,9 +111,9 @@ class Isometry final : public Added {
   IsometryFactor factor_;
   Summary summary_;
   int count_;
-  Perceptron perceptron_;  // without rows where the generators are only linear
-  Linear linear_;          // and this one where they are only a perceptron's
-  double *raw_, *linear_part_, *mixed_, *angles_;
+  Perceptron perceptron_;
+  Linear linear_;
+  double *raw_, *curved_, *straight_, *mixed_, *angles_;
 };
 
 }  // namespace
