@@ -117,6 +117,9 @@ function(geores_precompile target depends is_test)
   if(GEORES_SANITIZE AND GEORES_TESTS AND CMAKE_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo"
      AND depends MATCHES "${GEORES_SEES_TORCH}")
     set(shared TRUE)
+    # The header has been compiled with them: without them it would be passed over.
+    target_compile_definitions(${target} PRIVATE
+                               $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_DEFINITIONS>)
   endif()
   set(links)
   set(headers)
