@@ -185,6 +185,13 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
           .value();
   EXPECT_EQ(again.measured.at(one), findings.measured.at(one));
   EXPECT_LE(trained, 2) << "one measurement";
+
+  // Numbers may come from elsewhere without weights: what cannot be measured is left out.
+  for (const auto* kind : {"runs", "diagnostics"})
+    for (const auto& file : fs::recursive_directory_iterator(out / kind))
+      if (file.path().extension() == ".safetensors" || kind == std::string("diagnostics"))
+        fs::remove(file.path());
+  EXPECT_EQ(reproduce_language(tiny_paper(), options).value().measured.size(), 0u);
 }
 
 // A table filled by several commands, some of them elsewhere: finished runs count, whoever asks.
@@ -221,6 +228,26 @@ TEST(LanguageReport, IsMadeOfAllFinishedRunsOfTheFolder) {
   EXPECT_EQ(
       refusal([&] { reproduce_language(tiny_paper(), options); }),
       "[reproduce] experiment ablation has none of the data sets or models that were asked for");
+}
+
+// A table that is not trained to its last column is judged where it is, and says so.
+TEST(LanguageReport, JudgesAClaimInTheLastColumnThatIsTrained) {
+  auto paper = tiny_paper();
+  paper.claims = {{"mHC beats additive", "mixers", "deep", "mhc", "additive"}};
+  ExperimentFindings mixers;
+  mixers.experiment = paper.experiment("mixers");
+  mixers.experiment.columns = {{"shallow", "2 layers", {}}, {"deep", "9 layers", {}}};
+  for (const auto& arm : mixers.experiment.arms) {
+    mixers.cells["deep"][arm.name] = {};
+    mixers.cells["shallow"][arm.name].exact =
+        arm.name == "mhc" ? std::vector{1.0, 1.1, 0.9} : std::vector{3.0, 3.1, 2.9};
+  }
+  const auto verdict =
+      language_verdicts(
+          {.paper = paper, .scale = "", .hardware = {}, .folder = "", .experiments = {mixers}})
+          .at(0);
+  EXPECT_EQ(verdict.claim, "mHC beats additive (2 layers only)");
+  EXPECT_EQ(verdict.verdict, "holds");
 }
 
 TEST(LanguagePapers, OtherStepsChangeWarmUpAndEvaluationsInProportion) {

@@ -82,6 +82,10 @@ int64_t matched_width(int64_t width, int64_t heads) {
 
 const json kPostNorm = {{"connection", "additive"}, {"norm", "post"}};
 const json kPreNorm = {{"connection", "additive"}, {"norm", "pre"}};
+// A sublayer between two factors of 0.226 starts small, and AdamW moves it in short steps: what earns EΔ's
+// results without any operator (docs/results.md).
+const json kSmallPreNorm = {
+    {"connection", "additive"}, {"norm", "pre"}, {"maps", "fixed"}, {"maps_factor", 0.226}};
 const json kRectifyOnly = {{"connection", "mgt"}, {"rectify", true}, {"delta", false}};
 const json kDeltaOnly = {{"connection", "mgt"}, {"rectify", false}, {"delta", true}};
 const json kWholeMgt = {{"connection", "mgt"}, {"rectify", true}, {"delta", true}};
@@ -96,6 +100,8 @@ std::vector<Arm> mgt_arms(const json& common, int64_t width, int64_t heads) {
           arm("ddl", "+ DDL (mgt, delta only)", kDeltaOnly, width),
           arm("mgt", "MGT", kWholeMgt, width),
           arm("pre_matched", "pre-norm, as many parameters as MGT", kPreNorm,
+              matched_width(width, heads)),
+          arm("pre_small", "pre-norm, as many parameters, small start", kSmallPreNorm,
               matched_width(width, heads))};
 }
 
@@ -252,6 +258,7 @@ LanguagePaper mgt_paper(const std::string& scale, const std::string& data) {
       {"MGT beats post-norm at the greatest depth", "rank", deepest, "mgt", "post"},
       {"MGT beats pre-norm at the greatest depth", "rank", deepest, "mgt", "pre"},
       {"MGT beats pre-norm of as many parameters", "rank", deepest, "mgt", "pre_matched"},
+      {"MGT beats pre-norm with a small start", "rank", deepest, "mgt", "pre_small"},
       {"the gate alone beats pre-norm", "ablation", ablated, "mhc", "pre"},
       {"the delta rule alone beats pre-norm", "ablation", ablated, "ddl", "pre"},
       {"MGT beats the gate alone", "ablation", ablated, "mgt", "mhc"},

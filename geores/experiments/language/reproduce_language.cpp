@@ -100,6 +100,10 @@ std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const 
     const auto path = measure_path(options.out, run);
     const auto folder = (fs::path(options.out) / "runs" / run).string();
     if (asked.second.empty() || fs::exists(path)) continue;
+    // Trained elsewhere, and only its numbers came back.
+    if (fs::exists(fs::path(folder) / "result.json") &&
+        !fs::exists(fs::path(folder) / "best.safetensors"))
+      continue;
     jobs.push_back(
         {"diagnostics of " + run, 1,
          [path, folder, task = asked.first, what = asked.second, device = options.hardware.device,

@@ -1,6 +1,7 @@
 #include "geores/experiments/language/verdicts.h"
 
 #include <fmt/format.h>
+#include <ranges>
 
 #include <cmath>
 
@@ -161,11 +162,32 @@ std::vector<double> over_runs(const LanguageFindings& findings, const CellFindin
   return values;
 }
 
+namespace {
+
+// The claim about the last column that has runs of both arms: a table may not be trained to its end.
+Claim where_trained(Claim claim, const ExperimentFindings& findings) {
+  const auto trained = [&](const std::string& column) {
+    return !findings.cell(column, claim.better).exact.empty() &&
+           !findings.cell(column, claim.worse).exact.empty();
+  };
+  if (trained(claim.column)) return claim;
+  for (const auto& column : findings.experiment.columns | std::views::reverse)
+    if (trained(column.name)) {
+      claim.column = column.name;
+      claim.text += fmt::format(" ({} only)", column.label);
+      break;
+    }
+  return claim;
+}
+
+}  // namespace
+
 std::vector<Verdict> language_verdicts(const LanguageFindings& findings) {
   std::vector<Verdict> all;
-  for (const auto& claim : findings.paper.claims) {
-    const auto* experiment = findings.find(claim.experiment);
+  for (const auto& stated : findings.paper.claims) {
+    const auto* experiment = findings.find(stated.experiment);
     if (experiment == nullptr) continue;
+    const auto claim = where_trained(stated, *experiment);
     const auto one = judge(claim, *experiment, JudgedBy::whole_set);
     const auto losses = [&](const std::string& arm) {
       return text_of_sample(sample_of(experiment->cell(claim.column, arm).exact));
