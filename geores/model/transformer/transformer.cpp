@@ -21,6 +21,12 @@ Fields TransformerConfig::fields() {
       .add("streams", streams, "residual streams", {.min = 1})
       .add("input_start", input_start,
            "factor on the initial embedding and positions: how large states start", {.min = 0})
+      .choice(
+          "past", past.what, past_names(),
+          "a learned share of the first state: the mean of the embeddings so far, the one before, "
+          "or both")
+      .add("past_gain", past.gain, "how much longer the optimiser's steps on these shares are",
+           {.min = 0})
       .add("loss_chunk", loss_chunk,
            "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
@@ -47,6 +53,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
   if (!config.sublayers.rotary())
     positions_ = register_parameter(
         "positions", torch::randn({config.context, width}) * (kInitialStd * config.input_start));
+  if (config.past.what != "none")
+    past_ = register_module("past", std::make_shared<Past>(config.past, width));
   if (config.input == "continuous") {
     require(config.input_width >= 1, "transformer", "input_width must be >= 1, got {}",
             config.input_width);
@@ -95,8 +103,15 @@ Tensor Transformer::embed(const Tensor& x, int64_t position) const {
                  : add_to_each(torch::embedding(embedding_, x), positions);
 }
 
-Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
-  return to_state(traits(), embed(x, position));
+Tensor Transformer::with_past(const Tensor& embedded, int64_t position, PastMemory* memory) const {
+  if (!past_) return embedded;
+  require(position == 0 || memory != nullptr, "transformer",
+          "past = {} at position {} needs what came before", config_.past.what, position);
+  return past_->forward(embedded, memory);
+}
+
+Tensor Transformer::initial_state(const Tensor& x, int64_t position, PastMemory* memory) const {
+  return to_state(traits(), with_past(embed(x, position), position, memory));
 }
 
 Transformer::End Transformer::input_end() const {
@@ -147,8 +162,8 @@ std::vector<Block::Folded> Transformer::folded_blocks() const {
 }
 
 State Transformer::final_state(const Tensor& x, Trace& trace, const Dropout& dropout) {
-  State state =
-      dropout.active() ? to_state(traits(), dropped(embed(x, 0), dropout, 0)) : initial_state(x);
+  State state = dropout.active() ? to_state(traits(), with_past(dropped(embed(x, 0), dropout, 0)))
+                                 : initial_state(x);
   if (recompute_ != Recompute::nothing && torch::GradMode::is_enabled() && !trace.probing())
     return forward_recomputed(blocks_, recompute_, state.total(), trace, dropout);
   if (dropout.active()) {
