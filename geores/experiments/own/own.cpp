@@ -205,14 +205,15 @@ const json kMuonHigh = with(kMuon, {{"lr", 3e-3}});
 
 // A share of earlier embeddings in the first state, from 0 (model/transformer/past.h).
 const json kMean = {{"past", "mean"}};
+const json kPrevious = {{"past", "previous"}};
 const json kBoth = {{"past", "both"}};
 
 Experiment orthogonal() {
   return {.name = "orthogonal",
           .title = "Operators that are orthogonal at all parameter values",
           .text =
-              "Six blocks, maps from N(0, 0.02), causal pool, learning rate 1e-3 to 1e-6. GPT and "
-              "JPmHC as in the paper's table, with the same schedule.",
+              "Six blocks, maps from N(0, 0.02), causal pool, learning rate 1e-3 to 1e-6. GPT, "
+              "DDL (causal), mHC and JPmHC as in the paper's table, with the same schedule.",
           .columns = all_tasks(),
           .arms = {{"none", "no operator", with(small_gpt(), kLowEnd)},
                    {"reflections", "two reflections", always_orthogonal("reflections", kLowEnd)},
@@ -232,6 +233,8 @@ Experiment orthogonal() {
                    {"reflection", "EΔ, reflection only", with(reflection(), kLowEnd)},
                    {"hybrid", "EΔ, both", with(causal_edelta(), kLowEnd)},
                    {"gpt", "GPT (additive)", with(gpt(), kLowEnd)},
+                   {"ddl", "DDL (ddl_pooled)", with(causal_ddl(), kLowEnd)},
+                   {"mhc", "mHC (mhc_split)", with(mhc(), kLowEnd)},
                    {"jpmhc", "JPmHC (Cayley)", with(jpmhc(), kLowEnd)}}};
 }
 
@@ -267,6 +270,11 @@ Experiment search() {
   one("none_both", "no operator, running mean and previous", with(small_gpt(), kBoth));
   one("unitary_both", "complex reflection, running mean and previous",
       always_orthogonal("unitary", kBoth));
+  one("none_previous", "no operator, previous", with(small_gpt(), kPrevious));
+  one("none_both_slow", "no operator, running mean and previous, gain 10",
+      with(small_gpt(), with(kBoth, {{"past_gain", 10}})));
+  one("none_both_epsilon", "no operator, running mean and previous, AdamW's epsilon 1e-12",
+      with(small_gpt(), with(kBoth, {{"epsilon", 1e-12}})));
   return {
       .name = "search",
       .title = "Search for one configuration for all tasks",
@@ -330,6 +338,11 @@ Experiment held_out() {
            always_orthogonal("unitary", with(kFree, kMean))},
           {"gpt_both", "GPT, running mean and previous, 3e-3 to 1e-6, no decay",
            with(gpt(), with(kFree, kBoth))},
+          {"none_previous", "no operator, small start, previous, 3e-3 to 1e-6, no decay",
+           with(small_gpt(), with(kFree, kPrevious))},
+          {"none_both_slow",
+           "no operator, small start, running mean and previous, gain 10, 3e-3 to 1e-6, no decay",
+           with(small_gpt(), with(kFree, with(kBoth, {{"past_gain", 10}})))},
           {"none_both",
            "no operator, small start, running mean and previous, 3e-3 to 1e-6, no decay",
            with(small_gpt(), with(kFree, kBoth))},

@@ -12,21 +12,20 @@ Past::Past(const PastOptions& options, int64_t width) : gain_(options.gain) {
   if (options.what != "mean") previous_ = register_parameter("previous", torch::zeros({width}));
 }
 
-Tensor Past::forward(const Tensor& e, PastMemory* memory) const {
-  auto x = e;
-  if (mean_.defined()) {
-    if (memory != nullptr) memory->means.start_pass();
-    const auto mean = pooled(e, Pool::causal, memory != nullptr ? &memory->means : nullptr);
-    x = x + gain_ * mean_ * (mean - e);
-  }
-  if (previous_.defined()) {
-    const bool goes_on = memory != nullptr && memory->last.defined();
-    const auto before = goes_on ? memory->last : e.slice(1, 0, 1);
-    const auto previous = torch::cat({before, e.slice(1, 0, e.size(1) - 1)}, 1);
-    x = x + gain_ * previous_ * (previous - e);
-  }
+Tensor Past::with_previous(const Tensor& e, PastMemory* memory) const {
+  if (!previous_.defined()) return e;
+  const bool goes_on = memory != nullptr && memory->last.defined();
+  const auto before = goes_on ? memory->last : e.slice(1, 0, 1);
+  const auto previous = torch::cat({before, e.slice(1, 0, e.size(1) - 1)}, 1);
   if (memory != nullptr) memory->last = e.slice(1, e.size(1) - 1);
-  return x;
+  return e + gain_ * previous_ * (previous - e);
+}
+
+Tensor Past::with_mean(const Tensor& y, PastMemory* memory) const {
+  if (!mean_.defined()) return y;
+  if (memory != nullptr) memory->means.start_pass();
+  const auto mean = pooled(y, Pool::causal, memory != nullptr ? &memory->means : nullptr);
+  return y + gain_ * mean_ * (mean - y);
 }
 
 }  // namespace geores

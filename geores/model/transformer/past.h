@@ -1,15 +1,14 @@
 // What the first state has of earlier positions, whatever the connections after it:
-//   x₀ = e + a ⊙ (ē − e) + b ⊙ (e₋ − e)
-// e: the embedding of a position, learned positions included; ē: the mean of those up to it (`mean`);
-// e₋: that of the position before, e itself at the first (`previous`; RWKV, arXiv:2305.13048, calls it
-// token shift).
-// a and b have one number for each value. They are `gain` times a parameter that starts at 0, so a
-// model starts as one without them.
+//   y  = e + b ⊙ (e₋ − e) + p
+//   x₀ = y + a ⊙ (ȳ − y)
+// e: the embedding of a position; e₋: that of the position before, e itself at the first (`previous`;
+// RWKV, arXiv:2305.13048, calls it token shift); p: learned positions, where there are any; ȳ: the
+// mean of y up to this position (`mean`). a and b have one number for each value. They are `gain`
+// times a parameter that starts at 0, so a model starts as one without them.
 //
-// Why here: a sublayer reads a normalised state, and on the stability task the difference ē − e is 1 %
-// of e. In the place of e, a = 1 is the running mean exactly, for any length of e. A share in every
-// sublayer (F(h) + s ⊙ (h̄ − h), h normalised) leaves more of the noise in as many steps, see
-// docs/own.md.
+// Why here: a sublayer reads a normalised state, and on the stability task ȳ − y is 1 % of y. On the
+// first state itself a = 1 is the running mean exactly, whatever its length. A share in every sublayer
+// (F(h) + s ⊙ (h̄ − h), h normalised) left more of the noise after as many steps (docs/own.md).
 // Why a gain: AdamW's steps are as long as the learning rate, which is made for weights of 0.02; a and
 // b must be able to reach 1.
 #pragma once
@@ -38,9 +37,13 @@ class Past : public torch::nn::Module {
  public:
   Past(const PastOptions& options, int64_t width);
 
-  // e (B, T, w) -> e + a ⊙ (ē − e) + b ⊙ (e₋ − e). With a memory, e continues the sequences of earlier
-  // calls.
-  Tensor forward(const Tensor& e, PastMemory* memory = nullptr) const;
+  bool has_previous() const { return previous_.defined(); }
+
+  // e (B, T, w) -> e + b ⊙ (e₋ − e). With a memory, e continues the sequences of earlier calls.
+  Tensor with_previous(const Tensor& e, PastMemory* memory = nullptr) const;
+
+  // y (B, T, w) -> y + a ⊙ (ȳ − y), likewise.
+  Tensor with_mean(const Tensor& y, PastMemory* memory = nullptr) const;
 
  private:
   double gain_;

@@ -86,7 +86,7 @@ std::vector<Residual*> Transformer::residuals() const {
   return all;
 }
 
-Tensor Transformer::embed(const Tensor& x, int64_t position) const {
+Tensor Transformer::embed(const Tensor& x, int64_t position, PastMemory* memory) const {
   const bool vectors = config_.input == "continuous";
   require(!vectors || (x.dim() == 3 && x.size(2) == config_.input_width), "transformer",
           "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
@@ -96,6 +96,16 @@ Tensor Transformer::embed(const Tensor& x, int64_t position) const {
   const auto end = position + x.size(1);
   require(end <= config_.context, "transformer",
           "a sequence of {} is longer than the model's context of {}", end, config_.context);
+  require(!past_ || position == 0 || memory != nullptr, "transformer",
+          "past = {} at position {} needs what came before", config_.past.what, position);
+  if (past_ && past_->has_previous()) {
+    // A bias cancels in the difference that the share multiplies.
+    const auto e = past_->with_previous(
+        vectors ? linear_map(x, input_->weight) : torch::embedding(embedding_, x), memory);
+    const auto bias = vectors ? input_->bias : Tensor();
+    if (positions_.defined()) return add_to_each(e, positions_.slice(0, position, end), bias);
+    return bias.defined() ? e + bias : e;
+  }
   if (!positions_.defined())
     return vectors ? linear_map(x, input_->weight, input_->bias) : torch::embedding(embedding_, x);
   const auto positions = positions_.slice(0, position, end);
@@ -103,15 +113,12 @@ Tensor Transformer::embed(const Tensor& x, int64_t position) const {
                  : add_to_each(torch::embedding(embedding_, x), positions);
 }
 
-Tensor Transformer::with_past(const Tensor& embedded, int64_t position, PastMemory* memory) const {
-  if (!past_) return embedded;
-  require(position == 0 || memory != nullptr, "transformer",
-          "past = {} at position {} needs what came before", config_.past.what, position);
-  return past_->forward(embedded, memory);
+Tensor Transformer::first_state(const Tensor& embedded, PastMemory* memory) const {
+  return to_state(traits(), past_ ? past_->with_mean(embedded, memory) : embedded);
 }
 
 Tensor Transformer::initial_state(const Tensor& x, int64_t position, PastMemory* memory) const {
-  return to_state(traits(), with_past(embed(x, position), position, memory));
+  return first_state(embed(x, position, memory), memory);
 }
 
 Transformer::End Transformer::input_end() const {
@@ -162,8 +169,7 @@ std::vector<Block::Folded> Transformer::folded_blocks() const {
 }
 
 State Transformer::final_state(const Tensor& x, Trace& trace, const Dropout& dropout) {
-  State state = dropout.active() ? to_state(traits(), with_past(dropped(embed(x, 0), dropout, 0)))
-                                 : initial_state(x);
+  State state = dropout.active() ? first_state(dropped(embed(x, 0), dropout, 0)) : initial_state(x);
   if (recompute_ != Recompute::nothing && torch::GradMode::is_enabled() && !trace.probing())
     return forward_recomputed(blocks_, recompute_, state.total(), trace, dropout);
   if (dropout.active()) {

@@ -95,9 +95,8 @@ class Transformer : public Model {
   std::vector<Residual*> residuals() const;
 
  private:
-  Tensor embed(const Tensor& x, int64_t position) const;
-  Tensor with_past(const Tensor& embedded, int64_t position = 0,
-                   PastMemory* memory = nullptr) const;
+  Tensor embed(const Tensor& x, int64_t position, PastMemory* memory = nullptr) const;
+  Tensor first_state(const Tensor& embedded, PastMemory* memory = nullptr) const;
   Tensor cross_entropy(const Batch& batch, Trace& trace, const Dropout& dropout = {});
   State final_state(const Tensor& x, Trace& trace, const Dropout& dropout = {});
   State collapse(const State& state) const;  // the state after the last block as one stream
