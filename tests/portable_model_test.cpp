@@ -244,7 +244,8 @@ TEST(PortableModel, RefusesOtherSublayers) {
                                                                      {"mlp", "swiglu"},
                                                                      {"read_norm", "none"},
                                                                      {"generator_norm", "rms"},
-                                                                     {"reflection", "whole"}}) {
+                                                                     {"reflection", "whole"},
+                                                                     {"past", "mean"}}) {
     auto changed = one;
     changed.options[key] = value;
     const auto why = refusal([&] { portable_of(*model, changed, file); });

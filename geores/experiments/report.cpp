@@ -361,6 +361,11 @@ Document make_report(const Findings& findings) {
   if (!findings.own_norms.empty()) {
     const auto& own = findings.find(kOwnNorms)->experiment;
     document.heading("Norm preservation of operators that are orthogonal always")
+        .text(
+            "Models of the experiment above, ours beside the papers'. An orthogonal operator keeps "
+            "the norm of the state that it carries; a prediction also has what the sublayers add, "
+            "so "
+            "no model has to keep norms.")
         .table(norm_table(own, findings.own_norms, findings.norm_length))
         .table(norms_by_task(own, findings.own_norms))
         .figure("own_norms", norm_figure(own, findings.own_norms, findings.norm_length),

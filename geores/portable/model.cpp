@@ -51,7 +51,8 @@ struct Only {
 };
 constexpr Only kOnly[] = {
     {"attention", "causal"}, {"positions", "learned"},     {"mlp", "gelu"},
-    {"read_norm", "layer"},  {"generator_norm", "affine"}, {"reflection", "streams"}};
+    {"read_norm", "layer"},  {"generator_norm", "affine"}, {"reflection", "streams"},
+    {"past", "none"}};
 
 }  // namespace
 

@@ -199,6 +199,25 @@ TEST_F(Training, GrassmannStateIsResumedToo) {
   EXPECT_EQ(weights("whole"), weights("broken"));
 }
 
+// Their names and values are in config.json and in the checkpoint.
+TEST_F(Training, SharesOfThePastAreResumedToo) {
+  auto config = small_config("additive");
+  config.model.options["past"] = "both";
+  config.model.options["past_gain"] = 10;
+  train(config, data_, {.path = folder("whole")});
+  Listener listener;
+  listener.progress = [&](const Progress& progress) {
+    if (progress.step > 17) throw Interruption();
+  };
+  EXPECT_THROW(train(config, data_, {.path = folder("broken")}, listener), Interruption);
+  train(config, data_, {.path = folder("broken"), .resume = true});
+  EXPECT_EQ(weights("whole"), weights("broken"));
+  const auto loaded = load_run(folder("broken"));
+  EXPECT_EQ(loaded.config.model.options.at("past"), "both");
+  EXPECT_EQ(loaded.config.model.options.at("past_gain"), 10);
+  EXPECT_GT(loaded.model->named_parameters()["past.mean"].abs().max().item<double>(), 0.0);
+}
+
 TEST_F(Training, BatchesDoNotDependOnHowOftenOneEvaluates) {
   auto config = small_config();
   train(config, data_, {.path = folder("often")});

@@ -203,12 +203,17 @@ const json kFree = {{"min_lr", 1e-6}, {"lr", 3e-3}, {"weight_decay", 0.0}};
 const json kMuon = {{"min_lr", 1e-6}, {"weight_decay", 0.0}, {"optimizer", "muon"}};
 const json kMuonHigh = with(kMuon, {{"lr", 3e-3}});
 
+// A share of earlier embeddings in the first state, from 0 (model/transformer/past.h).
+const json kMean = {{"past", "mean"}};
+const json kPrevious = {{"past", "previous"}};
+const json kBoth = {{"past", "both"}};
+
 Experiment orthogonal() {
   return {.name = "orthogonal",
           .title = "Operators that are orthogonal at all parameter values",
           .text =
-              "Six blocks, maps from N(0, 0.02), causal pool, learning rate 1e-3 to 1e-6. GPT and "
-              "JPmHC as in the paper's table, with the same schedule.",
+              "Six blocks, maps from N(0, 0.02), causal pool, learning rate 1e-3 to 1e-6. GPT, "
+              "DDL (causal), mHC and JPmHC as in the paper's table, with the same schedule.",
           .columns = all_tasks(),
           .arms = {{"none", "no operator", with(small_gpt(), kLowEnd)},
                    {"reflections", "two reflections", always_orthogonal("reflections", kLowEnd)},
@@ -228,6 +233,8 @@ Experiment orthogonal() {
                    {"reflection", "EΔ, reflection only", with(reflection(), kLowEnd)},
                    {"hybrid", "EΔ, both", with(causal_edelta(), kLowEnd)},
                    {"gpt", "GPT (additive)", with(gpt(), kLowEnd)},
+                   {"ddl", "DDL (ddl_pooled)", with(causal_ddl(), kLowEnd)},
+                   {"mhc", "mHC (mhc_split)", with(mhc(), kLowEnd)},
                    {"jpmhc", "JPmHC (Cayley)", with(jpmhc(), kLowEnd)}}};
 }
 
@@ -252,13 +259,31 @@ Experiment search() {
   row("streams", "complex reflection, 2 streams", always_orthogonal("unitary", {{"streams", 2}}));
   row("wide", "complex reflection, wide generators",
       always_orthogonal("unitary", {{"hidden_ratio", 1}}));
+  const auto one = [&](const std::string& name, const std::string& label, const json& model) {
+    const auto* way = "3e-3 to 1e-6, no decay";
+    arms.push_back({name, label + ", " + way, with(model, kFree), {}, label, way});
+  };
+  one("gpt_mean", "GPT, running mean", with(gpt(), kMean));
+  one("none_mean", "no operator, running mean", with(small_gpt(), kMean));
+  one("unitary_mean", "complex reflection, running mean", always_orthogonal("unitary", kMean));
+  one("gpt_both", "GPT, running mean and previous", with(gpt(), kBoth));
+  one("none_both", "no operator, running mean and previous", with(small_gpt(), kBoth));
+  one("unitary_both", "complex reflection, running mean and previous",
+      always_orthogonal("unitary", kBoth));
+  one("none_previous", "no operator, previous", with(small_gpt(), kPrevious));
+  one("none_both_slow", "no operator, running mean and previous, gain 10",
+      with(small_gpt(), with(kBoth, {{"past_gain", 10}})));
+  one("none_both_epsilon", "no operator, running mean and previous, AdamW's epsilon 1e-12",
+      with(small_gpt(), with(kBoth, {{"epsilon", 1e-12}})));
   return {
       .name = "search",
       .title = "Search for one configuration for all tasks",
       .text =
           "At most 1.79M parameters, but for GPT (1.81M) and wide generators (1.82M); causal, 2000 "
           "steps of batch 64. Columns: "
-          "learning rate, weight decay, and the optimiser where it is not AdamW.",
+          "learning rate, weight decay, and the optimiser where it is not AdamW. Running mean, "
+          "previous: the first state has a learned share of the mean of the embeddings so far, of "
+          "the one before.",
       .columns = all_tasks(),
       .arms = arms};
 }
@@ -304,7 +329,25 @@ Experiment held_out() {
           {"gpt_muon_high", "GPT, Muon, 3e-3", with(gpt(), kMuonHigh)},
           {"none_muon_high", "no operator, small start, Muon, 3e-3", with(small_gpt(), kMuonHigh)},
           {"unitary_muon_high", "complex reflection, Muon, 3e-3",
-           always_orthogonal("unitary", kMuonHigh)}}};
+           always_orthogonal("unitary", kMuonHigh)},
+          {"gpt_mean", "GPT, running mean, 3e-3 to 1e-6, no decay",
+           with(gpt(), with(kFree, kMean))},
+          {"none_mean", "no operator, small start, running mean, 3e-3 to 1e-6, no decay",
+           with(small_gpt(), with(kFree, kMean))},
+          {"unitary_mean", "complex reflection, running mean, 3e-3 to 1e-6, no decay",
+           always_orthogonal("unitary", with(kFree, kMean))},
+          {"gpt_both", "GPT, running mean and previous, 3e-3 to 1e-6, no decay",
+           with(gpt(), with(kFree, kBoth))},
+          {"none_previous", "no operator, small start, previous, 3e-3 to 1e-6, no decay",
+           with(small_gpt(), with(kFree, kPrevious))},
+          {"none_both_slow",
+           "no operator, small start, running mean and previous, gain 10, 3e-3 to 1e-6, no decay",
+           with(small_gpt(), with(kFree, with(kBoth, {{"past_gain", 10}})))},
+          {"none_both",
+           "no operator, small start, running mean and previous, 3e-3 to 1e-6, no decay",
+           with(small_gpt(), with(kFree, kBoth))},
+          {"unitary_both", "complex reflection, running mean and previous, 3e-3 to 1e-6, no decay",
+           always_orthogonal("unitary", with(kFree, kBoth))}}};
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) con
   std::vector<Layer> layers;
   const auto& sublayers = model_.config().sublayers;
   if (sublayers.rotary() || sublayers.mlp != "gelu" || sublayers.branch_width > 0) return layers;
+  if (model_.config().past.what != "none") return layers;
   if (!runs_cpu_kernel(model_.positions())) return layers;
   for (const auto& block : model_.blocks()) {
     Layer layer{.attention = block->attention_residual().token_step(batch),
@@ -132,7 +133,7 @@ Tensor CachedDecoder::read_tensors(const Tensor& x) {
   torch::NoGradGuard no_grad;
   memory_.start_pass();
   Trace trace(memory_);
-  auto state = model_.initial_state(x, position_);
+  auto state = model_.initial_state(x, position_, &past_);
   for (size_t i = 0; i < caches_.size(); ++i)
     state = model_.blocks()[i]->forward(state, trace, &caches_[i]);
   position_ += x.size(1);

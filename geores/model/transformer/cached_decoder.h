@@ -3,7 +3,7 @@
 //   CachedDecoder decoder(model);
 //   for (x : vectors) y = decoder.step(x);
 // Where every connection has a TokenStep (additive pre-norm, edelta with pool = causal or token)
-// and the sublayers are the default ones, a step runs in buffers that stay, with the connections'
+// and input and sublayers are the default ones, a step runs in buffers that stay, with the connections'
 // linear maps folded into the sublayers: after the first one it allocates nothing. Weights are read
 // when the decoder is made; changing them later has no effect.
 #pragma once
@@ -43,6 +43,7 @@ class CachedDecoder final : public Decoder {
 
   Transformer& model_;
   PoolMemory memory_;
+  PastMemory past_;
   std::vector<AttentionCache> caches_;  // one per block
   std::vector<Layer> layers_;           // empty: run on tensors of length 1
   Transformer::End input_, output_;

@@ -21,6 +21,12 @@ Fields TransformerConfig::fields() {
       .add("streams", streams, "residual streams", {.min = 1})
       .add("input_start", input_start,
            "factor on the initial embedding and positions: how large states start", {.min = 0})
+      .choice(
+          "past", past.what, past_names(),
+          "a learned share of the first state: the mean of the embeddings so far, the one before, "
+          "or both")
+      .add("past_gain", past.gain, "how much longer the optimiser's steps on these shares are",
+           {.min = 0})
       .add("loss_chunk", loss_chunk,
            "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
@@ -47,6 +53,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
   if (!config.sublayers.rotary())
     positions_ = register_parameter(
         "positions", torch::randn({config.context, width}) * (kInitialStd * config.input_start));
+  if (config.past.what != "none")
+    past_ = register_module("past", std::make_shared<Past>(config.past, width));
   if (config.input == "continuous") {
     require(config.input_width >= 1, "transformer", "input_width must be >= 1, got {}",
             config.input_width);
@@ -78,7 +86,7 @@ std::vector<Residual*> Transformer::residuals() const {
   return all;
 }
 
-Tensor Transformer::embed(const Tensor& x, int64_t position) const {
+Tensor Transformer::embed(const Tensor& x, int64_t position, PastMemory* memory) const {
   const bool vectors = config_.input == "continuous";
   require(!vectors || (x.dim() == 3 && x.size(2) == config_.input_width), "transformer",
           "expected input (B, T, {}), got {} axes and a last axis of {}", config_.input_width,
@@ -88,6 +96,16 @@ Tensor Transformer::embed(const Tensor& x, int64_t position) const {
   const auto end = position + x.size(1);
   require(end <= config_.context, "transformer",
           "a sequence of {} is longer than the model's context of {}", end, config_.context);
+  require(!past_ || position == 0 || memory != nullptr, "transformer",
+          "past = {} at position {} needs what came before", config_.past.what, position);
+  if (past_ && past_->has_previous()) {
+    // A bias cancels in the difference that the share multiplies.
+    const auto e = past_->with_previous(
+        vectors ? linear_map(x, input_->weight) : torch::embedding(embedding_, x), memory);
+    const auto bias = vectors ? input_->bias : Tensor();
+    if (positions_.defined()) return add_to_each(e, positions_.slice(0, position, end), bias);
+    return bias.defined() ? e + bias : e;
+  }
   if (!positions_.defined())
     return vectors ? linear_map(x, input_->weight, input_->bias) : torch::embedding(embedding_, x);
   const auto positions = positions_.slice(0, position, end);
@@ -95,8 +113,12 @@ Tensor Transformer::embed(const Tensor& x, int64_t position) const {
                  : add_to_each(torch::embedding(embedding_, x), positions);
 }
 
-Tensor Transformer::initial_state(const Tensor& x, int64_t position) const {
-  return to_state(traits(), embed(x, position));
+Tensor Transformer::first_state(const Tensor& embedded, PastMemory* memory) const {
+  return to_state(traits(), past_ ? past_->with_mean(embedded, memory) : embedded);
+}
+
+Tensor Transformer::initial_state(const Tensor& x, int64_t position, PastMemory* memory) const {
+  return first_state(embed(x, position, memory), memory);
 }
 
 Transformer::End Transformer::input_end() const {
@@ -147,8 +169,7 @@ std::vector<Block::Folded> Transformer::folded_blocks() const {
 }
 
 State Transformer::final_state(const Tensor& x, Trace& trace, const Dropout& dropout) {
-  State state =
-      dropout.active() ? to_state(traits(), dropped(embed(x, 0), dropout, 0)) : initial_state(x);
+  State state = dropout.active() ? first_state(dropped(embed(x, 0), dropout, 0)) : initial_state(x);
   if (recompute_ != Recompute::nothing && torch::GradMode::is_enabled() && !trace.probing())
     return forward_recomputed(blocks_, recompute_, state.total(), trace, dropout);
   if (dropout.active()) {

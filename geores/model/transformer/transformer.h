@@ -2,7 +2,8 @@
 //   vectors  (B, T, d) → Linear + positions → blocks → LN → Linear → (B, T, d)
 //   tokens   ids (B, T) → embedding + positions → blocks → LN → tied head → (B, T, vocabulary)
 // Between the blocks flows the connection's state; to_state and from_state make and undo it. With
-// rotary positions nothing is added to the embedding.
+// rotary positions nothing is added to the embedding. Option past: the first state also has a learned
+// share of earlier embeddings (past.h).
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@
 #include "geores/base/config.h"
 #include "geores/model/model.h"
 #include "geores/model/transformer/block.h"
+#include "geores/model/transformer/past.h"
 #include "geores/modules/layers.h"
 #include "geores/modules/stream_head.h"
 
@@ -29,6 +31,7 @@ struct TransformerConfig {
   int64_t input_width = 16;  // continuous input
   int64_t vocabulary = 256;  // token input
   double input_start = 1;    // factor on the initial weights that make the first state
+  PastOptions past = {};     // what the first state has of earlier positions
   SublayerOptions sublayers = {};
   int64_t loss_chunk = 8192;  // tokens whose logits exist at a time; 0: all of them
   double dropout = 0;         // in training: on the embedding, attention weights and both branches
@@ -68,8 +71,9 @@ class Transformer : public Model {
   nlohmann::json description() const override;
 
   // Forward in its two ends: the state that enters the first block when x begins at `position`, and
-  // what the last block's state says.
-  Tensor initial_state(const Tensor& x, int64_t position = 0) const;
+  // what the last block's state says. With a memory, x continues the sequences of earlier calls; past
+  // position 0 a model with an option `past` needs one.
+  Tensor initial_state(const Tensor& x, int64_t position = 0, PastMemory* memory = nullptr) const;
   Tensor outputs(const State& state) const;
 
   // The weights of both ends, for those who run them on buffers of their own; bias undefined for
@@ -91,7 +95,8 @@ class Transformer : public Model {
   std::vector<Residual*> residuals() const;
 
  private:
-  Tensor embed(const Tensor& x, int64_t position) const;
+  Tensor embed(const Tensor& x, int64_t position, PastMemory* memory = nullptr) const;
+  Tensor first_state(const Tensor& embedded, PastMemory* memory = nullptr) const;
   Tensor cross_entropy(const Batch& batch, Trace& trace, const Dropout& dropout = {});
   State final_state(const Tensor& x, Trace& trace, const Dropout& dropout = {});
   State collapse(const State& state) const;  // the state after the last block as one stream
@@ -104,6 +109,7 @@ class Transformer : public Model {
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
   Tensor embedding_;                                    // tokens (vocabulary, width), also the head
   Tensor positions_;                                    // (context, width)
+  std::shared_ptr<Past> past_;                          // null: none
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<StreamHead> head_;  // null: streams are summed
   std::shared_ptr<LayerNorm> final_norm_;
