@@ -54,6 +54,8 @@ TrainConfig small_config(const std::string& connection = "edelta") {
   return config;
 }
 
+struct Interruption {};
+
 class Training : public testing::Test {
  protected:
   std::string folder(const std::string& name) const { return (root_ / name).string(); }
@@ -75,6 +77,18 @@ class Training : public testing::Test {
     return read_file(root_ / name / "checkpoint.safetensors");
   }
 
+  // One run whole, and one stopped on its way and resumed.
+  void expect_resumed_bit_for_bit(const TrainConfig& config) const {
+    train(config, data_, {.path = folder("whole")});
+    Listener listener;
+    listener.progress = [&](const Progress& progress) {
+      if (progress.step > 17) throw Interruption();
+    };
+    EXPECT_THROW(train(config, data_, {.path = folder("broken")}, listener), Interruption);
+    train(config, data_, {.path = folder("broken"), .resume = true});
+    EXPECT_EQ(weights("whole"), weights("broken"));
+  }
+
   std::string refusal(const TrainConfig& config, const RunFolder& run) const {
     try {
       train(config, data_, run);
@@ -88,8 +102,6 @@ class Training : public testing::Test {
   const fs::path root_ = temporary_.path();
   Dataset data_ = small_dataset();
 };
-
-struct Interruption {};
 
 TEST_F(Training, InterruptedAndResumedIsBitForBitTheUninterruptedRun) {
   for (const auto* model : {"edelta", "mhc", "additive"}) {
@@ -189,14 +201,7 @@ TEST_F(Training, MemoryOnlyRunKeepsTheBestOfManifoldParametersToo) {
 TEST_F(Training, GrassmannStateIsResumedToo) {
   auto config = small_config("jpmhc");
   config.model.options["mixer"] = "grassmann";
-  train(config, data_, {.path = folder("whole")});
-  Listener listener;
-  listener.progress = [&](const Progress& progress) {
-    if (progress.step > 17) throw Interruption();
-  };
-  EXPECT_THROW(train(config, data_, {.path = folder("broken")}, listener), Interruption);
-  train(config, data_, {.path = folder("broken"), .resume = true});
-  EXPECT_EQ(weights("whole"), weights("broken"));
+  expect_resumed_bit_for_bit(config);
 }
 
 // Their names and values are in config.json and in the checkpoint.
@@ -204,14 +209,7 @@ TEST_F(Training, SharesOfThePastAreResumedToo) {
   auto config = small_config("additive");
   config.model.options["past"] = "both";
   config.model.options["past_gain"] = 10;
-  train(config, data_, {.path = folder("whole")});
-  Listener listener;
-  listener.progress = [&](const Progress& progress) {
-    if (progress.step > 17) throw Interruption();
-  };
-  EXPECT_THROW(train(config, data_, {.path = folder("broken")}, listener), Interruption);
-  train(config, data_, {.path = folder("broken"), .resume = true});
-  EXPECT_EQ(weights("whole"), weights("broken"));
+  expect_resumed_bit_for_bit(config);
   const auto loaded = load_run(folder("broken"));
   EXPECT_EQ(loaded.config.model.options.at("past"), "both");
   EXPECT_EQ(loaded.config.model.options.at("past_gain"), 10);
