@@ -12,6 +12,7 @@
 
 #include "geores/kernels/dense/gated_update.h"
 #include "geores/kernels/dense/norm.h"
+#include "geores/kernels/dense/projections.h"
 #include "geores/kernels/pooled/token_summary.h"
 #include "geores/kernels/routed/delta_streams.h"
 #include "geores/kernels/streams/streams.h"
@@ -294,6 +295,43 @@ TEST(Emulated, GatedUpdateHasTheGradientsOfItsValues) {
     expect_slope(
         in, gradients, [&](const auto& at) { return inner(forward(at), dout); },
         "width " + std::to_string(width));
+  }
+}
+
+TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
+  constexpr int kIn = 300;
+  // Rows and scales of three projections; 0 scales: none.
+  const std::vector<std::pair<int, int>> sizes = {{6, 2}, {3, 0}, {4, 1}};
+  std::vector<Values<double>> weights, scales, dweights, dscales;
+  Projections<const double> p{.each = {}, .count = 3, .in = kIn};
+  Projections<double> gradients{.each = {}, .count = 3, .in = kIn};
+  for (const auto& [rows, count] : sizes) {
+    weights.push_back(drawn<double>(rows * kIn)), scales.push_back(drawn<double>(count));
+    dweights.push_back(room<double>(rows * kIn)), dscales.push_back(room<double>(count));
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto [rows, count] = sizes[i];
+    const int shared = std::max(count, 1);
+    p.each[i] = {weights[i].data(), nullptr, count ? scales[i].data() : nullptr, rows, shared};
+    gradients.each[i] = {dweights[i].data(), nullptr, count ? dscales[i].data() : nullptr, rows,
+                         shared};
+  }
+  const auto dpacked = drawn<double>(p.rows() * kIn);
+  unpack_projection_gradients(kStream, p, dpacked.data(), gradients);
+  size_t first = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto rows = static_cast<size_t>(sizes[i].first),
+               count = static_cast<size_t>(sizes[i].second);
+    auto wanted = room<double>(sizes[i].first * kIn), wanted_scales = room<double>(sizes[i].second);
+    for (size_t at = 0; at < wanted.size(); ++at) {
+      const auto d = dpacked[first + at];
+      const auto scale = count ? at / kIn / (rows / count) : 0;
+      wanted[at] = count ? scales[i][scale] * d : d;
+      if (count) wanted_scales[scale] += d * weights[i][at];
+    }
+    expect_close(dweights[i], wanted, "weights");
+    expect_close(dscales[i], wanted_scales, "scales");
+    first += wanted.size();
   }
 }
 

@@ -31,8 +31,8 @@ template <class T, class A>
 void pack_projections(CudaStream stream, const Projections<const T>& projections, A* packed,
                       T* bias);
 
-// From dpacked to the gradients of weights and scales, which are overwritten. The gradients of the
-// biases are not touched.
+// From dpacked to the gradients of weights, which are overwritten, and of scales, which are added to.
+// The gradients of the biases are not touched.
 template <class T>
 void unpack_projection_gradients(CudaStream stream, const Projections<const T>& projections,
                                  const T* dpacked, const Projections<T>& gradients);

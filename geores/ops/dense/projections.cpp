@@ -102,14 +102,22 @@ int64_t PackedProjections::rows() const {
 
 std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias) const {
   if (has_scale_ == std::vector<int64_t>{0}) return {dweight, dbias.view(parameters_[1].sizes())};
+  int64_t scales = 0;
+  for (size_t i = 0, next = 0; i < has_scale_.size(); next += has_scale_[i++] ? 3 : 2)
+    if (has_scale_[i]) scales += parameters_[next + 2].numel();
+  Tensor dscales;  // all of them, set to 0 at once
+  if (scales > 0) dscales = torch::zeros({scales}, parameters_[0].options());
   std::vector<Tensor> result;
-  int64_t row = 0;
+  int64_t row = 0, scale = 0;
   for (size_t i = 0, next = 0; i < has_scale_.size(); ++i) {
     const auto rows = parameters_[next].size(0);
     result.push_back(torch::empty_like(parameters_[next++]));
     result.push_back(dbias.slice(0, row, row + rows).view(parameters_[next++].sizes()));
-    if (has_scale_[i]) result.push_back(torch::empty_like(parameters_[next++]));
     row += rows;
+    if (!has_scale_[i]) continue;
+    const auto& like = parameters_[next++];
+    result.push_back(dscales.slice(0, scale, scale + like.numel()).view(like.sizes()));
+    scale += like.numel();
   }
   on_gpu(parameters_[0], [&]<class T>(T, kernels::CudaStream stream) {
     const auto in = dweight.size(1);
