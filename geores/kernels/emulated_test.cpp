@@ -15,6 +15,7 @@
 #include "geores/kernels/dense/projections.h"
 #include "geores/kernels/pooled/token_summary.h"
 #include "geores/kernels/routed/delta_streams.h"
+#include "geores/kernels/routed/wide_projection.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels {
@@ -296,6 +297,82 @@ TEST(Emulated, GatedUpdateHasTheGradientsOfItsValues) {
         in, gradients, [&](const auto& at) { return inner(forward(at), dout); },
         "width " + std::to_string(width));
   }
+}
+
+// Projections of rows against their definition in double, and the gradients that follow from it.
+template <class T>
+void compare_projections(const WideProjectionShape& s, bool skips) {
+  const auto what = "rows " + std::to_string(s.rows) + " width " + std::to_string(s.width) +
+                    " count " + std::to_string(s.count) + (sizeof(T) == 8 ? " double" : " float");
+  const auto rows = static_cast<size_t>(s.rows), width = static_cast<size_t>(s.width),
+             count = static_cast<size_t>(s.count);
+  const T eps = T(0.1);
+  // Weights lie at any address of a flat buffer.
+  const auto x = drawn<T>(s.rows * s.width), flat_w = drawn<T>(s.count * s.width + 1),
+             bias = drawn<T>(s.count), draw = drawn<T>(s.rows * s.count),
+             skip = drawn<T>(s.rows * s.width);
+  const T* w = flat_w.data() + (skips ? 0 : 1);
+  auto plain = room<T>(s.rows * s.count), raw = plain, inverse = room<T>(s.rows),
+       partial = Values<T>(static_cast<size_t>(wide_projection_values<T>(s)), T(NAN));
+  wide_projection_forward<T>(kStream, x.data(), w, bias.data(), eps, partial.data(), plain.data(),
+                             raw.data(), inverse.data(), s);
+  auto factors = room<T>(s.rows * (s.count + 1)), dx = Values<T>(x.size(), T(NAN)),
+       dw = room<T>(s.count * s.width), dbias = room<T>(s.count);
+  wide_projection_backward<T>(kStream,
+                              {.x = x.data(),
+                               .w = w,
+                               .plain = plain.data(),
+                               .inverse = inverse.data(),
+                               .draw = draw.data(),
+                               .skip = skips ? skip.data() : nullptr,
+                               .factors = factors.data(),
+                               .dx = dx.data(),
+                               .dw = dw.data(),
+                               .dbias = dbias.data()},
+                              s);
+
+  auto wanted = raw, wanted_inverse = inverse, wanted_dx = dx;
+  Values<double> sum_dw(dw.size(), 0), sum_dbias(count, 0);
+  for (size_t i = 0; i < rows; ++i) {
+    const T* row = x.data() + i * width;
+    double squares = 0, along = 0;
+    for (size_t c = 0; c < width; ++c) squares += double(row[c]) * double(row[c]);
+    const double scale = 1 / std::sqrt(squares / double(s.width) + double(eps));
+    wanted_inverse[i] = T(scale);
+    Values<double> sums(width, 0);
+    for (size_t r = 0; r < count; ++r) {
+      const double d = double(draw[i * count + r]);
+      double product = 0;
+      for (size_t c = 0; c < width; ++c) {
+        product += double(row[c]) * double(w[r * width + c]);
+        sums[c] += d * scale * double(w[r * width + c]);
+        sum_dw[r * width + c] += d * scale * double(row[c]);
+      }
+      wanted[i * count + r] = T(product * scale + double(bias[r]));
+      along += d * product * scale;
+      sum_dbias[r] += d;
+    }
+    for (size_t c = 0; c < width; ++c)
+      wanted_dx[i * width + c] = T((skips ? double(skip[i * width + c]) : 0) + sums[c] -
+                                   along * scale * scale / double(s.width) * double(row[c]));
+  }
+  const auto typed = [](const Values<double>& sums) { return Values<T>(sums.begin(), sums.end()); };
+  expect_close(raw, wanted, what + " raw");
+  expect_close(inverse, wanted_inverse, what + " inverse");
+  expect_close(dx, wanted_dx, what + " dx");
+  expect_close(dw, typed(sum_dw), what + " dw");
+  expect_close(dbias, typed(sum_dbias), what + " dbias");
+}
+
+// Floats by matrix instructions where the width is a multiple of 4: rows and columns that end inside a
+// tile, several slices, more projections than one pass takes.
+TEST(Emulated, ProjectionsOfWideRowsAreTheirDefinition) {
+  for (const auto& s : {WideProjectionShape{1, 4, 1}, WideProjectionShape{9, 100, 6},
+                        WideProjectionShape{37, 36, 24}, WideProjectionShape{5, 300, 33},
+                        WideProjectionShape{17, 1156, 17}, WideProjectionShape{3, 7, 9}})
+    compare_projections<float>(s, s.count % 2 == 0);
+  compare_projections<float>({270, 12, 8}, true);
+  compare_projections<double>({5, 12, 10}, true);
 }
 
 TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
