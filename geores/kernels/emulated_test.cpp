@@ -3,54 +3,15 @@
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "geores/kernels/dense/gated_update.h"
 #include "geores/kernels/dense/norm.h"
-#include "geores/kernels/dense/projections.h"
+#include "geores/kernels/emulated_check_test.h"
 #include "geores/kernels/pooled/token_summary.h"
 #include "geores/kernels/routed/delta_streams.h"
-#include "geores/kernels/routed/wide_projection.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels {
 namespace {
-
-constexpr CudaStream kStream = nullptr;
-
-template <class T>
-using Values = std::vector<T>;
-
-template <class T>
-Values<T> drawn(int64_t size) {
-  static std::mt19937 generator(3);
-  std::normal_distribution<double> normal;
-  Values<T> values(static_cast<size_t>(size));
-  for (auto& value : values) value = static_cast<T>(normal(generator));
-  return values;
-}
-
-template <class T>
-Values<T> room(int64_t size) {
-  return Values<T>(static_cast<size_t>(size), T(0));
-}
-
-template <class T>
-void expect_close(const Values<T>& a, const Values<T>& b, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  double largest = 1, error = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const auto difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= error)) error = difference;  // NaN too
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-  }
-  EXPECT_LT(error, (sizeof(T) == 8 ? 1e-12 : 5e-5) * largest) << what;
-}
 
 template <class T>
 Values<T> flat(const std::vector<RowStatistics<T>>& statistics) {
@@ -189,32 +150,6 @@ TEST(Emulated, RunningMeansOfNarrowAndWideStreamsAreTheirDefinition) {
   }
 }
 
-// ⟨gradients, direction⟩ against the difference of the loss along that direction.
-void expect_slope(const std::vector<Values<double>>& inputs,
-                  const std::vector<Values<double>>& gradients,
-                  const std::function<double(const std::vector<Values<double>>&)>& loss,
-                  const std::string& what) {
-  constexpr double kStep = 1e-5;
-  auto ahead = inputs, behind = inputs;
-  double slope = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto direction = drawn<double>(static_cast<int64_t>(inputs[i].size()));
-    for (size_t k = 0; k < direction.size(); ++k) {
-      ahead[i][k] += kStep * direction[k];
-      behind[i][k] -= kStep * direction[k];
-      slope += gradients[i][k] * direction[k];
-    }
-  }
-  const auto difference = (loss(ahead) - loss(behind)) / (2 * kStep);
-  EXPECT_NEAR(slope, difference, 1e-6 * (1 + std::abs(difference))) << what;
-}
-
-double inner(const Values<double>& a, const Values<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
   for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{5, 4, 36}}) {
     const auto all = s.tokens * s.n * s.d;
@@ -296,119 +231,6 @@ TEST(Emulated, GatedUpdateHasTheGradientsOfItsValues) {
     expect_slope(
         in, gradients, [&](const auto& at) { return inner(forward(at), dout); },
         "width " + std::to_string(width));
-  }
-}
-
-// Projections of rows against their definition in double, and the gradients that follow from it.
-template <class T>
-void compare_projections(const WideProjectionShape& s, bool skips) {
-  const auto what = "rows " + std::to_string(s.rows) + " width " + std::to_string(s.width) +
-                    " count " + std::to_string(s.count) + (sizeof(T) == 8 ? " double" : " float");
-  const auto rows = static_cast<size_t>(s.rows), width = static_cast<size_t>(s.width),
-             count = static_cast<size_t>(s.count);
-  const T eps = T(0.1);
-  // Weights lie at any address of a flat buffer.
-  const auto x = drawn<T>(s.rows * s.width), flat_w = drawn<T>(s.count * s.width + 1),
-             bias = drawn<T>(s.count), draw = drawn<T>(s.rows * s.count),
-             skip = drawn<T>(s.rows * s.width);
-  const T* w = flat_w.data() + (skips ? 0 : 1);
-  auto plain = room<T>(s.rows * s.count), raw = plain, inverse = room<T>(s.rows),
-       partial = Values<T>(static_cast<size_t>(wide_projection_values<T>(s)), T(NAN));
-  wide_projection_forward<T>(kStream, x.data(), w, bias.data(), eps, partial.data(), plain.data(),
-                             raw.data(), inverse.data(), s);
-  auto factors = room<T>(s.rows * (s.count + 1)), dx = Values<T>(x.size(), T(NAN)),
-       dw = room<T>(s.count * s.width), dbias = room<T>(s.count);
-  wide_projection_backward<T>(kStream,
-                              {.x = x.data(),
-                               .w = w,
-                               .plain = plain.data(),
-                               .inverse = inverse.data(),
-                               .draw = draw.data(),
-                               .skip = skips ? skip.data() : nullptr,
-                               .factors = factors.data(),
-                               .dx = dx.data(),
-                               .dw = dw.data(),
-                               .dbias = dbias.data()},
-                              s);
-
-  auto wanted = raw, wanted_inverse = inverse, wanted_dx = dx;
-  Values<double> sum_dw(dw.size(), 0), sum_dbias(count, 0);
-  for (size_t i = 0; i < rows; ++i) {
-    const T* row = x.data() + i * width;
-    double squares = 0, along = 0;
-    for (size_t c = 0; c < width; ++c) squares += double(row[c]) * double(row[c]);
-    const double scale = 1 / std::sqrt(squares / double(s.width) + double(eps));
-    wanted_inverse[i] = T(scale);
-    Values<double> sums(width, 0);
-    for (size_t r = 0; r < count; ++r) {
-      const double d = double(draw[i * count + r]);
-      double product = 0;
-      for (size_t c = 0; c < width; ++c) {
-        product += double(row[c]) * double(w[r * width + c]);
-        sums[c] += d * scale * double(w[r * width + c]);
-        sum_dw[r * width + c] += d * scale * double(row[c]);
-      }
-      wanted[i * count + r] = T(product * scale + double(bias[r]));
-      along += d * product * scale;
-      sum_dbias[r] += d;
-    }
-    for (size_t c = 0; c < width; ++c)
-      wanted_dx[i * width + c] = T((skips ? double(skip[i * width + c]) : 0) + sums[c] -
-                                   along * scale * scale / double(s.width) * double(row[c]));
-  }
-  const auto typed = [](const Values<double>& sums) { return Values<T>(sums.begin(), sums.end()); };
-  expect_close(raw, wanted, what + " raw");
-  expect_close(inverse, wanted_inverse, what + " inverse");
-  expect_close(dx, wanted_dx, what + " dx");
-  expect_close(dw, typed(sum_dw), what + " dw");
-  expect_close(dbias, typed(sum_dbias), what + " dbias");
-}
-
-// Floats by matrix instructions where the width is a multiple of 4: rows and columns that end inside a
-// tile, several slices, more projections than one pass takes.
-TEST(Emulated, ProjectionsOfWideRowsAreTheirDefinition) {
-  for (const auto& s : {WideProjectionShape{1, 4, 1}, WideProjectionShape{9, 100, 6},
-                        WideProjectionShape{37, 36, 24}, WideProjectionShape{5, 300, 33},
-                        WideProjectionShape{17, 1156, 17}, WideProjectionShape{3, 7, 9}})
-    compare_projections<float>(s, s.count % 2 == 0);
-  compare_projections<float>({270, 12, 8}, true);
-  compare_projections<double>({5, 12, 10}, true);
-}
-
-TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
-  constexpr int kIn = 300;
-  // Rows and scales of three projections; 0 scales: none.
-  const std::vector<std::pair<int, int>> sizes = {{6, 2}, {3, 0}, {4, 1}};
-  std::vector<Values<double>> weights, scales, dweights, dscales;
-  Projections<const double> p{.each = {}, .count = 3, .in = kIn};
-  Projections<double> gradients{.each = {}, .count = 3, .in = kIn};
-  for (const auto& [rows, count] : sizes) {
-    weights.push_back(drawn<double>(rows * kIn)), scales.push_back(drawn<double>(count));
-    dweights.push_back(room<double>(rows * kIn)), dscales.push_back(room<double>(count));
-  }
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const auto [rows, count] = sizes[i];
-    const int shared = std::max(count, 1);
-    p.each[i] = {weights[i].data(), nullptr, count ? scales[i].data() : nullptr, rows, shared};
-    gradients.each[i] = {dweights[i].data(), nullptr, count ? dscales[i].data() : nullptr, rows,
-                         shared};
-  }
-  const auto dpacked = drawn<double>(p.rows() * kIn);
-  unpack_projection_gradients(kStream, p, dpacked.data(), gradients);
-  size_t first = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const auto rows = static_cast<size_t>(sizes[i].first),
-               count = static_cast<size_t>(sizes[i].second);
-    auto wanted = room<double>(sizes[i].first * kIn), wanted_scales = room<double>(sizes[i].second);
-    for (size_t at = 0; at < wanted.size(); ++at) {
-      const auto d = dpacked[first + at];
-      const auto scale = count ? at / kIn / (rows / count) : 0;
-      wanted[at] = count ? scales[i][scale] * d : d;
-      if (count) wanted_scales[scale] += d * weights[i][at];
-    }
-    expect_close(dweights[i], wanted, "weights");
-    expect_close(dscales[i], wanted_scales, "scales");
-    first += wanted.size();
   }
 }
 

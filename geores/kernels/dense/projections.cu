@@ -37,7 +37,8 @@ __global__ void pack(Projections<const T> p, A* packed, T* bias) {
 // One block for each row: its part of the scale's gradient is added to those of the scale's other
 // rows.
 template <class T>
-__global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> gradients) {
+__global__ void unpack(Projections<const T> p, const T* dpacked, const T* dbias,
+                       Projections<T> gradients) {
   wait_for_previous();
   int row = blockIdx.x, row_of_gradient = row;
   const auto& from = projection_of(p, row);
@@ -50,9 +51,10 @@ __global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> 
 #pragma unroll 4
   for (int i = threadIdx.x; i < p.in; i += kThreads) {
     const T d = dweight[i];
-    out[i] = scale * d;
+    out[i] += scale * d;
     sum += d * weight[i];
   }
+  if (threadIdx.x == 0) to.bias[row] += dbias[blockIdx.x];
   if (!to.scale) return;
   sum = block_sum(sum);
   if (threadIdx.x == 0) atomicAdd(to.scale + scale_of(from, row), sum);
@@ -327,8 +329,8 @@ void pack_projections(CudaStream stream, const Projections<const T>& p, A* packe
 
 template <class T>
 void unpack_projection_gradients(CudaStream stream, const Projections<const T>& p, const T* dpacked,
-                                 const Projections<T>& gradients) {
-  launch(stream, {p.rows(), kThreads}, unpack<T>, p, dpacked, gradients);
+                                 const T* dbias, const Projections<T>& gradients) {
+  launch(stream, {p.rows(), kThreads}, unpack<T>, p, dpacked, dbias, gradients);
   check_launch("unpack_projection_gradients");
 }
 
@@ -348,8 +350,8 @@ template void convert_and_sum(CudaStream, const float*, float*, float*, int64_t,
 template void convert_and_sum(CudaStream, const float*, BFloat16*, float*, int64_t, int64_t);
 template void convert_and_sum(CudaStream, const double*, double*, double*, int64_t, int64_t);
 template void unpack_projection_gradients(CudaStream, const Projections<const float>&, const float*,
-                                          const Projections<float>&);
+                                          const float*, const Projections<float>&);
 template void unpack_projection_gradients(CudaStream, const Projections<const double>&,
-                                          const double*, const Projections<double>&);
+                                          const double*, const double*, const Projections<double>&);
 
 }  // namespace geores::kernels

@@ -1,6 +1,7 @@
 #include "geores/kernels/routed/wide_projection.h"
 
 #include "geores/ops/dense/norm.h"
+#include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/wide.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
@@ -19,12 +20,12 @@ kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count) {
 class FusedWideProjection : public torch::autograd::Function<FusedWideProjection> {
   struct Kept {
     Tensor x, weight, plain, inverse;
-    std::vector<Tensor> parameters;
+    KeptParameters parameters;
     std::vector<int64_t> has_scale;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.x), f(s.weight), f(s.plain), f(s.inverse), f(s.parameters);
+      f(s.x), f(s.weight), f(s.plain), f(s.inverse), f(s.parameters.values);
     }
   };
 
@@ -52,7 +53,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                        .weight = weight,
                        .plain = plain,
                        .inverse = inverse,
-                       .parameters = parameters.vec(),
+                       .parameters = KeptParameters::of(parameters),
                        .has_scale = has_scale});
     context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
     return {raw, input};
@@ -65,8 +66,10 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                           ? gradients[0].contiguous()
                           : torch::zeros({shape.rows, shape.count}, s.x.options());
     const auto skip = contiguous(gradients[1]);
-    const auto dx = torch::empty_like(s.x), dweight = torch::zeros_like(s.weight),
-               dbias = torch::zeros({shape.count}, s.x.options()),
+    const auto sums = torch::zeros({(shape.width + 1) * shape.count}, s.x.options());
+    const auto dweight = sums.slice(0, 0, s.weight.numel()).view(s.weight.sizes()),
+               dbias = sums.slice(0, s.weight.numel());
+    const auto dx = torch::empty_like(s.x),
                factors = torch::empty({shape.rows, shape.count + 1}, s.x.options());
     on_gpu(s.x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
       kernels::wide_projection_backward<T>(cuda_stream,
@@ -83,8 +86,8 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                                            shape);
     });
     tensor_list result = {dx};
-    for (const auto& gradient :
-         PackedProjections(s.parameters, s.has_scale).gradients(dweight, dbias))
+    for (const auto& gradient : PackedProjections(s.parameters.values, s.has_scale)
+                                    .gradients(dweight, dbias, s.parameters.places))
       result.push_back(gradient);
     result.insert(result.end(), {Tensor(), Tensor()});
     return result;
