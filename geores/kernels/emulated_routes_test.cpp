@@ -6,6 +6,7 @@
 
 #include "geores/kernels/dense/projections.h"
 #include "geores/kernels/emulated_check_test.h"
+#include "geores/kernels/routed/route_maps.h"
 #include "geores/kernels/routed/wide_projection.h"
 
 namespace geores::kernels {
@@ -127,6 +128,99 @@ TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
     expect_close(dscales[i], wanted_scales, "scales");
     expect_close(dbiases[i], wanted_biases, "biases");
     first += wanted.size();
+  }
+}
+
+TEST(Emulated, TanhRoutesHaveTheGradientsOfTheirDefinition) {
+  for (const auto& s : {MixerShape{1, 2}, MixerShape{37, 4}, MixerShape{5, 15}}) {
+    const auto columns = s.n * (s.n + 2);
+    const auto dres = drawn<double>(s.tokens * s.n * s.n), dread = drawn<double>(s.tokens * s.n),
+               dwrite = drawn<double>(s.tokens * s.n);
+    // Inputs: raw, the two scales, the parts of read, res and write that do not change.
+    const std::vector<Values<double>> in = {
+        drawn<double>(s.tokens * columns), drawn<double>(1),  drawn<double>(1), drawn<double>(s.n),
+        drawn<double>(s.n * s.n),          drawn<double>(s.n)};
+    const auto routes = [](const std::vector<Values<double>>& at) {
+      return TanhRoutes<const double>{at[1].data(), at[2].data(), at[3].data(), at[4].data(),
+                                      at[5].data()};
+    };
+    const auto forward = [&](const std::vector<Values<double>>& at) {
+      std::vector<Values<double>> out = {dres, dread, dwrite};
+      tanh_routes_forward<double>(kStream, at[0].data(), routes(at), out[0].data(), out[1].data(),
+                                  out[2].data(), s);
+      return out;
+    };
+    std::vector<Values<double>> wanted = {dres, dread, dwrite};
+    const auto n = static_cast<size_t>(s.n);
+    for (size_t t = 0; t < static_cast<size_t>(s.tokens); ++t)
+      for (size_t j = 0; j < n; ++j) {
+        const double* row = in[0].data() + (t * n + j) * (n + 2);
+        wanted[1][t * n + j] = in[1][0] * std::tanh(row[0]) + in[3][j];
+        wanted[2][t * n + j] = in[2][0] * std::tanh(row[n + 1]) + in[5][j];
+        for (size_t i = 0; i < n; ++i)
+          wanted[0][(t * n + i) * n + j] = in[1][0] * std::tanh(row[1 + i]) + in[4][i * n + j];
+      }
+    const auto made = forward(in);
+    for (size_t i = 0; i < made.size(); ++i) expect_close(made[i], wanted[i], "tanh routes");
+    auto gradients = in;
+    for (auto& gradient : gradients) std::fill(gradient.begin(), gradient.end(), 0.0);
+    tanh_routes_backward<double>(kStream, in[0].data(), routes(in), dres.data(), dread.data(),
+                                 dwrite.data(), gradients[0].data(),
+                                 {gradients[1].data(), gradients[2].data(), gradients[3].data(),
+                                  gradients[4].data(), gradients[5].data()},
+                                 s);
+    expect_slope(
+        in, gradients,
+        [&](const auto& at) {
+          const auto out = forward(at);
+          return inner(out[0], dres) + inner(out[1], dread) + inner(out[2], dwrite);
+        },
+        "tanh routes");
+  }
+}
+
+TEST(Emulated, SigmoidRoutesHaveTheGradientsOfTheirDefinition) {
+  for (const int64_t rest : {0, 16, 24}) {
+    constexpr MixerShape s{37, 4};
+    constexpr double kOffset = 0.25;
+    const auto columns = 2 * s.n + rest;
+    const std::vector<Values<double>> in = {drawn<double>(s.tokens * columns)};
+    const std::vector<Values<double>> cotangents = {drawn<double>(s.tokens * s.n),
+                                                    drawn<double>(s.tokens * s.n),
+                                                    drawn<double>(s.tokens * rest)};
+    const auto forward = [&](const std::vector<Values<double>>& at) {
+      auto out = cotangents;
+      sigmoid_routes_forward<double>(kStream, at[0].data(), kOffset, out[0].data(), out[1].data(),
+                                     out[2].data(), rest, s);
+      return out;
+    };
+    auto wanted = cotangents;
+    for (int64_t t = 0; t < s.tokens; ++t)
+      for (int64_t c = 0; c < columns; ++c) {
+        const auto x = in[0][static_cast<size_t>(t * columns + c)];
+        const auto sigmoid = 1 / (1 + std::exp(-x));
+        if (c < s.n)
+          wanted[0][static_cast<size_t>(t * s.n + c)] = sigmoid + kOffset;
+        else if (c < 2 * s.n)
+          wanted[1][static_cast<size_t>(t * s.n + c - s.n)] = 2 * sigmoid;
+        else
+          wanted[2][static_cast<size_t>(t * rest + c - 2 * s.n)] = x;
+      }
+    const auto made = forward(in);
+    for (size_t i = 0; i < made.size(); ++i) expect_close(made[i], wanted[i], "sigmoid routes");
+    auto gradients = in;
+    sigmoid_routes_backward<double>(kStream, in[0].data(), cotangents[0].data(),
+                                    cotangents[1].data(), cotangents[2].data(), gradients[0].data(),
+                                    rest, s);
+    expect_slope(
+        in, gradients,
+        [&](const auto& at) {
+          const auto out = forward(at);
+          double sum = 0;
+          for (size_t i = 0; i < out.size(); ++i) sum += inner(out[i], cotangents[i]);
+          return sum;
+        },
+        "sigmoid routes");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "geores/residual/sigmoid_hyper_connection.h"
 
+#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -31,11 +32,18 @@ std::shared_ptr<ScaledProjection> SigmoidHyperConnection::projection(const std::
 }
 
 HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
-  const auto [projected, state] = ScaledProjection::forward_all(
+  const auto [joined, state] = ScaledProjection::forward_joined(
       projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()});
-  return {.routes = {.res = mixing({projected.begin() + 2, projected.end()}, projected[0]),
-                     .read = reading(projected[0]),
-                     .write = 2 * torch::sigmoid(projected[1])},
+  const auto [read, write, others] = sigmoid_routes(joined, streams(), read_offset());
+  std::vector<Tensor> projected;  // of the mixer
+  int64_t used = 0;
+  for (size_t i = 2; i < projections_.size(); ++i) {
+    const auto& bias = projections_[i]->bias();
+    const auto part = others.slice(-1, used, used + bias.numel());
+    projected.push_back(bias.dim() > 1 ? part.unflatten(-1, bias.sizes()) : part);
+    used += bias.numel();
+  }
+  return {.routes = {.res = mixing(projected, read), .read = read, .write = write},
           .streams = split_streams(state, streams())};
 }
 
