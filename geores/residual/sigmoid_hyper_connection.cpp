@@ -35,13 +35,14 @@ HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
   const auto [joined, state] = ScaledProjection::forward_joined(
       projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()});
   const auto [read, write, others] = sigmoid_routes(joined, streams(), read_offset());
-  std::vector<Tensor> projected;  // of the mixer
-  int64_t used = 0;
-  for (size_t i = 2; i < projections_.size(); ++i) {
-    const auto& bias = projections_[i]->bias();
-    const auto part = others.slice(-1, used, used + bias.numel());
-    projected.push_back(bias.dim() > 1 ? part.unflatten(-1, bias.sizes()) : part);
-    used += bias.numel();
+  std::vector<int64_t> sizes;  // of the mixer's projections
+  for (size_t i = 2; i < projections_.size(); ++i) sizes.push_back(projections_[i]->bias().numel());
+  // One part is all of it: nothing to take apart, and nothing to put together in the backward pass.
+  auto projected = sizes.size() > 1 ? others.split_with_sizes(sizes, -1)
+                                    : std::vector<Tensor>(sizes.size(), others);
+  for (size_t i = 0; i < projected.size(); ++i) {
+    const auto& bias = projections_[i + 2]->bias();
+    if (bias.dim() > 1) projected[i] = projected[i].unflatten(-1, bias.sizes());
   }
   return {.routes = {.res = mixing(projected, read), .read = read, .write = write},
           .streams = split_streams(state, streams())};
