@@ -67,6 +67,52 @@ void compare_streams(const StreamShape& s) {
   });
 }
 
+struct NormCase {
+  int64_t rows, width;
+  NormKind kind;
+  bool weighted, biased, branched, skipped;
+};
+
+template <class T>
+void compare_norms(const NormCase& c) {
+  const auto all = c.rows * c.width;
+  const auto x = drawn<T>(all), branch = drawn<T>(all), dy = drawn<T>(all), skip = drawn<T>(all),
+             weight = drawn<T>(c.width), bias = drawn<T>(c.width);
+  const Norm<T> norm{.kind = c.kind,
+                     .weight = c.weighted ? weight.data() : nullptr,
+                     .bias = c.biased ? bias.data() : nullptr};
+  const auto what = "norm of " + std::to_string(c.width) + (sizeof(T) == 8 ? " double" : " float");
+  expect_same_results<T>(what, [&](auto&& call, auto& results) {
+    auto y = room<T>(all), sum = y, dx = y, dbranch = y, dweight = room<T>(c.width),
+         dbias = dweight;
+    std::vector<RowStatistics<T>> statistics(static_cast<size_t>(c.rows));
+    call([](auto... a) { norm_forward(a...); }, x.data(), norm, y.data(), statistics.data(), c.rows,
+         c.width, c.branched ? branch.data() : nullptr, sum.data());
+    call([](auto... a) { norm_backward(a...); }, c.branched ? sum.data() : x.data(),
+         static_cast<const RowStatistics<T>*>(statistics.data()), norm, dy.data(),
+         c.skipped ? skip.data() : nullptr, dx.data(), c.weighted ? dweight.data() : nullptr,
+         c.biased ? dbias.data() : nullptr, c.rows, c.width, c.branched ? dbranch.data() : nullptr);
+    if (!c.branched) sum = x;
+    results = {{y, "y"},        {sum, "sum"},         {flat(statistics), "statistics"},
+               {dx, "dx"},      {dbranch, "dbranch"}, {dweight, "dweight"},
+               {dbias, "dbias"}};
+  });
+}
+
+// Rows of up to 512 values, of up to 768 and of up to 1,024 have kernels of their own.
+TEST(Emulated, NormsEqualTheCpus) {
+  using enum NormKind;
+  for (const auto& c : {NormCase{5, 36, layer, true, true, false, false},
+                        {37, 768, layer, true, false, true, true},
+                        {9, 516, rms, true, false, false, true},
+                        {3, 772, rms, false, false, true, false},
+                        {9, 1024, layer, true, false, false, false},
+                        {3, 768, layer, true, true, true, true},
+                        {3, 517, layer, true, false, true, true}})
+    compare_norms<float>(c);
+  compare_norms<double>({3, 516, layer, true, true, true, true});
+}
+
 TEST(Emulated, MixingAndEntropyOfStreamsEqualTheCpus) {
   for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{9, 4, 8}, StreamShape{2, 4, 36},
                         StreamShape{3, 2, 129}, StreamShape{2, 4, 192}}) {
