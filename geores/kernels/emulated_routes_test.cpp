@@ -50,7 +50,7 @@ void compare_projections(const WideProjectionShape& s, bool skips) {
     const T* row = x.data() + i * width;
     double squares = 0, along = 0;
     for (size_t c = 0; c < width; ++c) squares += double(row[c]) * double(row[c]);
-    const double scale = 1 / std::sqrt(squares / double(s.width) + double(eps));
+    const double scale = s.normalized ? 1 / std::sqrt(squares / double(s.width) + double(eps)) : 1;
     wanted_inverse[i] = T(scale);
     Values<double> sums(width, 0);
     for (size_t r = 0; r < count; ++r) {
@@ -62,7 +62,7 @@ void compare_projections(const WideProjectionShape& s, bool skips) {
         sum_dw[r * width + c] += d * scale * double(row[c]);
       }
       wanted[i * count + r] = T(product * scale + double(bias[r]));
-      along += d * product * scale;
+      if (s.normalized) along += d * product * scale;
       sum_dbias[r] += d;
     }
     for (size_t c = 0; c < width; ++c)
@@ -86,6 +86,7 @@ TEST(Emulated, ProjectionsOfWideRowsAreTheirDefinition) {
     compare_projections<float>(s, s.count % 2 == 0);
   compare_projections<float>({270, 12, 8}, true);
   compare_projections<double>({5, 12, 10}, true);
+  compare_projections<float>({9, 36, 5, false}, true);
 }
 
 TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {

@@ -113,7 +113,8 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
 
 template <class T>
 __global__ void finish_projection(const T* partial, const T* bias, T eps, T* plain, T* raw,
-                                  T* inverse, int slices, int64_t rows, int width, int count) {
+                                  T* inverse, int slices, int64_t rows, int width, int count,
+                                  bool normalized) {
   wait_for_previous();
   const auto at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= rows * count) return;
@@ -125,19 +126,19 @@ __global__ void finish_projection(const T* partial, const T* bias, T eps, T* pla
     sum += from[r];
     squares += from[count];
   }
-  const T scale = T(1) / sqrt(squares / T(width) + eps);
+  const T scale = normalized ? T(1) / sqrt(squares / T(width) + eps) : T(1);
   plain[at] = sum * scale;
   raw[at] = sum * scale + bias[r];
   if (r == 0) inverse[row] = scale;
 }
 
 // Backward. With g = draw/rms(x), the gradient of a row is Wᵀ g + k x, k = −⟨draw, plain⟩ /
-// (width · rms(x)²), and that of W is the sum of g xᵀ.
+// (width · rms(x)²), and that of W is the sum of g xᵀ. Rows that are not normalized have rms(x) = 1, k = 0.
 
 // factors (rows, count + 1): g, then k. A warp for each row; sums of draw are added to dbias.
 template <class T>
 __global__ void projection_factors(const T* draw, const T* plain, const T* inverse, T* factors,
-                                   T* dbias, int64_t rows, int width, int count) {
+                                   T* dbias, int64_t rows, int width, int count, bool normalized) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* sums = reinterpret_cast<T*>(memory);  // (warps, count)
@@ -155,7 +156,8 @@ __global__ void projection_factors(const T* draw, const T* plain, const T* inver
       mine[r] += d;
     }
     along = group_sum<32>(along);
-    if (lane == 0) factors[row * (count + 1) + count] = -along * scale * scale / T(width);
+    if (lane == 0)
+      factors[row * (count + 1) + count] = normalized ? -along * scale * scale / T(width) : T(0);
   }
   __syncthreads();
   for (int r = threadIdx.x; r < count; r += blockDim.x) {
@@ -293,7 +295,7 @@ void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T*
   });
   launch(stream, {(s.rows * s.count + kThreads - 1) / kThreads, kThreads}, finish_projection<T>,
          partial, bias, eps, plain, raw, inverse, static_cast<int>(slices_of<T>(s)), s.rows,
-         static_cast<int>(s.width), static_cast<int>(s.count));
+         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized);
   check_launch("wide_projection_forward");
 }
 
@@ -306,7 +308,7 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
          {std::min<int64_t>((s.rows + warps - 1) / warps, kBlocksForSums), kThreads,
           static_cast<size_t>(warps * s.count) * sizeof(T)},
          projection_factors<T>, p.draw, p.plain, p.inverse, p.factors, p.dbias, s.rows,
-         static_cast<int>(s.width), static_cast<int>(s.count));
+         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized);
   with_held(s.count, [&](auto held) {
     const bool matrices = multiplies_by_matrices<T>(s, p.x, p.skip, p.dx, p.dw);
     constexpr int tiles = held.value / 8;

@@ -14,13 +14,14 @@ inline constexpr int64_t kProjectedAtOnce = 32;
 
 struct WideProjectionShape {
   int64_t rows, width, count;
+  bool normalized = true;  // false: raw = W x + bias
 };
 
 // How many values wide_projection_forward needs in `partial`.
 template <class T>
 int64_t wide_projection_values(const WideProjectionShape& shape);
 
-// plain is raw without the bias; inverse (rows) is 1/sqrt(mean x² + eps).
+// plain is raw without the bias; inverse (rows) is 1/sqrt(mean x² + eps), or 1.
 template <class T>
 void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
                              T* partial, T* plain, T* raw, T* inverse,

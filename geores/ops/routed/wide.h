@@ -22,6 +22,10 @@ struct WideProjected {
 std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
                                             const std::vector<ProjectionWeights>& projections);
 
+// The same of x itself.
+std::optional<WideProjected> wide_linear(const Tensor& x,
+                                         const std::vector<ProjectionWeights>& projections);
+
 // The same of LN(x), with the norm's weight and bias, by one projection (bias may be undefined). The
 // variance is a difference of two means of x: a row whose mean is a thousand times its deviation has
 // no digits left in float32.

@@ -12,8 +12,11 @@ namespace {
 
 using namespace fused;
 
-kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count) {
-  return {.rows = x.numel() / x.size(-1), .width = x.size(-1), .count = count};
+kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count, bool normalized) {
+  return {.rows = x.numel() / x.size(-1),
+          .width = x.size(-1),
+          .count = count,
+          .normalized = normalized};
 }
 
 // Outputs: the projections, and x.
@@ -22,6 +25,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     Tensor x, weight, plain, inverse;
     KeptParameters parameters;
     std::vector<int64_t> has_scale;
+    bool normalized;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -32,12 +36,12 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
                              at::TensorList parameters, const std::vector<int64_t>& has_scale,
-                             double epsilon) {
+                             bool normalized, double epsilon) {
     const auto x = input.contiguous();
     const ExecutionScope exact(Precision::fp32);  // weights in their own type
     const auto [packed, bias] = PackedProjections(parameters, has_scale).packed();
     const auto weight = packed.contiguous();
-    const auto shape = projection_shape(x, weight.size(0));
+    const auto shape = projection_shape(x, weight.size(0), normalized);
     auto sizes = x.sizes().vec();
     sizes.back() = shape.count;
     const auto plain = torch::empty({shape.rows, shape.count}, x.options());
@@ -54,14 +58,15 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                        .plain = plain,
                        .inverse = inverse,
                        .parameters = KeptParameters::of(parameters),
-                       .has_scale = has_scale});
+                       .has_scale = has_scale,
+                       .normalized = normalized});
     context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
     return {raw, input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto shape = projection_shape(s.x, s.weight.size(0));
+    const auto shape = projection_shape(s.x, s.weight.size(0), s.normalized);
     const auto draw = gradients[0].defined()
                           ? gradients[0].contiguous()
                           : torch::zeros({shape.rows, shape.count}, s.x.options());
@@ -89,17 +94,16 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     for (const auto& gradient : PackedProjections(s.parameters.values, s.has_scale)
                                     .gradients(dweight, dbias, s.parameters.places))
       result.push_back(gradient);
-    result.insert(result.end(), {Tensor(), Tensor()});
+    result.insert(result.end(), {Tensor(), Tensor(), Tensor()});
     return result;
   }
 };
 
-}  // namespace
-
-std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
-                                            const std::vector<ProjectionWeights>& projections) {
+std::optional<WideProjected> projected(const char* operation, const Tensor& x, bool normalized,
+                                       double epsilon,
+                                       const std::vector<ProjectionWeights>& projections) {
   if (!x.is_cuda()) return std::nullopt;
-  if (!Choice("wide_projected", x, "one pass over the state")
+  if (!Choice(operation, x, "one pass over the state")
            .need(x.dim() >= 2 && x.numel() > 0, "at least one value")
            .need(!projections.empty() && projections[0].weight.scalar_type() == x.scalar_type() &&
                      PackedProjections::fit(projections),
@@ -109,8 +113,20 @@ std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
   const auto parameters = PackedProjections::parameters_of(projections);
   const auto outputs =
       FusedWideProjection::apply(x, at::TensorList(parameters),
-                                 PackedProjections::scales_of(projections), rms_epsilon(epsilon));
+                                 PackedProjections::scales_of(projections), normalized, epsilon);
   return WideProjected{.projected = outputs[0], .skip = outputs[1]};
+}
+
+}  // namespace
+
+std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
+                                            const std::vector<ProjectionWeights>& projections) {
+  return projected("wide_projected", x, true, rms_epsilon(epsilon), projections);
+}
+
+std::optional<WideProjected> wide_linear(const Tensor& x,
+                                         const std::vector<ProjectionWeights>& projections) {
+  return projected("wide_linear", x, false, 0, projections);
 }
 
 // With the mean of each row of W taken off, x W is (x − mean of x) W. One more projection gives

@@ -173,6 +173,23 @@ TEST_F(Wide, ProjectionsWithoutAGradientOfTheSkipEqualComposed) {
       "projections alone", 1e-4);
 }
 
+TEST_F(Wide, LinearMapsEqualComposed) {
+  for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{5, 7}, {17, 128}, {70, 768}})
+    if (counts(rows * width))
+      expect_fused_equals_composed(
+          {random({2, rows, width}), random({1, width}), random({1}), random({4, width}),
+           random({4})},
+          [](const Tensors& t) {
+            if (const auto wide =
+                    wide_linear(t[0], {{t[1], t[2], Tensor()}, {t[3], t[4], Tensor()}}))
+              return Tensors{wide->projected, wide->skip * 2};
+            return Tensors{
+                torch::cat({t[0].matmul(t[1].t()) + t[2], t[0].matmul(t[3].t()) + t[4]}, -1),
+                t[0] * 2};
+          },
+          "width " + std::to_string(width), 1e-4);
+}
+
 TEST_F(Wide, SinkhornOfTwoToEightStreamsEqualsComposedInBothGradients) {
   for (const int64_t n : {2, 3, 4, 5, 6, 7, 8})
     if (counts(n * n * 200))
