@@ -1,6 +1,7 @@
 // A few projections of long normalized rows, on a GPU, without a normalized copy of the rows:
 //   raw = W x / sqrt(mean x² + eps) + bias       x (rows, width), w (count, width), raw (rows, count)
-// In the type of the state throughout. Forward the rows are read once; backward they and `skip` are
+// In the type of the state throughout; float factors may be split into two tf32 parts, which keep 20 bits
+// (wide_matrices.cuh). Forward the rows are read once; backward they and `skip` are
 // read once and dx is written. Any width, any count; up to kProjectedAtOnce projections in one pass.
 #pragma once
 

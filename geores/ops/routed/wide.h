@@ -15,7 +15,7 @@ namespace geores {
 
 // All projections of x / rms(x), side by side: x (..., width) -> projected (..., Σ bias.numel()), and
 // x itself for its other uses, whose gradients are added in the same pass. No normalized copy of x
-// is made, and products are those of the state's type in every precision.
+// is made, and products have the digits of the state's type in every precision.
 struct WideProjected {
   Tensor projected, skip;
 };
