@@ -3,52 +3,15 @@
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "geores/kernels/dense/gated_update.h"
 #include "geores/kernels/dense/norm.h"
+#include "geores/kernels/emulated_check_test.h"
 #include "geores/kernels/pooled/token_summary.h"
 #include "geores/kernels/routed/delta_streams.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels {
 namespace {
-
-constexpr CudaStream kStream = nullptr;
-
-template <class T>
-using Values = std::vector<T>;
-
-template <class T>
-Values<T> drawn(int64_t size) {
-  static std::mt19937 generator(3);
-  std::normal_distribution<double> normal;
-  Values<T> values(static_cast<size_t>(size));
-  for (auto& value : values) value = static_cast<T>(normal(generator));
-  return values;
-}
-
-template <class T>
-Values<T> room(int64_t size) {
-  return Values<T>(static_cast<size_t>(size), T(0));
-}
-
-template <class T>
-void expect_close(const Values<T>& a, const Values<T>& b, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  double largest = 1, error = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const auto difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= error)) error = difference;  // NaN too
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-  }
-  EXPECT_LT(error, (sizeof(T) == 8 ? 1e-12 : 5e-5) * largest) << what;
-}
 
 template <class T>
 Values<T> flat(const std::vector<RowStatistics<T>>& statistics) {
@@ -102,6 +65,52 @@ void compare_streams(const StreamShape& s) {
          dx.data(), s);
     results = {{entropy, "entropy"}, {dx, "dx"}};
   });
+}
+
+struct NormCase {
+  int64_t rows, width;
+  NormKind kind;
+  bool weighted, biased, branched, skipped;
+};
+
+template <class T>
+void compare_norms(const NormCase& c) {
+  const auto all = c.rows * c.width;
+  const auto x = drawn<T>(all), branch = drawn<T>(all), dy = drawn<T>(all), skip = drawn<T>(all),
+             weight = drawn<T>(c.width), bias = drawn<T>(c.width);
+  const Norm<T> norm{.kind = c.kind,
+                     .weight = c.weighted ? weight.data() : nullptr,
+                     .bias = c.biased ? bias.data() : nullptr};
+  const auto what = "norm of " + std::to_string(c.width) + (sizeof(T) == 8 ? " double" : " float");
+  expect_same_results<T>(what, [&](auto&& call, auto& results) {
+    auto y = room<T>(all), sum = y, dx = y, dbranch = y, dweight = room<T>(c.width),
+         dbias = dweight;
+    std::vector<RowStatistics<T>> statistics(static_cast<size_t>(c.rows));
+    call([](auto... a) { norm_forward(a...); }, x.data(), norm, y.data(), statistics.data(), c.rows,
+         c.width, c.branched ? branch.data() : nullptr, sum.data());
+    call([](auto... a) { norm_backward(a...); }, c.branched ? sum.data() : x.data(),
+         static_cast<const RowStatistics<T>*>(statistics.data()), norm, dy.data(),
+         c.skipped ? skip.data() : nullptr, dx.data(), c.weighted ? dweight.data() : nullptr,
+         c.biased ? dbias.data() : nullptr, c.rows, c.width, c.branched ? dbranch.data() : nullptr);
+    if (!c.branched) sum = x;
+    results = {{y, "y"},        {sum, "sum"},         {flat(statistics), "statistics"},
+               {dx, "dx"},      {dbranch, "dbranch"}, {dweight, "dweight"},
+               {dbias, "dbias"}};
+  });
+}
+
+// Rows of up to 512 values, of up to 768 and of up to 1,024 have kernels of their own.
+TEST(Emulated, NormsEqualTheCpus) {
+  using enum NormKind;
+  for (const auto& c : {NormCase{5, 36, layer, true, true, false, false},
+                        {37, 768, layer, true, false, true, true},
+                        {9, 516, rms, true, false, false, true},
+                        {3, 772, rms, false, false, true, false},
+                        {9, 1024, layer, true, false, false, false},
+                        {3, 768, layer, true, true, true, true},
+                        {3, 517, layer, true, false, true, true}})
+    compare_norms<float>(c);
+  compare_norms<double>({3, 516, layer, true, true, true, true});
 }
 
 TEST(Emulated, MixingAndEntropyOfStreamsEqualTheCpus) {
@@ -185,32 +194,6 @@ TEST(Emulated, RunningMeansOfNarrowAndWideStreamsAreTheirDefinition) {
     for (const int64_t length : {1, 67}) compare_summary<float>(2, length, {2 * length, 2, d});
     for (const int64_t length : {1, 19}) compare_summary<double>(2, length, {2 * length, 2, d});
   }
-}
-
-// ⟨gradients, direction⟩ against the difference of the loss along that direction.
-void expect_slope(const std::vector<Values<double>>& inputs,
-                  const std::vector<Values<double>>& gradients,
-                  const std::function<double(const std::vector<Values<double>>&)>& loss,
-                  const std::string& what) {
-  constexpr double kStep = 1e-5;
-  auto ahead = inputs, behind = inputs;
-  double slope = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto direction = drawn<double>(static_cast<int64_t>(inputs[i].size()));
-    for (size_t k = 0; k < direction.size(); ++k) {
-      ahead[i][k] += kStep * direction[k];
-      behind[i][k] -= kStep * direction[k];
-      slope += gradients[i][k] * direction[k];
-    }
-  }
-  const auto difference = (loss(ahead) - loss(behind)) / (2 * kStep);
-  EXPECT_NEAR(slope, difference, 1e-6 * (1 + std::abs(difference))) << what;
-}
-
-double inner(const Values<double>& a, const Values<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
 }
 
 TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {

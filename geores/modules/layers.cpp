@@ -6,9 +6,9 @@
 namespace geores {
 namespace {
 
-// Rows up to this long have a kernel that normalizes them for one product; longer ones are projected
-// as they are, and the projections are scaled.
-constexpr int64_t kNormalizedRow = 512;
+// Rows up to this long are normalized for one product; longer ones are projected as they are, and the
+// projections are scaled.
+constexpr int64_t kNormalizedRow = 256;
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "geores/residual/sigmoid_hyper_connection.h"
 
+#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -31,11 +32,19 @@ std::shared_ptr<ScaledProjection> SigmoidHyperConnection::projection(const std::
 }
 
 HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
-  const auto [projected, state] = ScaledProjection::forward_all(
+  const auto [joined, state] = ScaledProjection::forward_joined(
       projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()});
-  return {.routes = {.res = mixing({projected.begin() + 2, projected.end()}, projected[0]),
-                     .read = reading(projected[0]),
-                     .write = 2 * torch::sigmoid(projected[1])},
+  const auto [read, write, others] = sigmoid_routes(joined, streams(), read_offset());
+  std::vector<int64_t> sizes;  // of the mixer's projections
+  for (size_t i = 2; i < projections_.size(); ++i) sizes.push_back(projections_[i]->bias().numel());
+  // One part is all of it: nothing to take apart, and nothing to put together in the backward pass.
+  auto projected = sizes.size() > 1 ? others.split_with_sizes(sizes, -1)
+                                    : std::vector<Tensor>(sizes.size(), others);
+  for (size_t i = 0; i < projected.size(); ++i) {
+    const auto& bias = projections_[i + 2]->bias();
+    if (bias.dim() > 1) projected[i] = projected[i].unflatten(-1, bias.sizes());
+  }
+  return {.routes = {.res = mixing(projected, read), .read = read, .write = write},
           .streams = split_streams(state, streams())};
 }
 

@@ -24,8 +24,8 @@ class SigmoidHyperConnection : public HyperConnection {
   // their order; `like` has the state's type and device, and axes (B, T, ·).
   virtual Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) = 0;
 
-  // H_pre from its logits.
-  virtual Tensor reading(const Tensor& logits) const { return torch::sigmoid(logits); }
+  // What is added to H_pre.
+  virtual double read_offset() const { return 0; }
 
   // Registers α x'W + b under `name`, with α = 0.01 and W = 0.
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);

@@ -99,7 +99,8 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
   const std::vector<std::pair<std::string, nlohmann::json>> connections = {
       {"additive", defaults}, {"ddl_pooled", defaults}, {"ddl_pooled", by_token},
       {"edelta", defaults},   {"edelta", by_token},     {"mhc_split", defaults},
-      {"jpmhc", defaults},    {"mhc", defaults},        {"mhc_lite", defaults}};
+      {"jpmhc", defaults},    {"mhc", defaults},        {"mhc_lite", defaults},
+      {"hc", defaults},       {"shc", defaults}};
   for (const auto& [connection, options] : connections)
     for (const int64_t inputs : {6, 16, 300}) {  // a bias of few and of many values
       TransformerConfig config{.connection = connection,

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "geores/kernels/attention/attention.h"
-#include "geores/kernels/cuda/matrix.cuh"
+#include "geores/kernels/cuda/tf32.cuh"
 
 namespace geores::kernels {
 namespace {
@@ -23,13 +23,6 @@ __device__ inline uint32_t tf32(float x) {
   uint32_t rounded;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
   return rounded;
-}
-
-__device__ inline void multiply_add(Result& c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(c.at[0]), "+f"(c.at[1]), "+f"(c.at[2]), "+f"(c.at[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Rows of D values in shared memory, as tf32; padded so that the lanes of a warp read different

@@ -15,7 +15,11 @@
 namespace geores::kernels::device {
 
 inline constexpr int kThreads = 256;
+#ifdef GEORES_EMULATED
+inline constexpr int kBlocksForSums = 2;  // few, so that blocks go through several rounds
+#else
 inline constexpr int kBlocksForSums = 264;  // two for each multiprocessor of an H100 or H200
+#endif
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 // The shared memory that a launch asks for. Emulated kernels: cuda/emulated/cuda_runtime.h.

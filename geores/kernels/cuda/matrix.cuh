@@ -203,6 +203,17 @@ __device__ inline void store_rows(const Result (&c)[Tiles], float factor0, float
     }
 }
 
+// Adds four values to consecutive ones; `to` is aligned to 16 bytes.
+__device__ inline void add4(float* to, float a, float b, float c, float d) {
+#ifdef GEORES_EMULATED
+  to[0] += a, to[1] += b, to[2] += c, to[3] += d;
+#else
+  asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c),
+               "f"(d)
+               : "memory");
+#endif
+}
+
 // A matrix in global memory to which blocks add their results; its number of columns is a multiple
 // of 8.
 struct Total {
@@ -239,13 +250,6 @@ struct Total {
         atomicAdd(to, c[2 * half]), atomicAdd(to + 1, c[2 * half + 1]);
       }
     }
-  }
-
- private:
-  static __device__ void add4(float* to, float a, float b, float c, float d) {
-    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c),
-                 "f"(d)
-                 : "memory");
   }
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 using namespace device;
 
-constexpr int kRowThreads = 128, kScaleThreads = 1024;
+constexpr int kRowThreads = 128;
 
 template <class T>
 __device__ inline const ProjectionArrays<T>& projection_of(const Projections<T>& p, int& row) {
@@ -34,35 +34,30 @@ __global__ void pack(Projections<const T> p, A* packed, T* bias) {
   if (threadIdx.x == 0) bias[blockIdx.x] = from.bias[row];
 }
 
-// One block for each scale and its rows, so that no other block adds to that scale.
+// One block for each row: its part of the scale's gradient is added to those of the scale's other
+// rows.
 template <class T>
-__global__ void unpack(Projections<const T> p, const T* dpacked, Projections<T> gradients) {
+__global__ void unpack(Projections<const T> p, const T* dpacked, const T* dbias,
+                       Projections<T> gradients) {
   wait_for_previous();
-  __shared__ T sums[kScaleThreads / 32];
-  int block = blockIdx.x, index = 0, first = 0;
-  for (; block >= p.each[index].scales; ++index) {
-    block -= p.each[index].scales;
-    first += p.each[index].rows;
-  }
-  const auto& from = p.each[index];
-  const auto& to = gradients.each[index];
-  const int rows = from.rows / from.scales, begin = block * rows;
-  const T scale = from.scale ? from.scale[block] : T(1);
+  int row = blockIdx.x, row_of_gradient = row;
+  const auto& from = projection_of(p, row);
+  const auto& to = projection_of(gradients, row_of_gradient);
+  const T scale = from.scale ? from.scale[scale_of(from, row)] : T(1);
+  const T *weight = from.weight + static_cast<int64_t>(row) * p.in,
+          *dweight = dpacked + static_cast<int64_t>(blockIdx.x) * p.in;
+  T* out = to.weight + static_cast<int64_t>(row) * p.in;
   T sum = 0;
 #pragma unroll 4
-  for (int i = begin * p.in + threadIdx.x; i < (begin + rows) * p.in; i += blockDim.x) {
-    const T d = dpacked[first * p.in + i];
-    to.weight[i] = scale * d;
-    sum += d * from.weight[i];
+  for (int i = threadIdx.x; i < p.in; i += kThreads) {
+    const T d = dweight[i];
+    out[i] += scale * d;
+    sum += d * weight[i];
   }
+  if (threadIdx.x == 0) to.bias[row] += dbias[blockIdx.x];
   if (!to.scale) return;
-  sum = group_sum<32>(sum);
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
-  __syncthreads();
-  if (threadIdx.x > 0) return;
-  sum = 0;
-  for (const T part : sums) sum += part;
-  to.scale[block] = sum;
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) atomicAdd(to.scale + scale_of(from, row), sum);
 }
 
 constexpr int kConvertedAtOnce = 4;
@@ -71,7 +66,7 @@ constexpr int kConvertedAtOnce = 4;
 template <class T, class A>
 __global__ void convert(const T* x, A* y, T* sums, int64_t rows, int columns) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   auto* shared = reinterpret_cast<T*>(memory);
   for (int i = threadIdx.x; i < columns; i += blockDim.x) shared[i] = T(0);
   __syncthreads();
@@ -334,10 +329,8 @@ void pack_projections(CudaStream stream, const Projections<const T>& p, A* packe
 
 template <class T>
 void unpack_projection_gradients(CudaStream stream, const Projections<const T>& p, const T* dpacked,
-                                 const Projections<T>& gradients) {
-  int scales = 0;
-  for (int i = 0; i < p.count; ++i) scales += p.each[i].scales;
-  launch(stream, {static_cast<unsigned>(scales), kScaleThreads}, unpack<T>, p, dpacked, gradients);
+                                 const T* dbias, const Projections<T>& gradients) {
+  launch(stream, {p.rows(), kThreads}, unpack<T>, p, dpacked, dbias, gradients);
   check_launch("unpack_projection_gradients");
 }
 
@@ -357,8 +350,8 @@ template void convert_and_sum(CudaStream, const float*, float*, float*, int64_t,
 template void convert_and_sum(CudaStream, const float*, BFloat16*, float*, int64_t, int64_t);
 template void convert_and_sum(CudaStream, const double*, double*, double*, int64_t, int64_t);
 template void unpack_projection_gradients(CudaStream, const Projections<const float>&, const float*,
-                                          const Projections<float>&);
+                                          const float*, const Projections<float>&);
 template void unpack_projection_gradients(CudaStream, const Projections<const double>&,
-                                          const double*, const Projections<double>&);
+                                          const double*, const double*, const Projections<double>&);
 
 }  // namespace geores::kernels

@@ -31,11 +31,10 @@ template <class T, class A>
 void pack_projections(CudaStream stream, const Projections<const T>& projections, A* packed,
                       T* bias);
 
-// From dpacked to the gradients of weights and scales, which are overwritten. The gradients of the
-// biases are not touched.
+// Adds what dpacked and dbias mean for the weights, biases and scales to their gradients.
 template <class T>
 void unpack_projection_gradients(CudaStream stream, const Projections<const T>& projections,
-                                 const T* dpacked, const Projections<T>& gradients);
+                                 const T* dpacked, const T* dbias, const Projections<T>& gradients);
 
 // out = x + row + bias. x and out (rows, columns), which may be the same, have few rows and many
 // columns. row is (columns). bias (period), or null for 0, is repeated; the columns are a multiple

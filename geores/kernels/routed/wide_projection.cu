@@ -1,11 +1,19 @@
 #include "geores/kernels/routed/wide_projection.h"
 
-#include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/routed/wide_matrices.cuh"
 
 namespace geores::kernels {
 namespace {
 
 using namespace device;
+
+// Aligned float rows whose width is a multiple of 4 have kernels by matrix instructions (wide_matrices.cuh);
+// all others those of this file.
+template <class T, class... Pointers>
+bool multiplies_by_matrices(const WideProjectionShape& s, Pointers... pointers) {
+  return sizeof(T) == 4 && s.width % 4 == 0 &&
+         ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
+}
 
 // Forward. A block keeps the weights of `count` projections for a slice of the columns in shared
 // memory and goes through rows: four rows in each warp, so that a weight that is loaded serves four
@@ -34,19 +42,11 @@ int64_t slices_of(const WideProjectionShape& s) {
   return (s.width + slice - 1) / slice;
 }
 
-template <class T>
-struct Project {
-  const T *x, *w;
-  T* partial;  // (slices, rows, count + 1): products, then the sum of squares
-  int64_t rows;
-  int width, count, slice, slices, tiles;  // tiles: of projections
-};
-
-template <int Held, int V, class T>
+template <int Held, class T>
 __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
     project(Project<T> p) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   auto* weights = reinterpret_cast<T*>(memory);  // (Held, slice), 0 beyond the row and the count
   const int lane = threadIdx.x % 32, slice = static_cast<int>(blockIdx.x) % p.slices,
             tile = static_cast<int>(blockIdx.x) / p.slices % p.tiles,
@@ -73,30 +73,25 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
     for (int k = 0; k < kRowsOfWarp; ++k)
       from[k] = p.x + (row + min(k, there - 1)) * p.width + first;
     T sums[kRowsOfWarp][Held] = {}, squares[kRowsOfWarp] = {};
-    T in[kRowsOfWarp][V], next[kRowsOfWarp][V];
-    const auto load = [&](int column, T(&to)[kRowsOfWarp][V]) {
+    T in[kRowsOfWarp], next[kRowsOfWarp];
+    const auto load = [&](int column) {
       if (column < columns)
 #pragma unroll
-        for (int k = 0; k < kRowsOfWarp; ++k) load_values<V>(from[k] + column, to[k]);
+        for (int k = 0; k < kRowsOfWarp; ++k) next[k] = from[k][column];
     };
-    load(lane * V, next);
-    for (int column = lane * V; column < columns; column += 32 * V) {
+    load(lane);
+    for (int column = lane; column < columns; column += 32) {
 #pragma unroll
-      for (int k = 0; k < kRowsOfWarp; ++k)
-#pragma unroll
-        for (int i = 0; i < V; ++i) {
-          in[k][i] = next[k][i];
-          squares[k] += in[k][i] * in[k][i];
-        }
-      load(column + 32 * V, next);  // on its way while the products are made
+      for (int k = 0; k < kRowsOfWarp; ++k) {
+        in[k] = next[k];
+        squares[k] += in[k] * in[k];
+      }
+      load(column + 32);  // on its way while the products are made
 #pragma unroll
       for (int r = 0; r < Held; ++r) {
-        T weight[V];
-        load_values<V>(weights + r * p.slice + column, weight);
+        const T weight = weights[r * p.slice + column];
 #pragma unroll
-        for (int k = 0; k < kRowsOfWarp; ++k)
-#pragma unroll
-          for (int i = 0; i < V; ++i) sums[k][r] += in[k][i] * weight[i];
+        for (int k = 0; k < kRowsOfWarp; ++k) sums[k][r] += in[k] * weight;
       }
     }
     constexpr int padded = Held == 24 ? 32 : Held, lanes = 32 / padded;
@@ -118,7 +113,8 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
 
 template <class T>
 __global__ void finish_projection(const T* partial, const T* bias, T eps, T* plain, T* raw,
-                                  T* inverse, int slices, int64_t rows, int width, int count) {
+                                  T* inverse, int slices, int64_t rows, int width, int count,
+                                  bool normalized) {
   wait_for_previous();
   const auto at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= rows * count) return;
@@ -130,21 +126,21 @@ __global__ void finish_projection(const T* partial, const T* bias, T eps, T* pla
     sum += from[r];
     squares += from[count];
   }
-  const T scale = T(1) / sqrt(squares / T(width) + eps);
+  const T scale = normalized ? T(1) / sqrt(squares / T(width) + eps) : T(1);
   plain[at] = sum * scale;
   raw[at] = sum * scale + bias[r];
   if (r == 0) inverse[row] = scale;
 }
 
 // Backward. With g = draw/rms(x), the gradient of a row is Wᵀ g + k x, k = −⟨draw, plain⟩ /
-// (width · rms(x)²), and that of W is the sum of g xᵀ.
+// (width · rms(x)²), and that of W is the sum of g xᵀ. Rows that are not normalized have rms(x) = 1, k = 0.
 
 // factors (rows, count + 1): g, then k. A warp for each row; sums of draw are added to dbias.
 template <class T>
 __global__ void projection_factors(const T* draw, const T* plain, const T* inverse, T* factors,
-                                   T* dbias, int64_t rows, int width, int count) {
+                                   T* dbias, int64_t rows, int width, int count, bool normalized) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   auto* sums = reinterpret_cast<T*>(memory);  // (warps, count)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   T* mine = sums + warp * count;  // each lane has its own of them
@@ -160,7 +156,8 @@ __global__ void projection_factors(const T* draw, const T* plain, const T* inver
       mine[r] += d;
     }
     along = group_sum<32>(along);
-    if (lane == 0) factors[row * (count + 1) + count] = -along * scale * scale / T(width);
+    if (lane == 0)
+      factors[row * (count + 1) + count] = normalized ? -along * scale * scale / T(width) : T(0);
   }
   __syncthreads();
   for (int r = threadIdx.x; r < count; r += blockDim.x) {
@@ -172,14 +169,6 @@ __global__ void projection_factors(const T* draw, const T* plain, const T* inver
 
 constexpr int kStagedRows = 32, kBatch = 4;
 static_assert(kStagedRows % kBatch == 0);  // rows that are staged beyond the last are 0
-
-template <class T>
-struct ProjectBack {
-  const T *x, *w, *factors, *skip;
-  T *dx, *dw;
-  int64_t rows;
-  int width, count, first, columns;  // first: of the projections here; columns: blocks of columns
-};
 
 // Blocks of project_back at once on a multiprocessor, as many as registers allow.
 template <int Held, class T>
@@ -280,11 +269,13 @@ void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T*
                              const WideProjectionShape& s) {
   if (s.rows == 0) return;
   with_held(s.count, [&](auto held) {
-    constexpr int64_t rows_of_block = kWarps * kRowsOfWarp;
+    const bool matrices = multiplies_by_matrices<T>(s, x);
+    const int64_t rows_of_block = matrices ? kMatrixWarps * kMatrixRows : kWarps * kRowsOfWarp,
+                  blocks = matrices ? 2 : 3;  // on a multiprocessor
     const auto slice = slice_width<T>(s.width, held), slices = slices_of<T>(s),
                tiles = (s.count + held - 1) / held, parts = slices * tiles;
-    const auto groups = std::max<int64_t>(
-        1, std::min((s.rows + rows_of_block - 1) / rows_of_block, 3 * kMultiprocessors / parts));
+    const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_of_block - 1) / rows_of_block,
+                                                      blocks * kMultiprocessors / parts));
     const Project<T> p{.x = x,
                        .w = w,
                        .partial = partial,
@@ -294,14 +285,17 @@ void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T*
                        .slice = static_cast<int>(slice),
                        .slices = static_cast<int>(slices),
                        .tiles = static_cast<int>(tiles)};
-    const Grid grid{groups * parts, kBlock, static_cast<size_t>(held * slice) * sizeof(T)};
+    const auto shared = [&](int64_t row) { return static_cast<size_t>(held * row) * sizeof(T); };
     if constexpr (sizeof(T) == 4)
-      if (s.width % 4 == 0) return launch(stream, grid, project<held.value, 4, T>, p);
-    launch(stream, grid, project<held.value, 1, T>, p);
+      if (matrices)
+        return launch(
+            stream, {groups * parts, kMatrixBlock, shared(matrix_stride(static_cast<int>(slice)))},
+            project_by_matrices<held.value / 8>, p);
+    launch(stream, {groups * parts, kBlock, shared(slice)}, project<held.value, T>, p);
   });
   launch(stream, {(s.rows * s.count + kThreads - 1) / kThreads, kThreads}, finish_projection<T>,
          partial, bias, eps, plain, raw, inverse, static_cast<int>(slices_of<T>(s)), s.rows,
-         static_cast<int>(s.width), static_cast<int>(s.count));
+         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized);
   check_launch("wide_projection_forward");
 }
 
@@ -314,25 +308,36 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
          {std::min<int64_t>((s.rows + warps - 1) / warps, kBlocksForSums), kThreads,
           static_cast<size_t>(warps * s.count) * sizeof(T)},
          projection_factors<T>, p.draw, p.plain, p.inverse, p.factors, p.dbias, s.rows,
-         static_cast<int>(s.width), static_cast<int>(s.count));
+         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized);
   with_held(s.count, [&](auto held) {
-    const auto columns = (s.width + kThreads - 1) / kThreads;
-    const auto groups =
-        std::max<int64_t>(1, std::min((s.rows + kStagedRows - 1) / kStagedRows,
-                                      kBackBlocks<held.value, T> * kMultiprocessors / columns));
-    for (int64_t first = 0; first < s.count; first += held)
-      launch(stream, {columns * groups, kThreads}, project_back<held.value, T>,
-             ProjectBack<T>{.x = p.x,
-                            .w = p.w,
-                            .factors = p.factors,
-                            .skip = first == 0 ? p.skip : p.dx,
-                            .dx = p.dx,
-                            .dw = p.dw,
-                            .rows = s.rows,
-                            .width = static_cast<int>(s.width),
-                            .count = static_cast<int>(s.count),
-                            .first = static_cast<int>(first),
-                            .columns = static_cast<int>(columns)});
+    const bool matrices = multiplies_by_matrices<T>(s, p.x, p.skip, p.dx, p.dw);
+    constexpr int tiles = held.value / 8;
+    const int64_t threads = matrices ? kBackBlock<tiles> : kThreads;  // each has a column
+    const int64_t rows_at_once = matrices ? kChunk : kStagedRows;
+    const int64_t blocks = matrices ? kBackBlocksAtOnce<tiles> : kBackBlocks<held.value, T>;
+    const auto columns = (s.width + threads - 1) / threads;
+    const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_at_once - 1) / rows_at_once,
+                                                      blocks * kMultiprocessors / columns));
+    for (int64_t first = 0; first < s.count; first += held) {
+      const ProjectBack<T> part{.x = p.x,
+                                .w = p.w,
+                                .factors = p.factors,
+                                .skip = first == 0 ? p.skip : p.dx,
+                                .dx = p.dx,
+                                .dw = p.dw,
+                                .rows = s.rows,
+                                .width = static_cast<int>(s.width),
+                                .count = static_cast<int>(s.count),
+                                .first = static_cast<int>(first),
+                                .columns = static_cast<int>(columns)};
+      const Grid grid{columns * groups, threads};
+      if constexpr (sizeof(T) == 4)
+        if (matrices) {
+          launch(stream, grid, project_back_by_matrices<tiles>, part);
+          continue;
+        }
+      launch(stream, grid, project_back<held.value, T>, part);
+    }
   });
   check_launch("wide_projection_backward");
 }

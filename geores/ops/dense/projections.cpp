@@ -4,7 +4,7 @@
 #include "geores/kernels/routed/token_routes.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
@@ -100,21 +100,31 @@ int64_t PackedProjections::rows() const {
   return sum;
 }
 
-std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias) const {
-  if (has_scale_ == std::vector<int64_t>{0}) return {dweight, dbias.view(parameters_[1].sizes())};
-  std::vector<Tensor> result;
-  int64_t row = 0;
-  for (size_t i = 0, next = 0; i < has_scale_.size(); ++i) {
-    const auto rows = parameters_[next].size(0);
-    result.push_back(torch::empty_like(parameters_[next++]));
-    result.push_back(dbias.slice(0, row, row + rows).view(parameters_[next++].sizes()));
-    if (has_scale_[i]) result.push_back(torch::empty_like(parameters_[next++]));
-    row += rows;
+std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias,
+                                                 const std::vector<Tensor>& places) const {
+  int64_t without = 0;  // values of parameters without a place
+  bool placed = false;
+  for (size_t i = 0; i < places.size(); ++i) {
+    placed = placed || places[i].defined();
+    if (!places[i].defined()) without += parameters_[i].numel();
+  }
+  if (has_scale_ == std::vector<int64_t>{0} && !placed)
+    return {dweight, dbias.view(parameters_[1].sizes())};
+  Tensor zeros;  // cleared at once
+  if (without > 0) zeros = torch::zeros({without}, parameters_[0].options());
+  std::vector<Tensor> sums = places, result(places.size());
+  int64_t used = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i].defined()) continue;
+    const auto begin = used;
+    used += parameters_[i].numel();
+    sums[i] = result[i] = zeros.slice(0, begin, used).view(parameters_[i].sizes());
   }
   on_gpu(parameters_[0], [&]<class T>(T, kernels::CudaStream stream) {
     const auto in = dweight.size(1);
-    kernels::unpack_projection_gradients(stream, arrays_of<const T>(parameters_, has_scale_, in),
-                                         values<T>(dweight), arrays_of<T>(result, has_scale_, in));
+    kernels::unpack_projection_gradients<T>(stream, arrays_of<const T>(parameters_, has_scale_, in),
+                                            values<T>(dweight), values<T>(dbias),
+                                            arrays_of<T>(sums, has_scale_, in));
   });
   return result;
 }
@@ -159,12 +169,12 @@ namespace {
 class FusedProjections : public torch::autograd::Function<FusedProjections> {
   struct Kept {
     Tensor in, weight;
-    std::vector<Tensor> parameters;
+    KeptParameters parameters;
     std::vector<int64_t> has_scale;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.in), f(s.weight), f(s.parameters);
+      f(s.in), f(s.weight), f(s.parameters.values);
     }
   };
 
@@ -173,8 +183,10 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
                         const std::vector<int64_t>& has_scale) {
     const auto in = h.reshape({-1, h.size(-1)}).contiguous();
     const auto [weight, bias] = PackedProjections(parameters, has_scale).packed();
-    save(context,
-         Kept{.in = in, .weight = weight, .parameters = parameters.vec(), .has_scale = has_scale});
+    save(context, Kept{.in = in,
+                       .weight = weight,
+                       .parameters = KeptParameters::of(parameters),
+                       .has_scale = has_scale});
     auto shape = h.sizes().vec();
     shape.back() = weight.size(0);
     return multiply(in, weight.t(), bias.scalar_type()).add_(bias).view(shape);
@@ -182,15 +194,17 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto type = s.parameters[0].scalar_type();
+    const auto& parameters = s.parameters.values;
+    const auto type = parameters[0].scalar_type();
     const auto dy = gradients[0].reshape({-1, s.weight.size(0)});
-    const auto dbias = torch::zeros({s.weight.size(0)}, s.parameters[0].options());
+    const auto dbias = torch::zeros({s.weight.size(0)}, parameters[0].options());
     const auto half = converted_and_summed(dy, s.in.scalar_type(), dbias);
     auto shape = gradients[0].sizes().vec();
     shape.back() = s.in.size(1);
     tensor_list result = {multiply(half, s.weight, s.in.scalar_type()).view(shape)};
-    for (const auto& gradient : PackedProjections(s.parameters, s.has_scale)
-                                    .gradients(multiply(half.t(), s.in, type), dbias))
+    for (const auto& gradient :
+         PackedProjections(parameters, s.has_scale)
+             .gradients(multiply(half.t(), s.in, type), dbias, s.parameters.places))
       result.push_back(gradient);
     result.push_back(Tensor());
     return result;

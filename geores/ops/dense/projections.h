@@ -32,7 +32,9 @@ class PackedProjections {
     Tensor weight, bias;  // (rows, in) in the type of products, (rows)
   };
   Packed packed() const;
-  std::vector<Tensor> gradients(const Tensor& dweight, const Tensor& dbias) const;
+  // Adds the gradients of parameters that have a place to it. The others come back; undefined: none.
+  std::vector<Tensor> gradients(const Tensor& dweight, const Tensor& dbias,
+                                const std::vector<Tensor>& places) const;
 
   // Of normalized values before the norm's weight and bias (each may be undefined), which become
   // part of it: for kernels that multiply by themselves (kernels/token_routes.h).

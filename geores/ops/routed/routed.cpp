@@ -4,7 +4,7 @@
 
 #include "geores/kernels/routed/routed_passes.h"
 #include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/routed_parts.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
@@ -53,7 +53,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
   struct Kept {
     Tensor x, normal, statistics, raw, weight, bias, res, read, read_statistics, norm_weight,
         read_weight;
-    std::vector<Tensor> parameters;  // of the projections
+    KeptParameters projections;
     Tensor norm_weight_place, read_weight_place, norm_bias_place;
     bool layer, has_norm_bias;
     std::vector<int64_t> has_scale;
@@ -63,7 +63,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
       f(s.x), f(s.normal), f(s.statistics), f(s.raw), f(s.weight), f(s.bias), f(s.res), f(s.read),
-          f(s.read_statistics), f(s.norm_weight), f(s.read_weight), f(s.parameters);
+          f(s.read_statistics), f(s.norm_weight), f(s.read_weight), f(s.projections.values);
     }
   };
 
@@ -114,7 +114,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
                        .read_statistics = read_statistics,
                        .norm_weight = norm_weight,
                        .read_weight = read_weight,
-                       .parameters = parameters.vec(),
+                       .projections = KeptParameters::of(parameters),
                        .norm_weight_place = gradient_place(norm_weight),
                        .read_weight_place = gradient_place(read_weight),
                        .norm_bias_place = gradient_place(norm_bias),
@@ -181,9 +181,11 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
                                            shape.streams);
     });
     tensor_list result = {dx, dnorm_weight.gradient, dnorm_bias.gradient, dread_weight.gradient};
+    const auto& projections = s.projections.values;
     for (const auto& gradient :
-         PackedProjections(s.parameters, s.has_scale)
-             .gradients(multiply(draw.t(), s.normal, s.parameters[0].scalar_type()), dbias))
+         PackedProjections(projections, s.has_scale)
+             .gradients(multiply(draw.t(), s.normal, projections[0].scalar_type()), dbias,
+                        s.projections.places))
       result.push_back(gradient);
     result.push_back(Tensor());
     return result;

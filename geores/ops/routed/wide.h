@@ -15,12 +15,16 @@ namespace geores {
 
 // All projections of x / rms(x), side by side: x (..., width) -> projected (..., Σ bias.numel()), and
 // x itself for its other uses, whose gradients are added in the same pass. No normalized copy of x
-// is made, and products are those of the state's type in every precision.
+// is made, and products have the digits of the state's type in every precision.
 struct WideProjected {
   Tensor projected, skip;
 };
 std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
                                             const std::vector<ProjectionWeights>& projections);
+
+// The same of x itself.
+std::optional<WideProjected> wide_linear(const Tensor& x,
+                                         const std::vector<ProjectionWeights>& projections);
 
 // The same of LN(x), with the norm's weight and bias, by one projection (bias may be undefined). The
 // variance is a difference of two means of x: a row whose mean is a thousand times its deviation has

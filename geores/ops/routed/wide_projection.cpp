@@ -1,6 +1,7 @@
 #include "geores/kernels/routed/wide_projection.h"
 
 #include "geores/ops/dense/norm.h"
+#include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/wide.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
@@ -11,32 +12,36 @@ namespace {
 
 using namespace fused;
 
-kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count) {
-  return {.rows = x.numel() / x.size(-1), .width = x.size(-1), .count = count};
+kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count, bool normalized) {
+  return {.rows = x.numel() / x.size(-1),
+          .width = x.size(-1),
+          .count = count,
+          .normalized = normalized};
 }
 
 // Outputs: the projections, and x.
 class FusedWideProjection : public torch::autograd::Function<FusedWideProjection> {
   struct Kept {
     Tensor x, weight, plain, inverse;
-    std::vector<Tensor> parameters;
+    KeptParameters parameters;
     std::vector<int64_t> has_scale;
+    bool normalized;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.x), f(s.weight), f(s.plain), f(s.inverse), f(s.parameters);
+      f(s.x), f(s.weight), f(s.plain), f(s.inverse), f(s.parameters.values);
     }
   };
 
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
                              at::TensorList parameters, const std::vector<int64_t>& has_scale,
-                             double epsilon) {
+                             bool normalized, double epsilon) {
     const auto x = input.contiguous();
     const ExecutionScope exact(Precision::fp32);  // weights in their own type
     const auto [packed, bias] = PackedProjections(parameters, has_scale).packed();
     const auto weight = packed.contiguous();
-    const auto shape = projection_shape(x, weight.size(0));
+    const auto shape = projection_shape(x, weight.size(0), normalized);
     auto sizes = x.sizes().vec();
     sizes.back() = shape.count;
     const auto plain = torch::empty({shape.rows, shape.count}, x.options());
@@ -52,21 +57,24 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                        .weight = weight,
                        .plain = plain,
                        .inverse = inverse,
-                       .parameters = parameters.vec(),
-                       .has_scale = has_scale});
+                       .parameters = KeptParameters::of(parameters),
+                       .has_scale = has_scale,
+                       .normalized = normalized});
     context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
     return {raw, input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto shape = projection_shape(s.x, s.weight.size(0));
+    const auto shape = projection_shape(s.x, s.weight.size(0), s.normalized);
     const auto draw = gradients[0].defined()
                           ? gradients[0].contiguous()
                           : torch::zeros({shape.rows, shape.count}, s.x.options());
     const auto skip = contiguous(gradients[1]);
-    const auto dx = torch::empty_like(s.x), dweight = torch::zeros_like(s.weight),
-               dbias = torch::zeros({shape.count}, s.x.options()),
+    const auto sums = torch::zeros({(shape.width + 1) * shape.count}, s.x.options());
+    const auto dweight = sums.slice(0, 0, s.weight.numel()).view(s.weight.sizes()),
+               dbias = sums.slice(0, s.weight.numel());
+    const auto dx = torch::empty_like(s.x),
                factors = torch::empty({shape.rows, shape.count + 1}, s.x.options());
     on_gpu(s.x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
       kernels::wide_projection_backward<T>(cuda_stream,
@@ -83,20 +91,19 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                                            shape);
     });
     tensor_list result = {dx};
-    for (const auto& gradient :
-         PackedProjections(s.parameters, s.has_scale).gradients(dweight, dbias))
+    for (const auto& gradient : PackedProjections(s.parameters.values, s.has_scale)
+                                    .gradients(dweight, dbias, s.parameters.places))
       result.push_back(gradient);
-    result.insert(result.end(), {Tensor(), Tensor()});
+    result.insert(result.end(), {Tensor(), Tensor(), Tensor()});
     return result;
   }
 };
 
-}  // namespace
-
-std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
-                                            const std::vector<ProjectionWeights>& projections) {
+std::optional<WideProjected> projected(const char* operation, const Tensor& x, bool normalized,
+                                       double epsilon,
+                                       const std::vector<ProjectionWeights>& projections) {
   if (!x.is_cuda()) return std::nullopt;
-  if (!Choice("wide_projected", x, "one pass over the state")
+  if (!Choice(operation, x, "one pass over the state")
            .need(x.dim() >= 2 && x.numel() > 0, "at least one value")
            .need(!projections.empty() && projections[0].weight.scalar_type() == x.scalar_type() &&
                      PackedProjections::fit(projections),
@@ -106,8 +113,20 @@ std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
   const auto parameters = PackedProjections::parameters_of(projections);
   const auto outputs =
       FusedWideProjection::apply(x, at::TensorList(parameters),
-                                 PackedProjections::scales_of(projections), rms_epsilon(epsilon));
+                                 PackedProjections::scales_of(projections), normalized, epsilon);
   return WideProjected{.projected = outputs[0], .skip = outputs[1]};
+}
+
+}  // namespace
+
+std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
+                                            const std::vector<ProjectionWeights>& projections) {
+  return projected("wide_projected", x, true, rms_epsilon(epsilon), projections);
+}
+
+std::optional<WideProjected> wide_linear(const Tensor& x,
+                                         const std::vector<ProjectionWeights>& projections) {
+  return projected("wide_linear", x, false, 0, projections);
 }
 
 // With the mean of each row of W taken off, x W is (x − mean of x) W. One more projection gives

@@ -118,7 +118,9 @@ TEST_F(Wide, ProjectionsEqualComposed) {
   for (const auto& [rows, width, first, second] :
        {Case{1, 1, 1, 1}, Case{5, 7, 4, 4}, Case{17, 128, 5, 3}, Case{33, 513, 10, 6},
         Case{70, 768, 16, 8}, Case{19, 1024, 20, 12}, Case{40, 3072, 16, 8}, Case{9, 4100, 30, 50},
-        Case{3, 8192, 60, 20}})
+        Case{3, 8192, 60, 20},
+        // so many rows that blocks of the GPU go through them in several rounds
+        Case{34000, 132, 4, 2}, Case{3000, 3072, 16, 8}, Case{1500, 3072, 20, 12}})
     if (counts(rows * width))
       for (const double epsilon : {0.0, 1e-2})
         expect_fused_equals_composed(
@@ -169,6 +171,23 @@ TEST_F(Wide, ProjectionsWithoutAGradientOfTheSkipEqualComposed) {
         return Tensors{rms_normalize(t[0], 0).matmul(t[1].t()) + t[2]};
       },
       "projections alone", 1e-4);
+}
+
+TEST_F(Wide, LinearMapsEqualComposed) {
+  for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{5, 7}, {17, 128}, {70, 768}})
+    if (counts(rows * width))
+      expect_fused_equals_composed(
+          {random({2, rows, width}), random({1, width}), random({1}), random({4, width}),
+           random({4})},
+          [](const Tensors& t) {
+            if (const auto wide =
+                    wide_linear(t[0], {{t[1], t[2], Tensor()}, {t[3], t[4], Tensor()}}))
+              return Tensors{wide->projected, wide->skip * 2};
+            return Tensors{
+                torch::cat({t[0].matmul(t[1].t()) + t[2], t[0].matmul(t[3].t()) + t[4]}, -1),
+                t[0] * 2};
+          },
+          "width " + std::to_string(width), 1e-4);
 }
 
 TEST_F(Wide, SinkhornOfTwoToEightStreamsEqualsComposedInBothGradients) {

@@ -174,7 +174,8 @@ TEST_F(Fused, AttentionInTf32OnAGpuEqualsItsDefinition) {
 }
 
 TEST_F(Fused, NormsEqualComposed) {
-  for (const int64_t width : {3, 7, 8, 9, 257}) {  // over one or two values it is all rounding
+  for (const int64_t width :
+       {3, 7, 8, 9, 257, 516, 768, 1024}) {  // one or two values: all rounding
     const auto what = "width " + std::to_string(width);
     const Tensors inputs = {random({3, 5, width}), random({width}), random({width})};
     expect_fused_equals_composed(

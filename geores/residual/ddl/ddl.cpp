@@ -4,6 +4,7 @@
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/routed/delta.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -22,12 +23,18 @@ Ddl::Ddl(const ResidualConfig& config, const NoOptions&)
   value_ = register_module("value", make_linear(config.width, n, true));
 }
 
-// β's logit and v (B, T, 1 + n): on a GPU one product, its columns padded to what products like.
+// β's logit and v (B, T, 1 + n): on a GPU one pass over what is seen or, composed, one product, its
+// columns padded to what products like.
 std::pair<Tensor, Tensor> Ddl::logit_and_value(const Tensor& seen) const {
   if (!seen.is_cuda())
     return {linear_map(seen, beta_->weight, beta_->bias),
             linear_map(seen, value_->weight, value_->bias)};
   const auto n = value_->weight.size(0), none = (1 + n + 7) / 8 * 8 - (1 + n);
+  if (const auto wide = wide_linear(seen, {{beta_->weight, beta_->bias, Tensor()},
+                                           {value_->weight, value_->bias, Tensor()}})) {
+    const auto parts = wide->projected.split_with_sizes({1, n}, -1);
+    return {parts[0], parts[1]};
+  }
   const auto both =
       linear_map(seen,
                  torch::cat({beta_->weight, value_->weight,

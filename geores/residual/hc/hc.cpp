@@ -1,6 +1,8 @@
 #include "geores/residual/hc/hc.h"
 
+#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/wide.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -11,13 +13,18 @@ std::shared_ptr<Residual> make_hc(const ResidualConfig& config, const HcOptions&
   return std::make_shared<Hc>(config, options);
 }
 
-// RMSNorm(x) weightᵀ, and x.
-ProjectionAndSkip stream_projections(const Tensor& x, const Tensor& weight, double epsilon) {
-  if (x.is_cuda())
-    if (const auto wide = wide_projected(
-            x, epsilon, {{weight, torch::zeros({weight.size(0)}, weight.options()), Tensor()}}))
+// RMSNorm(x) times each of the weights, side by side, and x.
+ProjectionAndSkip stream_projections(const Tensor& x, const std::vector<Tensor>& weights,
+                                     double epsilon) {
+  if (runs_cuda_kernel(x)) {
+    const auto no_bias = torch::zeros({x.size(-2)}, x.options());  // of n projections at most
+    std::vector<ProjectionWeights> projections;
+    for (const auto& weight : weights)
+      projections.push_back({weight, no_bias.slice(0, 0, weight.size(0)), Tensor()});
+    if (const auto wide = wide_projected(x, epsilon, projections))
       return {wide->projected, wide->skip};
-  return normalized_linear(x, {.layer = false, .epsilon = epsilon}, weight, Tensor());
+  }
+  return normalized_linear(x, {.layer = false, .epsilon = epsilon}, torch::cat(weights), Tensor());
 }
 
 }  // namespace
@@ -47,14 +54,14 @@ Hc::Hc(const ResidualConfig& config, const HcOptions& options)
 }
 
 HyperConnection::Routed Hc::route(const Tensor& x) {
-  const auto n = streams();
-  const auto [raw, skip] = stream_projections(
-      x, torch::cat({pre_->weight, res_->weight, post_->weight}), norm_epsilon());
-  const auto turned = torch::tanh(raw);  // (B, T, n, 1 + n + 1), a row for each stream
-  const auto pre = scale_ * turned.select(-1, 0) + pre_->bias;
-  const auto res = scale_ * turned.slice(-1, 1, 1 + n).transpose(-1, -2) + res_->bias;
-  const auto post = post_scale_ * turned.select(-1, 1 + n) + post_->bias;
-  return {.routes = {.res = res, .read = pre, .write = post}, .streams = skip};
+  const auto [raw, skip] =
+      stream_projections(x, {pre_->weight, res_->weight, post_->weight}, norm_epsilon());
+  return {.routes = tanh_routes(raw, {.scale = scale_,
+                                      .post_scale = post_scale_,
+                                      .pre = pre_->bias,
+                                      .res = res_->bias,
+                                      .post = post_->bias}),
+          .streams = skip};
 }
 
 std::vector<Tensor> Hc::decay_exceptions() const {

@@ -73,10 +73,6 @@ Tensor MhcV4::mixing(const std::vector<Tensor>& projected, const Tensor&) {
   return softmax_sinkhorn(projected[0], options().sinkhorn_iterations, options().guard);
 }
 
-Tensor MhcV4::reading(const Tensor& logits) const {
-  return torch::sigmoid(logits) + options().guard;
-}
-
 ReadNormSpec MhcV4::read_norm() const {
   return {.kind = ReadNormSpec::Kind::rms, .weight = norm_weight(), .epsilon = norm_epsilon()};
 }

@@ -60,7 +60,7 @@ class MhcV4 final : public Mhc {
 
  private:
   Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
-  Tensor reading(const Tensor& logits) const override;
+  double read_offset() const override { return options().guard; }
   ReadNormSpec read_norm() const override;
 };
 

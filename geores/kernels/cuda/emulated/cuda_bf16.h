@@ -14,3 +14,9 @@ inline __nv_bfloat16 __float2bfloat16_rn(float x) {
   return {static_cast<uint16_t>(bits >> 16)};
 }
 inline uint16_t __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
+struct __nv_bfloat162 {
+  __nv_bfloat16 low, high;
+};
+inline __nv_bfloat162 __floats2bfloat162_rn(float low, float high) {
+  return {__float2bfloat16_rn(low), __float2bfloat16_rn(high)};
+}

@@ -8,6 +8,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +42,11 @@ namespace emulated {
 class Block {
  public:
   Block(unsigned threads, size_t shared_bytes, const std::function<void()>& kernel)
-      : kernel_(kernel), fibers_(threads), warps_((threads + kWarp - 1) / kWarp), slots_(threads) {
+      : kernel_(kernel),
+        fibers_(threads),
+        warps_((threads + kWarp - 1) / kWarp),
+        slots_(threads),
+        operands_(threads) {
     shared_.assign(shared_bytes + 2 * kAlignment, kUnwritten);
     const auto begin = reinterpret_cast<uintptr_t>(shared_.data());
     shared = shared_.data() + ((kAlignment - begin % kAlignment) % kAlignment);
@@ -88,6 +93,20 @@ class Block {
     return other;
   }
 
+  // A matrix instruction of this warp (cuda/tf32.cuh): c += what all lanes give of a and b.
+  void multiply_add_tf32(float (&c)[4], const std::array<uint32_t, 6>& mine) {
+    const auto me = threadIdx.x, first = me / kWarp * kWarp, g = me % kWarp / 4, t = me % 4;
+    operands_[me] = mine;
+    meet(warps_[me / kWarp], kWarp);
+    for (unsigned i = 0; i < 4; ++i) {
+      const auto row = g + i / 2 * 8, column = 2 * t + i % 2;
+      for (unsigned k = 0; k < 8; ++k)
+        c[i] += tf32(operands_[first + row % 8 * 4 + k % 4][row / 8 + k / 4 * 2]) *
+                tf32(operands_[first + column * 4 + k % 4][4 + k / 4]);
+    }
+    meet(warps_[me / kWarp], kWarp);
+  }
+
   static inline Block* current = nullptr;
   unsigned char* shared;
 
@@ -104,6 +123,13 @@ class Block {
     unsigned there = 0;
     int64_t number = 0;
   };
+
+  static float tf32(uint32_t bits) {
+    bits &= 0xffffe000u;
+    float x;
+    std::memcpy(&x, &bits, sizeof(x));
+    return x;
+  }
 
   // One for each thread, the same for all blocks.
   static char* stack(unsigned thread) {
@@ -138,6 +164,7 @@ class Block {
   std::vector<Meeting> warps_;
   Meeting all_;
   std::vector<uint64_t> slots_;
+  std::vector<std::array<uint32_t, 6>> operands_;
   std::vector<unsigned char> shared_;
   unsigned char* shared_end_;
   ucontext_t scheduler_;
@@ -178,6 +205,10 @@ struct alignas(16) uint4 {
 struct alignas(8) ushort4 {
   unsigned short x, y, z, w;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z,
                             unsigned short w) {
@@ -188,6 +219,12 @@ inline float __uint_as_float(unsigned bits) {
   std::memcpy(&x, &bits, sizeof(x));
   return x;
 }
+inline unsigned __float_as_uint(float x) {
+  unsigned bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+inline size_t __cvta_generic_to_shared(const void*) { emulated::end("takes a shared address"); }
 using std::max;
 using std::min;
 

@@ -1,0 +1,311 @@
+// The projections of wide_projection.cu for float rows whose width is a multiple of 4, by matrix
+// instructions on split factors (cuda/tf32.cuh): these kernels are as fast as memory, where products
+// by single instructions took twice the time.
+//
+// The matrix instruction may take inner values in any order if both factors use the same order, and
+// results in any order. So lanes own neighbours, and read and write 16 bytes at a time.
+#pragma once
+
+#include "geores/kernels/cuda/tf32.cuh"
+
+namespace geores::kernels::device {
+
+inline constexpr int kMatrixWarps = 8, kMatrixBlock = 32 * kMatrixWarps;
+
+// Forward. A block keeps the weights of 8 Tiles projections for a slice of the columns in shared
+// memory; a warp has 16 rows.
+inline constexpr int kMatrixRows = 16, kMatrixStep = 32;
+
+// Lanes g and g + 1 read 64 bytes of neighbouring rows at once: rows 16 banks apart do not collide.
+__host__ __device__ constexpr int matrix_stride(int slice) { return slice + 16; }
+
+template <class T>
+struct Project {
+  const T *x, *w;
+  T* partial;  // (slices, rows, count + 1): products, then the sum of squares
+  int64_t rows;
+  int width, count, slice, slices, tiles;  // tiles: of projections
+};
+
+template <int Tiles>
+__global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<float> p) {
+  wait_for_previous();
+  GEORES_SHARED_BYTES(memory);
+  auto* weights = reinterpret_cast<float*>(memory);  // (8 Tiles, slice), 0 beyond row and count
+  constexpr int held = 8 * Tiles;
+  const int stride = matrix_stride(p.slice), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
+            slice = static_cast<int>(blockIdx.x) % p.slices,
+            tile = static_cast<int>(blockIdx.x) / p.slices % p.tiles,
+            group = static_cast<int>(blockIdx.x) / (p.slices * p.tiles),
+            groups = static_cast<int>(gridDim.x) / (p.slices * p.tiles);
+  const int first = slice * p.slice, first_projection = tile * held;
+  const int columns = min(p.slice, p.width - first), here = min(held, p.count - first_projection);
+  const bool aligned = reinterpret_cast<uintptr_t>(p.w) % 16 == 0;  // parameters lie anywhere
+  for (int r = warp; r < held; r += kMatrixWarps) {
+    const float* from = p.w + static_cast<int64_t>(first_projection + r) * p.width + first;
+#pragma unroll 6
+    for (int column = 4 * lane; column < p.slice; column += 128) {
+      float values[4] = {};
+      if (r < here && column < columns) {
+        if (aligned)
+          load_values<4>(from + column, values);
+        else
+#pragma unroll
+          for (int i = 0; i < 4; ++i) values[i] = from[column + i];
+      }
+      store_values<4>(weights + r * stride + column, values);
+    }
+  }
+  __syncthreads();
+
+  const Place place;
+  constexpr int64_t rows_of_block = kMatrixWarps * kMatrixRows;
+  for (int64_t row = group * rows_of_block + warp * kMatrixRows; row < p.rows;
+       row += groups * rows_of_block) {
+    const float* from[2];  // rows beyond the last repeat it; their sums are not stored
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + first;
+    Result sums[Tiles];
+    float squares[2] = {};
+    float held_x[2][2][8];  // steps that are on their way, rows, two runs of four columns
+    const auto load = [&](float(&to)[2][8], int begin) {
+#pragma unroll
+      for (int run = 0; run < 2; ++run) {
+        const int column = begin + 16 * run + 4 * place.t;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          if (column < columns)
+            load_values<4>(from[half] + column, to[half] + 4 * run);
+          else
+#pragma unroll
+            for (int i = 0; i < 4; ++i) to[half][4 * run + i] = 0.f;
+        }
+      }
+    };
+    const auto multiply = [&](const float(&x)[2][8], int begin) {
+#pragma unroll
+      for (int run = 0; run < 2; ++run) {
+        const float* w = weights + place.g * stride + begin + 16 * run + 4 * place.t;
+        float right[Tiles][4];
+#pragma unroll
+        for (int n = 0; n < Tiles; ++n) load_values<4>(w + 8 * n * stride, right[n]);
+#pragma unroll
+        for (int i = 4 * run; i < 4 * run + 4; i += 2) {
+          const SplitLeft left(x[0][i], x[1][i], x[0][i + 1], x[1][i + 1]);
+#pragma unroll
+          for (int half = 0; half < 2; ++half)
+            squares[half] += x[half][i] * x[half][i] + x[half][i + 1] * x[half][i + 1];
+#pragma unroll
+          for (int n = 0; n < Tiles; ++n)
+            multiply_add(sums[n], left, split_right(right[n][i % 4], right[n][i % 4 + 1]));
+        }
+      }
+    };
+    load(held_x[0], 0);
+    load(held_x[1], kMatrixStep);
+    for (int column = 0; column < columns; column += 2 * kMatrixStep) {
+      multiply(held_x[0], column);
+      load(held_x[0], column + 2 * kMatrixStep);
+      multiply(held_x[1], column + kMatrixStep);
+      load(held_x[1], column + 3 * kMatrixStep);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float square = quad_sum(squares[half]);
+      const auto at = row + place.g + 8 * half;
+      if (at >= p.rows) continue;
+      float* to = p.partial + (slice * p.rows + at) * (p.count + 1);
+#pragma unroll
+      for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int r = 8 * n + 2 * place.t + i;
+          if (r < here) to[first_projection + r] = sums[n].at[2 * half + i];
+        }
+      if (place.t == 0 && tile == 0) to[p.count] = square;
+    }
+  }
+}
+
+// Backward.
+template <class T>
+struct ProjectBack {
+  const T *x, *w, *factors, *skip;
+  T *dx, *dw;
+  int64_t rows;
+  int width, count, first, columns;  // first: of the projections here; columns: blocks of columns
+};
+
+inline constexpr int kChunk = 32, kOctets = kChunk / 8;
+
+// The factors g and k of some rows. Products take g as right operands, which are in the order in
+// which lanes load them: high and low parts of the two values of a lane.
+template <int Tiles>
+struct StagedFactors {
+  uint4 across[kOctets][Tiles][32];  // inner: projections, outer: rows
+  uint4 down[kOctets][Tiles][32];    // inner: rows (2t, then 2t + 1), outer: projections
+  float along[kChunk];               // k
+
+  __device__ void put(int row, int r, float g) {
+    const int octet = row / 8, i = row % 8, tile = r / 8, j = r % 8;
+    auto* a = reinterpret_cast<uint32_t*>(&across[octet][tile][4 * i + j % 4]) + j / 4;
+    auto* d = reinterpret_cast<uint32_t*>(&down[octet][tile][4 * j + i / 2]) + i % 2;
+    a[0] = d[0] = high_part(g);
+    a[2] = d[2] = low_part(g);
+  }
+
+  static __device__ SplitRight right(const uint4& four) {
+    return {{four.x, four.y}, {four.z, four.w}};
+  }
+};
+
+// The compiler would keep both parts of every weight from one round to the next, and has no registers
+// for them: splitting again is cheaper than what it would store and load.
+template <int Tiles>
+__device__ inline void forget_parts([[maybe_unused]] float (&weight)[Tiles][2][4]) {
+#ifndef GEORES_EMULATED
+#pragma unroll
+  for (int i = 0; i < 8 * Tiles; ++i) asm volatile("" : "+f"(weight[i / 8][i / 4 % 2][i % 4]));
+#endif
+}
+
+// A lane has four neighbouring columns of two neighbouring rows at a time: in a result of columns
+// times rows, tile m, rows 2t and 2t + 1 of column 4g + 2m, then of column 4g + 2m + 1. The weights
+// of its columns and the sums of their gradients stay in registers.
+// Registers allow 16 warps on a multiprocessor, or 12 with 32 projections.
+template <int Tiles>
+inline constexpr int kBackBlock = Tiles <= 3 ? 256 : 128;  // threads, and columns
+template <int Tiles>
+inline constexpr int kBackBlocksAtOnce = Tiles <= 3 ? 2 : 3;
+
+template <int Tiles>
+__global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
+    project_back_by_matrices(ProjectBack<float> p) {
+  wait_for_previous();
+  constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, each = kChunk * held / block;
+  __shared__ __align__(16) StagedFactors<Tiles> staged[2];
+  const Place place;
+  const int column = static_cast<int>(blockIdx.x) % p.columns * block +
+                     static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
+            group = static_cast<int>(blockIdx.x) / p.columns,
+            groups = static_cast<int>(gridDim.x) / p.columns;
+  const bool there = column < p.width;
+  const int here = min(held, p.count - p.first);
+  float weight[Tiles][2][4];  // projections 8 s + t and 8 s + t + 4 of the columns
+#pragma unroll
+  for (int s = 0; s < Tiles; ++s)
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int r = 8 * s + place.t + 4 * h;
+        weight[s][h][c] =
+            there && r < here ? p.w[static_cast<int64_t>(p.first + r) * p.width + column + c] : 0.f;
+      }
+  Result dweight[Tiles][2];
+
+  float ahead[each], ahead_along = 0;  // of the factors that are staged next
+  const auto load_factors = [&](int64_t begin) {
+#pragma unroll
+    for (int j = 0; j < each; ++j) {
+      const int i = static_cast<int>(threadIdx.x) + j * block, row = i / held, r = i % held;
+      ahead[j] = begin + row < p.rows && r < here
+                     ? p.factors[(begin + row) * (p.count + 1) + p.first + r]
+                     : 0.f;
+    }
+    if (threadIdx.x < kChunk)
+      ahead_along = begin + threadIdx.x < p.rows && p.first == 0
+                        ? p.factors[(begin + threadIdx.x) * (p.count + 1) + p.count]
+                        : 0.f;
+  };
+  const auto store_factors = [&](StagedFactors<Tiles>& to) {
+#pragma unroll
+    for (int j = 0; j < each; ++j) {
+      const int i = static_cast<int>(threadIdx.x) + j * block;
+      to.put(i / held, i % held, ahead[j]);
+    }
+    if (threadIdx.x < kChunk) to.along[threadIdx.x] = ahead_along;
+  };
+  // Two rows of the lane's columns; 0 where there are none.
+  const auto load = [&](const float* from, int64_t row, float(&to)[2][4]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (there && row + i < p.rows)
+        load_values<4>(from + (row + i) * p.width + column, to[i]);
+      else
+#pragma unroll
+        for (int c = 0; c < 4; ++c) to[i][c] = 0.f;
+    }
+  };
+
+  const auto step = static_cast<int64_t>(groups) * kChunk;
+  auto begin = static_cast<int64_t>(group) * kChunk;
+  int buffer = 0;
+  float next[2][4];
+  load_factors(begin);
+  store_factors(staged[0]);
+  load(p.x, begin + 2 * place.t, next);
+  __syncthreads();
+  for (; begin < p.rows; begin += step, buffer = 1 - buffer) {
+    const auto& factors = staged[buffer];
+    load_factors(begin + step);  // on its way while the products are made
+#pragma unroll 1
+    for (int octet = 0; octet < kOctets; ++octet) {
+      const auto row = begin + 8 * octet + 2 * place.t;
+      float x[2][4], skip[2][4] = {};
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) x[i][c] = next[i][c];
+      if (p.skip) load(p.skip, row, skip);
+      load(p.x, octet + 1 < kOctets ? row + 8 : begin + step + 2 * place.t, next);
+
+      const SplitLeft left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
+                                 {x[0][2], x[0][3], x[1][2], x[1][3]}};
+#pragma unroll
+      for (int n = 0; n < Tiles; ++n) {
+        const auto right = StagedFactors<Tiles>::right(factors.down[octet][n][threadIdx.x % 32]);
+#pragma unroll
+        for (int m = 0; m < 2; ++m) multiply_add(dweight[n][m], left[m], right);
+      }
+      Result sums[2];
+      forget_parts(weight);
+#pragma unroll
+      for (int s = 0; s < Tiles; ++s) {
+        const auto right = StagedFactors<Tiles>::right(factors.across[octet][s][threadIdx.x % 32]);
+        const auto& w = weight[s];
+#pragma unroll
+        for (int m = 0; m < 2; ++m)
+          multiply_add(sums[m],
+                       SplitLeft(w[0][2 * m], w[0][2 * m + 1], w[1][2 * m], w[1][2 * m + 1]),
+                       right);
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (!there || row + i >= p.rows) continue;
+        const float k = factors.along[8 * octet + 2 * place.t + i];
+        float out[4];
+#pragma unroll
+        for (int c = 0; c < 4; ++c)
+          out[c] = sums[c / 2].at[c % 2 * 2 + i] + (skip[i][c] + k * x[i][c]);
+        store_values<4>(p.dx + (row + i) * p.width + column, out);
+      }
+    }
+    store_factors(staged[1 - buffer]);
+    __syncthreads();
+  }
+  if (!there) return;
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = 8 * n + 2 * place.t + i;
+      const auto& d = dweight[n];
+      if (r < here)
+        add4(p.dw + static_cast<int64_t>(p.first + r) * p.width + column, d[0].at[i],
+             d[0].at[2 + i], d[1].at[i], d[1].at[2 + i]);
+    }
+}
+
+}  // namespace geores::kernels::device

@@ -1,0 +1,57 @@
+// Routes from projections against their composed definitions: values and all gradients. On a machine
+// without a GPU both sides are composed; kernels/emulated_test.cpp runs the kernels there.
+#include "geores/ops/routed/route_maps.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/fused_check_test.h"
+
+namespace geores {
+namespace {
+
+TEST(RouteMaps, TanhRoutesEqualComposed) {
+  torch::manual_seed(5);
+  for (const auto& [n, length] : {std::pair<int64_t, int64_t>{2, 1}, {4, 33}, {8, 5}, {4, 3000}})
+    if (torch::cuda::is_available() || length < 1000)
+      expect_fused_equals_composed(
+          {random({2, length, n, n + 2}), random({1}), random({1}), random({n}), random({n, n}),
+           random({n})},
+          [](const Tensors& t) {
+            const auto routes = tanh_routes(t[0], {t[1], t[2], t[3], t[4], t[5]});
+            return Tensors{routes.res, routes.read, routes.write};
+          },
+          "n " + std::to_string(n), 1e-4);
+}
+
+TEST(RouteMaps, SigmoidRoutesEqualComposed) {
+  torch::manual_seed(5);
+  for (const int64_t rest : {0, 6, 16, 24})
+    for (const double offset : {0.0, 0.25})
+      expect_fused_equals_composed(
+          {random({2, 33, 8 + rest})},
+          [offset](const Tensors& t) {
+            const auto routes = sigmoid_routes(t[0], 4, offset);
+            return Tensors{routes.read, routes.write, routes.others};
+          },
+          "rest " + std::to_string(rest));
+}
+
+TEST(RouteMaps, RunFusedOnAGpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  Explanation explanation;
+  auto explained = execution();
+  explained.explanation = &explanation;
+  const ExecutionScope scope(explained);
+  const auto like = torch::TensorOptions().device(torch::kCUDA);
+  const auto one = torch::ones({1}, like), four = torch::ones({4}, like);
+  tanh_routes(torch::randn({2, 3, 4, 6}, like), {one, one, four, torch::eye(4, like), four});
+  sigmoid_routes(torch::randn({2, 3, 24}, like), 4, 0);
+  ASSERT_EQ(explanation.lines().size(), 2u);
+  for (const auto& line : explanation.lines()) EXPECT_EQ(line.missing, "") << line.operation;
+}
+
+}  // namespace
+}  // namespace geores
