@@ -1,7 +1,6 @@
 // The program as a stranger meets it: exit codes, one line per refusal, golden files end to end.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <cstring>
@@ -15,27 +14,12 @@
 #include "geores/base/formats/npy.h"
 #include "geores/base/formats/safetensors.h"
 #include "geores/testing/testing.h"
+#include "tests/program.h"
 
 namespace geores {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Run {
-  int exit_code;
-  std::string output;  // stdout and stderr
-};
-
-Run run(const std::string& arguments) {
-  const auto command = fmt::format("{} {} 2>&1", GEORES_PROGRAM, arguments);
-  auto* pipe = popen(command.c_str(), "r");
-  std::string output;
-  char buffer[4096];
-  while (const auto count = std::fread(buffer, 1, sizeof buffer, pipe))
-    output.append(buffer, count);
-  const auto status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
 
 class CommandLine : public testing::Test {
  protected:
@@ -87,7 +71,7 @@ class CommandLine : public testing::Test {
 
   // Fails unless verify refuses the file in one line that says `what`.
   void expect_refused(const std::string& path, const std::string& what) const {
-    const auto result = run("verify " + path);
+    const auto result = run_program("verify " + path);
     EXPECT_EQ(result.exit_code, 1) << result.output;
     EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
     EXPECT_TRUE(result.output.starts_with("geores: [")) << result.output;
@@ -101,7 +85,7 @@ class CommandLine : public testing::Test {
 TEST_F(CommandLine, VerifiesEveryGoldenFile) {
   for (const auto* name : {"gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate",
                            "edelta_stream", "lm_gpt", "lm_hc", "lm_mhc", "lm_mhc_lite", "mhc_v4"}) {
-    const auto result = run("verify " + golden(name));
+    const auto result = run_program("verify " + golden(name));
     EXPECT_EQ(result.exit_code, 0) << result.output;
     EXPECT_NE(result.output.find("equal to the reference"), std::string::npos) << result.output;
   }
@@ -115,13 +99,13 @@ TEST_F(CommandLine, VerifyNamesTheGroupThatDiffers) {
     storage[6] ^= std::byte{0x10};
     view.bytes = storage;
   });
-  const auto result = run("verify " + path);
+  const auto result = run_program("verify " + path);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.output.find("differs from the reference in grad\n"), std::string::npos)
       << result.output;
   EXPECT_NE(result.output.find("worst: grad/pos_emb"), std::string::npos) << result.output;
 
-  const auto json = nlohmann::json::parse(run("verify --json " + path).output);
+  const auto json = nlohmann::json::parse(run_program("verify --json " + path).output);
   EXPECT_FALSE(json["passed"].get<bool>());
   for (const auto& group : json["groups"])
     EXPECT_EQ(group["passed"].get<bool>(), group["group"] != "grad");
@@ -186,7 +170,7 @@ TEST_F(CommandLine, VerifyRefusesDumpsThatDoNotFitTheModel) {
 }
 
 TEST_F(CommandLine, ListShowsEveryConnectionWithItsCounts) {
-  const auto json = nlohmann::json::parse(run("list --json").output);
+  const auto json = nlohmann::json::parse(run_program("list --json").output);
   std::map<std::string, int64_t> counts;
   for (const auto& connection : json["connections"])
     counts[connection["name"]] = connection["model_parameters"].get<int64_t>();
@@ -196,8 +180,8 @@ TEST_F(CommandLine, ListShowsEveryConnectionWithItsCounts) {
   EXPECT_EQ(counts["edelta"], 1787688);
 
   const auto at = [](const std::string& arguments) {
-    return nlohmann::json::parse(
-               run("list " + arguments + " --json").output)["connections"][0]["model_parameters"]
+    return nlohmann::json::parse(run_program("list " + arguments + " --json")
+                                     .output)["connections"][0]["model_parameters"]
         .get<int64_t>();
   };
   EXPECT_EQ(at("additive --layers 9"), 1780224);
@@ -206,28 +190,29 @@ TEST_F(CommandLine, ListShowsEveryConnectionWithItsCounts) {
   EXPECT_EQ(at("jpmhc --layers 7 --width 512"), 1770912);
   EXPECT_EQ(at("edelta_stream --layers 6 --width 512"), 1740264);
 
-  const auto table = run("list");
+  const auto table = run_program("list");
   EXPECT_EQ(table.exit_code, 0);
   for (const auto& [name, count] : counts)
     EXPECT_NE(table.output.find(name), std::string::npos) << name;
-  EXPECT_NE(run("list edelta").output.find("gate_bias"), std::string::npos);
+  EXPECT_NE(run_program("list edelta").output.find("gate_bias"), std::string::npos);
 }
 
 TEST_F(CommandLine, RefusesBadWordsInOneLine) {
   struct {
     const char* arguments;
+    int exit_code;
     const char* says;
-  } const cases[] = {{"list mhc_lite --streams 7", "4515840 weights"},
-                     {"list edelta --width 130", "not divisible by 4 streams"},
-                     {"list edleta", "did you mean 'edelta'?"},
-                     {"list --width nine", "--width"},
-                     {"list --layers 0", "--layers"},
-                     {"verify", "file is required"},
-                     {"", "subcommand"},
-                     {"lst", "unknown command 'lst', did you mean 'list'?"}};
-  for (const auto& [arguments, says] : cases) {
-    const auto result = run(arguments);
-    EXPECT_NE(result.exit_code, 0) << arguments;
+  } const cases[] = {{"list mhc_lite --streams 7", 1, "4515840 weights"},
+                     {"list edelta --width 130", 1, "not divisible by 4 streams"},
+                     {"list edleta", 1, "did you mean 'edelta'?"},
+                     {"list --width nine", 2, "--width"},
+                     {"list --layers 0", 2, "--layers"},
+                     {"verify", 2, "file is required"},
+                     {"", 2, "subcommand"},
+                     {"lst", 1, "unknown command 'lst', did you mean 'list'?"}};
+  for (const auto& [arguments, exit_code, says] : cases) {
+    const auto result = run_program(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << arguments;
     EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1)
         << arguments << ": " << result.output;
     EXPECT_NE(result.output.find(says), std::string::npos) << arguments << ": " << result.output;
@@ -262,7 +247,7 @@ struct UserData : CommandLine {
   std::string file(const char* name) const { return (folder_ / name).string(); }
 
   void expect_refused(const std::string& arguments, const std::string& what) const {
-    const auto result = run(arguments);
+    const auto result = run_program(arguments);
     EXPECT_NE(result.exit_code, 0) << result.output;
     EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
     EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
@@ -271,15 +256,15 @@ struct UserData : CommandLine {
 
 TEST_F(UserData, TrainsEvaluatesPredictsAndStreams) {
   save_all();
-  auto result = run(train());
+  auto result = run_program(train());
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  result = run("eval --json --run " + out());
+  result = run_program("eval --json --run " + out());
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_TRUE(nlohmann::json::parse(result.output).at("validation").is_number());
 
   const auto predict = "predict --run " + out() + " --input " + file("val_x.npy") + " --output ";
-  ASSERT_EQ(run(predict + file("whole.npy")).exit_code, 0);
-  ASSERT_EQ(run(predict + file("stream.npy") + " --stream").exit_code, 0);
+  ASSERT_EQ(run_program(predict + file("whole.npy")).exit_code, 0);
+  ASSERT_EQ(run_program(predict + file("stream.npy") + " --stream").exit_code, 0);
   const auto whole = load_npy(file("whole.npy")), stream = load_npy(file("stream.npy"));
   ASSERT_EQ(whole.shape, (std::vector<int64_t>{3, 9, 2}));
   ASSERT_EQ(stream.shape, whole.shape);
@@ -294,8 +279,8 @@ TEST_F(UserData, TrainsEvaluatesPredictsAndStreams) {
       reinterpret_cast<float*>(other.bytes.data())[sequence * 18 + i] =
           -3.0f + static_cast<float>(i);
   save("other_x.npy", other);
-  ASSERT_EQ(run("predict --run " + out() + " --input " + file("other_x.npy") + " --output " +
-                file("other.npy"))
+  ASSERT_EQ(run_program("predict --run " + out() + " --input " + file("other_x.npy") +
+                        " --output " + file("other.npy"))
                 .exit_code,
             0);
   const auto changed = load_npy(file("other.npy"));
@@ -308,13 +293,13 @@ TEST_F(UserData, TrainsEvaluatesPredictsAndStreams) {
 
 TEST_F(UserData, PredictsWithoutTheDataItLearnedFrom) {
   save_all();
-  ASSERT_EQ(run(train()).exit_code, 0);
+  ASSERT_EQ(run_program(train()).exit_code, 0);
   save("x.npy", array(2, 9));
   for (const auto* name : {"train_x.npy", "train_y.npy", "val_x.npy", "val_y.npy"})
     fs::remove(folder_ / name);
   const auto predict =
       "predict --run " + out() + " --input " + file("x.npy") + " --output " + file("y.npy");
-  auto result = run(predict);
+  auto result = run_program(predict);
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(load_npy(file("y.npy")).shape, (std::vector<int64_t>{2, 9, 2}));
 
@@ -322,13 +307,13 @@ TEST_F(UserData, PredictsWithoutTheDataItLearnedFrom) {
   fs::remove(fs::path(out()) / "model.json");
   expect_refused(predict, "train_x.npy");
   save_all();
-  result = run(predict);
+  result = run_program(predict);
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
 TEST_F(UserData, ConfigurationIsCompleteAndNamesItsConnection) {
   save_all();
-  ASSERT_EQ(run(train()).exit_code, 0);
+  ASSERT_EQ(run_program(train()).exit_code, 0);
   const auto read = [&](const char* name) {
     return nlohmann::json::parse(read_text_file(fs::path(out()) / name));
   };
@@ -343,10 +328,10 @@ TEST_F(UserData, ConfigurationIsCompleteAndNamesItsConnection) {
   // The same value again is no other configuration.
   const auto again =
       fmt::format("train --resume {} --gate-weight {}", out(), config.at("gate_weight").dump());
-  auto result = run(again);
+  auto result = run_program(again);
   EXPECT_EQ(result.exit_code, 0) << result.output;
   expect_refused("train --resume " + out() + " --gate-weight 0.75", "'gate_weight'");
-  result = run(train("transformer --connection edelta --pool causal") + "2");
+  result = run_program(train("transformer --connection edelta --pool causal") + "2");
   EXPECT_EQ(result.exit_code, 0) << result.output;
   expect_refused("train --task folder --data " + folder_.string() +
                      " --model additive --width 8 --heads 3 --out " + file("other"),
@@ -376,15 +361,16 @@ TEST_F(UserData, RefusesBadDataInOneLineAndMakesNoRun) {
 
 TEST_F(UserData, ComparesRunsOnTheSameData) {
   save_all();
-  ASSERT_EQ(run(train()).exit_code, 0);
-  ASSERT_EQ(run(train("additive") + "2").exit_code, 0);
+  ASSERT_EQ(run_program(train()).exit_code, 0);
+  ASSERT_EQ(run_program(train("additive") + "2").exit_code, 0);
   const auto page = file("page.html");
-  auto result = run("compare " + out() + " " + out() + "2 --page " + page);
+  auto result = run_program("compare " + out() + " " + out() + "2 --page " + page);
   EXPECT_EQ(result.exit_code, 0) << result.output;
   for (const auto* text : {"run2", "additive", "no model: running_mean", "  *"})
     EXPECT_NE(result.output.find(text), std::string::npos) << result.output;
   EXPECT_NE(read_text_file(page).find("Validation loss"), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(run("compare --json " + out()).output).at("runs").size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(run_program("compare --json " + out()).output).at("runs").size(),
+            1u);
 
   fs::remove(fs::path(out()) / "result.json");
   expect_refused("compare " + out(), "is not finished");
@@ -393,7 +379,7 @@ TEST_F(UserData, ComparesRunsOnTheSameData) {
 
 TEST_F(UserData, ARunIsNeitherMixedNorOverwritten) {
   save_all();
-  ASSERT_EQ(run(train()).exit_code, 0);
+  ASSERT_EQ(run_program(train()).exit_code, 0);
   const auto before = read_file(fs::path(out()) / "best.safetensors");
   expect_refused(train(), "--overwrite");
   expect_refused(train("edelta --streams 3") + " --overwrite", "not divisible by 3 streams");
@@ -410,11 +396,11 @@ TEST_F(UserData, ARunIsNeitherMixedNorOverwritten) {
       "predict --run " + out() + " --input " + file("nan.npy") + " --output " + file("y.npy"),
       "NaN or infinite");
   EXPECT_FALSE(fs::exists(file("y.npy")));
-  EXPECT_EQ(run(train("additive") + " --overwrite").exit_code, 0);
+  EXPECT_EQ(run_program(train("additive") + " --overwrite").exit_code, 0);
 }
 
 TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
-  auto result = run("params --json --target 1787688");
+  auto result = run_program("params --json --target 1787688");
   ASSERT_EQ(result.exit_code, 0) << result.output;
   std::map<std::string, int64_t> layers;
   for (const auto& entry : nlohmann::json::parse(result.output))
@@ -423,7 +409,7 @@ TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
   EXPECT_EQ(layers["additive"], 9);
   EXPECT_EQ(layers["ddl_pooled"], 8);
   EXPECT_EQ(layers["mhc_split"], 9);
-  result = run("params --model jpmhc --width 512 --layers 7 --json");
+  result = run_program("params --model jpmhc --width 512 --layers 7 --json");
   EXPECT_EQ(nlohmann::json::parse(result.output)[0].at("total"), 1770912);
 
   for (const auto& [arguments, what] :
@@ -431,7 +417,7 @@ TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
                                                         {"--only thetta", "did you mean 'theta'?"},
                                                         {"--seeds 4 4", "given twice"},
                                                         {"--jobs 0", "--jobs"}}) {
-    result = run("reproduce " + arguments + " --out " + (folder_ / "report").string());
+    result = run_program("reproduce " + arguments + " --out " + (folder_ / "report").string());
     EXPECT_NE(result.exit_code, 0);
     EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
   }
@@ -441,28 +427,28 @@ TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
 TEST_F(CommandLine, BenchComparesBfloat16WithBothFloat32Forms) {
   const std::string bench =
       "bench --models additive --layers 1 --batch 2 --length 8 --repeats 1 --precision ";
-  auto text = run(bench + "bf16 --json").output;
+  auto text = run_program(bench + "bf16 --json").output;
   const auto json = nlohmann::json::parse(text.substr(text.find('{')), nullptr, false);
   ASSERT_TRUE(json.is_object()) << text;
   EXPECT_EQ(json.at("precision"), "bf16");
   EXPECT_TRUE(json.contains("bf16_products"));
   for (const auto* key : {"fused_seconds", "stock_seconds", "bf16_seconds"})
     EXPECT_GT(json.at("steps").at(0).at(key).get<double>(), 0) << key;
-  text = run(bench + "fp32 --json").output;
+  text = run_program(bench + "fp32 --json").output;
   EXPECT_EQ(text.find("bf16_seconds"), std::string::npos) << "only where it is asked for";
-  const auto alone = run(bench + "fp32 --side-by-side 2");
+  const auto alone = run_program(bench + "fp32 --side-by-side 2");
   EXPECT_NE(alone.exit_code, 0);
   EXPECT_NE(alone.output.find("needs --device cuda"), std::string::npos) << alone.output;
-  const auto refused = run(bench + "tf32");
+  const auto refused = run_program(bench + "tf32");
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_NE(refused.output.find("needs device cuda"), std::string::npos) << refused.output;
 }
 
 TEST_F(CommandLine, HelpTeaches) {
-  const auto help = run("--help");
+  const auto help = run_program("--help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_NE(help.output.find("geores verify dump.safetensors"), std::string::npos);
-  EXPECT_NE(run("verify --help").output.find("1e-9"), std::string::npos);
+  EXPECT_NE(run_program("verify --help").output.find("1e-9"), std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // `geores explore`: runs in the explorer's page. The page here is a small one with the same place for
 // runs; the real page reads them in its browser tests.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -12,6 +11,7 @@
 
 #include "geores/base/file.h"
 #include "geores/testing/testing.h"
+#include "tests/program.h"
 
 namespace geores {
 namespace {
@@ -23,21 +23,6 @@ constexpr const char* kAfter = "</script><p>end</p>\n";
 
 class Explore : public testing::Test {
  protected:
-  struct Outcome {
-    int exit_code;
-    std::string output;  // stdout and stderr
-  };
-
-  static Outcome run(const std::string& arguments) {
-    auto* pipe = popen((std::string(GEORES_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-    std::string output;
-    char buffer[4096];
-    while (const auto count = std::fread(buffer, 1, sizeof buffer, pipe))
-      output.append(buffer, count);
-    const auto status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-  }
-
   Explore() { write_file_atomically(path("page.html"), std::string(kBefore) + "[]" + kAfter); }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
@@ -46,17 +31,17 @@ class Explore : public testing::Test {
   std::string trained(const std::string& name, const std::string& task,
                       const std::string& connection) {
     const auto result =
-        run("train --task " + task + " --model " + connection +
-            " --layers 1 --width 16 --steps 3 --batch 2 --warmup 1 --eval-interval 2"
-            " --eval-batches 1 --final-eval-batches 1 --cache " +
-            path("cache") + " --out '" + path(name) + "'");
+        run_program("train --task " + task + " --model " + connection +
+                    " --layers 1 --width 16 --steps 3 --batch 2 --warmup 1 --eval-interval 2"
+                    " --eval-batches 1 --final-eval-batches 1 --cache " +
+                    path("cache") + " --out '" + path(name) + "'");
     EXPECT_EQ(result.exit_code, 0) << result.output;
     return path(name);
   }
 
   Outcome explore(const std::string& runs) {
-    return run("explore " + runs + " --page " + path("page.html") + " --cache " + path("cache") +
-               " --out " + path("out.html"));
+    return run_program("explore " + runs + " --page " + path("page.html") + " --cache " +
+                       path("cache") + " --out " + path("out.html"));
   }
 
   // What explore() has put into the page; everything around it must be as it was.

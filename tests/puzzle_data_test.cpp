@@ -1,13 +1,13 @@
 // `geores data` for puzzles as a stranger meets it: what it makes, and one line for what it refuses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <filesystem>
 
 #include "geores/base/file.h"
 #include "geores/testing/testing.h"
+#include "tests/program.h"
 
 namespace geores {
 namespace {
@@ -20,21 +20,9 @@ constexpr const char* kTasks =
 
 class PuzzleData : public testing::Test {
  protected:
-  struct Run {
-    int exit_code;
-    std::string output;  // stdout and stderr
-  };
   // In an empty folder of its own.
-  Run run(const std::string& arguments) const {
-    const auto command =
-        fmt::format("cd {} && {} data {} 2>&1", folder_.path().string(), GEORES_PROGRAM, arguments);
-    auto* pipe = popen(command.c_str(), "r");
-    std::string output;
-    char buffer[4096];
-    while (const auto count = std::fread(buffer, 1, sizeof buffer, pipe))
-      output.append(buffer, count);
-    const auto status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+  Outcome run(const std::string& arguments) const {
+    return run_program("data " + arguments, {.folder = folder_.path()});
   }
   void expect_refusal(const std::string& arguments, const std::string& line) const {
     const auto files = folder_.file_count();

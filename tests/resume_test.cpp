@@ -1,9 +1,9 @@
 // A run that is killed at any moment, or whose disk fills, continues as if nothing had happened.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -16,6 +16,7 @@
 
 #include "geores/base/file.h"
 #include "geores/testing/testing.h"
+#include "tests/program.h"
 
 namespace geores {
 namespace {
@@ -33,21 +34,11 @@ class Resume : public testing::Test {
   // Starts the program with its output in a file; `before` runs in the child.
   template <class Before>
   pid_t start(const std::string& arguments, Before&& before) const {
-    const auto command =
-        fmt::format("exec {} {} > {} 2>&1", GEORES_PROGRAM, arguments, (root_ / "output").string());
-    const auto child = fork();
-    if (child == 0) {
-      before();
-      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      _exit(127);
-    }
+    const auto path = root_ / "output";
+    const auto file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const auto child = start_program(arguments, {.output = file, .before = before});
+    close(file);
     return child;
-  }
-
-  int wait_for(pid_t child) const {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
   int run(const std::string& arguments) const {
@@ -104,7 +95,7 @@ void ResumeKilled::expect_unharmed(const std::string& flags, int attempts) {
 
   std::mt19937 random(1);
   const auto first = static_cast<int>(start_up.count() / 2);
-  std::uniform_int_distribution<int> moment(first, first + 1000);  // milliseconds
+  std::uniform_int_distribution<int> moment(first, first + 400);  // milliseconds
   const auto go_on = [&] {
     return fs::exists(root_ / "killed" / "config.json")
                ? fmt::format("train --resume {}", folder("killed"))
@@ -133,7 +124,7 @@ TEST_F(ResumeKilled, AtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
   expect_unharmed(kRun, 20);
 }
 
-// GEORES_TEXT_KILLS: how often; a kill takes two seconds.
+// GEORES_TEXT_KILLS: how often; a kill takes half a second.
 TEST_F(ResumeKilled, OnTextWithDropoutAndEpochsItIsBitForBitTheUninterruptedRun) {
   const auto* kills = std::getenv("GEORES_TEXT_KILLS");
   std::string text;

@@ -1,7 +1,7 @@
 // Text from one end of the program to the other: prepared, trained on, evaluated, written.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "geores/base/file.h"
 #include "geores/base/sha256.h"
 #include "geores/testing/testing.h"
+#include "tests/program.h"
 
 namespace geores {
 namespace {
@@ -20,27 +21,8 @@ namespace fs = std::filesystem;
 
 class TextProgram : public testing::Test {
  protected:
-  struct Result {
-    int exit_code;
-    std::string output;
-  };
-
-  // `streams` chooses what is read: "2>&1" both, "2>/dev/null" standard output alone.
-  Result run(const std::string& arguments, const char* streams = "2>&1") const {
-    return run_after("", arguments, streams);
-  }
-  // `first`: shell commands before the program.
-  Result run_after(const std::string& first, const std::string& arguments,
-                   const char* streams = "2>&1") const {
-    const auto command = fmt::format("cd {} && {}{} {} {}", temporary_.path().string(), first,
-                                     GEORES_PROGRAM, arguments, streams);
-    auto* pipe = popen(command.c_str(), "r");
-    std::string output;
-    char buffer[4096];
-    while (const auto count = std::fread(buffer, 1, sizeof buffer, pipe))
-      output.append(buffer, count);
-    const auto status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+  Outcome run(const std::string& arguments) const {
+    return run_program(arguments, {.folder = temporary_.path()});
   }
 
   void succeed(const std::string& arguments) const {
@@ -48,7 +30,8 @@ class TextProgram : public testing::Test {
     ASSERT_EQ(result.exit_code, 0) << result.output;
   }
   nlohmann::json json_of(const std::string& arguments) const {
-    const auto result = run(arguments + " --json", "2>/dev/null");
+    const auto result =
+        run_program(arguments + " --json", {.folder = temporary_.path(), .errors = false});
     EXPECT_EQ(result.exit_code, 0) << result.output;
     return nlohmann::json::parse(result.output);
   }
@@ -156,8 +139,12 @@ TEST_F(TextProgram, AFullDiskLeavesNoHalfFile) {
     std::ranges::sort(names);
     return names;
   };
+  const auto limit_files = [] {
+    constexpr rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  };
   const auto limited = [&] {
-    const auto result = run_after("ulimit -f 8; ", prepare);
+    const auto result = run_program(prepare, {.folder = temporary_.path(), .before = limit_files});
     EXPECT_EQ(result.exit_code, 1) << result.output;
     EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
     EXPECT_NE(result.output.find("train.bin"), std::string::npos) << result.output;

@@ -79,13 +79,17 @@ TEST(Paper, ChosenSeedsReplaceThePapers) {
   EXPECT_EQ(runs.size(), 4u * 24);
   EXPECT_EQ(scale.probe_seeds(), scale.chosen_seeds);
 
-  const auto refused = [](const std::vector<int64_t>& chosen) {
+  // Probes need not be trained to see that their seeds are accepted.
+  const ReproduceListener stopping{.progress = {}, .notice = {}, .stop = [] { return true; }};
+  const auto refused = [&](const std::vector<int64_t>& chosen) {
     const TemporaryFolder folder;
     auto small = scale_from("quick");
-    small.reflection_steps = 1;
     small.chosen_seeds = chosen;
     return refusal([&] {
-      reproduce({.out = folder.path().string(), .scale = small, .only = {"reflection"}});
+      const ReproduceOptions options{
+          .out = folder.path().string(), .scale = small, .only = {"reflection"}};
+      EXPECT_FALSE(reproduce(options, stopping).has_value())
+          << "probes stop when they are asked to";
     });
   };
   EXPECT_EQ(refused({7, 8, 7}), "[reproduce] seed 7 is given twice");

@@ -93,9 +93,26 @@ bool any_has_name(const std::vector<PlannedRun>& runs, const std::string& name) 
   return std::ranges::find(runs, name, &PlannedRun::name) != runs.end();
 }
 
-void add_missing(std::vector<Job>& jobs, const std::vector<Measurement>& measurements) {
+// Gives the job up, with nothing written, when it is asked to stop. Runs do that by themselves.
+Job stoppable(Job job, const std::function<bool()>& stop) {
+  if (!stop) return job;
+  job.work = [work = std::move(job.work), stop](const std::function<void(int64_t)>& progress) {
+    const auto go_on = [&] {
+      if (stop()) throw RunStopped("a measurement was stopped");
+    };
+    go_on();
+    work([&](int64_t done) {
+      go_on();
+      progress(done);
+    });
+  };
+  return job;
+}
+
+void add_missing(std::vector<Job>& jobs, const std::vector<Measurement>& measurements,
+                 const std::function<bool()>& stop) {
   for (const auto& one : measurements)
-    if (!fs::exists(one.path)) jobs.push_back(one.job);
+    if (!fs::exists(one.path)) jobs.push_back(stoppable(one.job, stop));
 }
 
 nlohmann::json read_json(const fs::path& path) {
@@ -244,14 +261,14 @@ bool work(const ReproduceOptions& options, const std::vector<Experiment>& experi
   // Mixed with the runs: probes need no GPU, and after them it would have only roll-outs to do.
   std::vector<Job> probes, norms;
   if (wanted(options, "reflection"))
-    add_missing(probes, shard.of(reflection_measurements(options)));
+    add_missing(probes, shard.of(reflection_measurements(options)), listener.stop);
   for (const auto& experiment : experiments) {
     if (!norms_wanted(options, experiment.name)) continue;
     auto measurements = norm_measurements(options, experiment, runs, shelf);
     // Of the shard's own runs.
     std::erase_if(measurements,
                   [&](const Measurement& one) { return !any_has_name(planned, one.job.after); });
-    add_missing(norms, measurements);
+    add_missing(norms, measurements, listener.stop);
   }
   try {
     run_jobs(mixed(jobs, mixed(probes, norms)), options.jobs, listener.progress);

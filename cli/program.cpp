@@ -1,0 +1,112 @@
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/process.h"
+#include "geores/base/error.h"
+#include "geores/base/nearest.h"
+
+namespace {
+
+constexpr const char* kDescription =
+    R"(geores: transformers whose residual connections are geometric operators.
+
+  geores list                        every residual connection, its traits and parameter counts
+  geores list edelta                 one connection and all its options
+  geores train --task gyroscope --model edelta --out runs/first
+                                     train any connection on any task; --resume continues exactly
+  geores data text --input a.txt --tokenizer chars --out data/a
+                                     text as ids, for train --task text --data data/a
+  geores generate --run runs/text    text from a run on text
+  geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
+  geores solve --run runs/puzzles --puzzle task.json
+                                     a trained recursive model answers one puzzle
+  geores compare runs/first runs/second
+                                     runs on the same data, side by side
+  geores predict --run runs/first --input x.npy --output y.npy
+  geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
+  geores explore --run runs/first    an interactive page with the run in it
+  geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers;
+                                     --paper mgt, shc and nanogpt: language models
+  geores study s6 --out s6           what mixers add to a recursive model on puzzles
+  geores params --target 1787688     how deep each connection may be for so many parameters
+  geores spectrum --help             what a mixer does to gradients at depth, before any training
+  geores spectral-gap --help         generating sets of permutations with the largest gap
+  geores data --help                 puzzle data sets: ARC-AGI, sudokus, mazes, reflections
+  geores bench                       what a training step costs, fused against stock LibTorch
+  geores verify dump.safetensors     our model against another implementation's dump: forward,
+                                     gradients and training steps in float64
+  geores import weights.safetensors  public weights under our names
+
+`geores COMMAND --help` explains each command.)";
+
+// CLI11 would say only that a subcommand is required.
+void require_known_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const auto* command : app.get_subcommands({})) known.push_back(command->get_name());
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  const auto near = geores::nearest(word, known);
+  throw geores::Error(fmt::format("unknown command '{}'{} (see geores --help)", word,
+                                  near.empty() ? "" : ", did you mean '" + near + "'?"));
+}
+
+int run_command(int argc, char** argv) {
+  CLI::App app(kDescription, "geores");
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "Help of all commands");
+  app.set_version_flag("--version", "geores " GEORES_VERSION);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("geores: {} (see geores --help)\n", error.what());
+  });
+  int exit_code = 0;
+  geores::cli::add_list(app, exit_code);
+  geores::cli::add_params(app, exit_code);
+  geores::cli::add_data(app, exit_code);
+  geores::cli::add_train(app, exit_code);
+  geores::cli::add_eval(app, exit_code);
+  geores::cli::add_generate(app, exit_code);
+  geores::cli::add_compare(app, exit_code);
+  geores::cli::add_predict(app, exit_code);
+  geores::cli::add_inspect(app, exit_code);
+  geores::cli::add_explore(app, exit_code);
+  geores::cli::add_reproduce(app, exit_code);
+  geores::cli::add_solve(app, exit_code);
+  geores::cli::add_study(app, exit_code);
+  geores::cli::add_verify(app, exit_code);
+  geores::cli::add_import(app, exit_code);
+  geores::cli::add_spectrum(app, exit_code);
+  geores::cli::add_spectral_gap(app, exit_code);
+  geores::cli::add_bench(app, exit_code);
+  geores::cli::add_puzzle_data(app, exit_code);
+  try {
+    if (argc > 1 && argv[1][0] != '-') require_known_command(app, argv[1]);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+int geores::cli::run_program(int argc, char** argv) {
+  geores::cli::occupy_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, not a crash
+  std::signal(SIGPIPE, SIG_IGN);  // a reader who has gone does not end a run
+  try {
+    return geores::cli::after_output(run_command(argc, argv));
+  } catch (const std::exception& error) {
+    if (!geores::cli::reader_is_gone(error))
+      geores::cli::say("geores: {}\n", geores::cli::last_words(error));
+  }
+  return 1;
+}
