@@ -250,6 +250,29 @@ TEST(LanguageReport, JudgesAClaimInTheLastColumnThatIsTrained) {
   EXPECT_EQ(verdict.verdict, "holds");
 }
 
+TEST(LanguageReport, JudgesRanksAtTheDepthThatIsMeasured) {
+  const auto paper = language_paper("mgt", "gpu", "data");
+  LanguageFindings findings{
+      .paper = paper, .scale = "", .hardware = {}, .folder = "", .experiments = {}};
+  ExperimentFindings rank;
+  rank.experiment = paper.experiment("rank");
+  for (const auto& column : rank.experiment.columns)
+    for (const auto& arm : rank.experiment.arms) rank.cells[column.name][arm.name] = {};
+  for (const double value : {0.41, 0.42, 0.43}) {
+    const auto name = fmt::format("run-{}", value);
+    rank.cells["L24"]["mgt"].runs.push_back("runs/" + name);
+    findings.measured[name]["end"]["relative_rank"]["plain"] = {0.9, value};
+  }
+  findings.experiments = {rank};
+  const auto verdicts = language_verdicts(findings);
+  const auto found = std::ranges::find_if(
+      verdicts, [](const Verdict& one) { return one.claim.starts_with("H2"); });
+  ASSERT_NE(found, verdicts.end());
+  EXPECT_EQ(found->claim,
+            "H2: the rank of MGT stays above 0.5 at the greatest depth (24 layers only)");
+  EXPECT_EQ(found->verdict, "reversed");
+}
+
 TEST(LanguagePapers, OtherStepsChangeWarmUpAndEvaluationsInProportion) {
   auto paper = language_paper("shc", "gpu", "data");
   paper.set_steps(500);

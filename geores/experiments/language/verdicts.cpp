@@ -54,13 +54,25 @@ void add_ranks(std::vector<Verdict>& all, const LanguageFindings& findings) {
         values.push_back(one->at("end").at("relative_rank").at("plain").back().get<double>());
     return values;
   };
-  for (const auto* arm : {"post", "pre"})
-    all.push_back(about_two(fmt::format("H1: the rank of {} at the end falls with depth",
-                                        rank->experiment.arm(arm).label),
-                            ends(arm, columns.back()), ends(arm, columns.front()),
+  const auto deepest = [&](const std::string& arm) {
+    for (const auto& column : columns | std::views::reverse)
+      if (!ends(arm, column).empty()) return column;
+    return columns.back();
+  };
+  // What the claim is about, where the table was not trained to its end.
+  const auto at = [&](const Column& column) {
+    return column.name == columns.back().name ? "" : fmt::format(" ({} only)", column.label);
+  };
+  for (const auto* arm : {"post", "pre"}) {
+    const auto last = deepest(arm);
+    all.push_back(about_two(fmt::format("H1: the rank of {} at the end falls with depth{}",
+                                        rank->experiment.arm(arm).label, at(last)),
+                            ends(arm, last), ends(arm, columns.front()),
                             "pre-norm at its best learning rate"));
-  all.push_back(about_mean("H2: the rank of MGT stays above 0.5 at the greatest depth",
-                           ends("mgt", columns.back()), 0.5, true, "pre-norm in the same table"));
+  }
+  const auto last = deepest("mgt");
+  all.push_back(about_mean("H2: the rank of MGT stays above 0.5 at the greatest depth" + at(last),
+                           ends("mgt", last), 0.5, true, "pre-norm in the same table"));
 }
 
 void add_synergy(std::vector<Verdict>& all, const LanguageFindings& findings) {
