@@ -19,12 +19,18 @@ TransformerConfig with_isometry(const std::string& past = "none") {
 }
 
 TEST(InputMap, AnIsometryKeepsAngles) {
-  const auto map = model_of(with_isometry())->input_end().weight;
-  ASSERT_EQ(map.sizes(), torch::IntArrayRef({kSmallWidth, 5}));
-  // As long as columns of N(0, (5 · 0.02)²) are in the mean.
-  const auto length = 0.1 * 0.1 * static_cast<double>(kSmallWidth);
-  EXPECT_LT(largest(map.t().mm(map) - length * torch::eye(5, torch::kFloat64)), 1e-7);
-  EXPECT_LT(largest(map.sum(0)), 1e-6);
+  for (const int64_t values : {int64_t{1}, int64_t{5}, kSmallWidth}) {
+    auto config = with_isometry();
+    config.input_width = values;
+    const auto map = model_of(config)->input_end().weight;
+    ASSERT_EQ(map.sizes(), torch::IntArrayRef({kSmallWidth, values}));
+    // As long as columns of N(0, (5 · 0.02)²) are in the mean.
+    const auto length = 0.1 * 0.1 * static_cast<double>(kSmallWidth);
+    EXPECT_LT(largest(map.t().mm(map) - length * torch::eye(values, torch::kFloat64)), 1e-7);
+    if (values < kSmallWidth) {
+      EXPECT_LT(largest(map.sum(0)), 1e-6);
+    }
+  }
 }
 
 // What the option is for: a LayerNorm of the first state is linear in vectors of one length.
@@ -82,9 +88,9 @@ TEST(InputMap, ADecoderReadsWhatTheModelPredicts) {
 
 TEST(InputMap, RefusesWhatHasNoIsometry) {
   auto config = with_isometry();
-  config.input_width = kSmallWidth;
+  config.input_width = kSmallWidth + 1;
   EXPECT_EQ(refusal([&] { Transformer model(config); }),
-            "[transformer] an isometry of 24 values needs a width of at least 25, got 24");
+            "[transformer] an isometry of 25 values needs a width of at least as many, got 24");
   config.input = "tokens";
   EXPECT_EQ(refusal([&] { Transformer model(config); }),
             "[transformer] input_map = isometry is for vectors, not tokens");

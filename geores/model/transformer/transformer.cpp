@@ -40,18 +40,18 @@ Fields TransformerConfig::fields() {
 
 namespace {
 
-// (width, values), columns orthonormal: the cosines of 1, 2, ... half waves over `width` points
-// (discrete cosine transform, type II). Without the constant one, so what it makes has mean 0.
+// (width, values), columns orthonormal: cosines of half waves over `width` points (discrete cosine
+// transform, type II). The constant one is left out where the width allows it, so that states have
+// mean 0 and a LayerNorm only scales them.
 Tensor isometry(int64_t values, int64_t width) {
-  require(values < width, "transformer",
-          "an isometry of {} values needs a width of at least {}, got {}", values, values + 1,
-          width);
+  require(values <= width, "transformer",
+          "an isometry of {} values needs a width of at least as many, got {}", values, width);
   const auto options = torch::TensorOptions(torch::kFloat64);
   const auto points =
       (torch::arange(width, options) + 0.5) * (std::numbers::pi / static_cast<double>(width));
-  const auto waves = torch::arange(1, values + 1, options);
-  const auto all = torch::cos(torch::outer(points, waves));
-  return (all * std::sqrt(2.0 / static_cast<double>(width))).to(torch::kFloat32);
+  const int64_t first = values < width ? 1 : 0;
+  auto waves = torch::cos(torch::outer(points, torch::arange(first, first + values, options)));
+  return (waves / waves.norm(2, 0, true)).to(torch::kFloat32);
 }
 
 }  // namespace
