@@ -245,7 +245,8 @@ TEST(PortableModel, RefusesOtherSublayers) {
                                                                      {"read_norm", "none"},
                                                                      {"generator_norm", "rms"},
                                                                      {"reflection", "whole"},
-                                                                     {"past", "mean"}}) {
+                                                                     {"past", "mean"},
+                                                                     {"input_map", "isometry"}}) {
     auto changed = one;
     changed.options[key] = value;
     const auto why = refusal([&] { portable_of(*model, changed, file); });

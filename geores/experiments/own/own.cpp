@@ -208,6 +208,13 @@ const json kMean = {{"past", "mean"}};
 const json kPrevious = {{"past", "previous"}};
 const json kBoth = {{"past", "both"}};
 
+// How vectors enter, and the perceptrons of blocks.
+const json kIsometry = {{"input_map", "isometry"}};
+const json kSwiglu = {{"mlp", "swiglu"}};
+const json kIsoSwiglu = with(kIsometry, kSwiglu);
+
+constexpr auto kFreeWay = "3e-3 to 1e-6, no decay";
+
 Experiment orthogonal() {
   return {.name = "orthogonal",
           .title = "Operators that are orthogonal at all parameter values",
@@ -238,6 +245,47 @@ Experiment orthogonal() {
                    {"jpmhc", "JPmHC (Cayley)", with(jpmhc(), kLowEnd)}}};
 }
 
+// One configuration for all tasks: these are tried in `search`, and judged in `held_out`.
+std::vector<Arm> candidates() {
+  std::vector<Arm> arms;
+  const auto add = [&](const std::string& name, const std::string& label, const json& model) {
+    arms.push_back({name, label, with(kFree, model)});
+  };
+  add("gpt_mean", "GPT, running mean", with(gpt(), kMean));
+  add("none_mean", "no operator, running mean", with(small_gpt(), kMean));
+  add("unitary_mean", "complex reflection, running mean", always_orthogonal("unitary", kMean));
+  add("gpt_both", "GPT, running mean and previous", with(gpt(), kBoth));
+  add("none_both", "no operator, running mean and previous", with(small_gpt(), kBoth));
+  add("unitary_both", "complex reflection, running mean and previous",
+      always_orthogonal("unitary", kBoth));
+  add("none_previous", "no operator, previous", with(small_gpt(), kPrevious));
+  add("none_both_slow", "no operator, running mean and previous, gain 10",
+      with(small_gpt(), with(kBoth, {{"past_gain", 10}})));
+  add("none_both_epsilon", "no operator, running mean and previous, AdamW's epsilon 1e-12",
+      with(small_gpt(), with(kBoth, {{"epsilon", 1e-12}})));
+  const auto mean = [&](const std::string& name, const std::string& label, const json& changes) {
+    add(name, "no operator, running mean, " + label, with(small_gpt(), with(kMean, changes)));
+  };
+  mean("none_iso", "isometry", kIsometry);
+  mean("none_swiglu", "SwiGLU", kSwiglu);
+  mean("none_iso_swiglu", "isometry, SwiGLU", kIsoSwiglu);
+  mean("none_iso_swiglu_long", "isometry, SwiGLU, long average",
+       with(kIsoSwiglu, {{"beta2", 0.99}}));
+  mean("none_iso_swiglu_heads", "isometry, SwiGLU, 8 heads", with(kIsoSwiglu, {{"heads", 8}}));
+  mean("none_iso_swiglu_large", "isometry, SwiGLU, states start large",
+       with(kIsoSwiglu, {{"input_start", 5}}));
+  mean("none_iso_swiglu_both", "isometry, SwiGLU, previous", with(kIsoSwiglu, kBoth));
+  mean("none_iso_swiglu_slow", "isometry, SwiGLU, previous, gain 10",
+       with(kIsoSwiglu, with(kBoth, {{"past_gain", 10}})));
+  mean("none_iso_both_long", "isometry, previous, long average",
+       with(kIsometry, with(kBoth, {{"beta2", 0.99}})));
+  add("unitary_iso_swiglu", "complex reflection, running mean, isometry, SwiGLU",
+      always_orthogonal("unitary", with(kMean, kIsoSwiglu)));
+  add("gpt_iso_swiglu", "GPT, running mean, isometry, SwiGLU",
+      with(gpt(), with(kMean, kIsoSwiglu)));
+  return arms;
+}
+
 // Choices are made here, on the paper's data; `held_out` then judges them.
 Experiment search() {
   std::vector<Arm> arms;
@@ -259,22 +307,8 @@ Experiment search() {
   row("streams", "complex reflection, 2 streams", always_orthogonal("unitary", {{"streams", 2}}));
   row("wide", "complex reflection, wide generators",
       always_orthogonal("unitary", {{"hidden_ratio", 1}}));
-  const auto one = [&](const std::string& name, const std::string& label, const json& model) {
-    const auto* way = "3e-3 to 1e-6, no decay";
-    arms.push_back({name, label + ", " + way, with(model, kFree), {}, label, way});
-  };
-  one("gpt_mean", "GPT, running mean", with(gpt(), kMean));
-  one("none_mean", "no operator, running mean", with(small_gpt(), kMean));
-  one("unitary_mean", "complex reflection, running mean", always_orthogonal("unitary", kMean));
-  one("gpt_both", "GPT, running mean and previous", with(gpt(), kBoth));
-  one("none_both", "no operator, running mean and previous", with(small_gpt(), kBoth));
-  one("unitary_both", "complex reflection, running mean and previous",
-      always_orthogonal("unitary", kBoth));
-  one("none_previous", "no operator, previous", with(small_gpt(), kPrevious));
-  one("none_both_slow", "no operator, running mean and previous, gain 10",
-      with(small_gpt(), with(kBoth, {{"past_gain", 10}})));
-  one("none_both_epsilon", "no operator, running mean and previous, AdamW's epsilon 1e-12",
-      with(small_gpt(), with(kBoth, {{"epsilon", 1e-12}})));
+  for (const auto& arm : candidates())
+    arms.push_back({arm.name, arm.label + ", " + kFreeWay, arm.config, {}, arm.label, kFreeWay});
   return {
       .name = "search",
       .title = "Search for one configuration for all tasks",
@@ -283,7 +317,8 @@ Experiment search() {
           "steps of batch 64. Columns: "
           "learning rate, weight decay, and the optimiser where it is not AdamW. Running mean, "
           "previous: the first state has a learned share of the mean of the embeddings so far, of "
-          "the one before.",
+          "the one before. Isometry: vectors enter by a fixed map that keeps lengths and angles. "
+          "Long average: AdamW's squared gradients decay by 0.99 a step in the place of 0.95.",
       .columns = all_tasks(),
       .arms = arms};
 }
@@ -296,6 +331,29 @@ Experiment held_out() {
     column.label += ", held out";
     column.config["data_seed"] = 2027;
   }
+  std::vector<Arm> arms = {
+      {"gpt", "GPT (additive)", gpt()},
+      {"gpt_low", "GPT, end 1e-6", with(gpt(), kLowEnd)},
+      {"jpmhc", "JPmHC (Cayley)", jpmhc()},
+      {"edelta", "EΔ's operator, small start", causal_edelta()},
+      {"none", "no operator, small start", small_gpt()},
+      {"none_low", "no operator, small start, end 1e-6", with(small_gpt(), kLowEnd)},
+      {"reflection_low", "EΔ, reflection only, end 1e-6", with(reflection(), kLowEnd)},
+      {"reflections_low", "two reflections, end 1e-6", always_orthogonal("reflections", kLowEnd)},
+      {"unitary_low", "complex reflection, end 1e-6", always_orthogonal("unitary", kLowEnd)},
+      {"gpt_free", "GPT, 3e-3 to 1e-6, no decay", with(gpt(), kFree)},
+      {"none_free", "no operator, small start, 3e-3 to 1e-6, no decay", with(small_gpt(), kFree)},
+      {"unitary_free", "complex reflection, 3e-3 to 1e-6, no decay",
+       always_orthogonal("unitary", kFree)},
+      {"gpt_muon", "GPT, Muon", with(gpt(), kMuon)},
+      {"none_muon", "no operator, small start, Muon", with(small_gpt(), kMuon)},
+      {"unitary_muon", "complex reflection, Muon", always_orthogonal("unitary", kMuon)},
+      {"gpt_muon_high", "GPT, Muon, 3e-3", with(gpt(), kMuonHigh)},
+      {"none_muon_high", "no operator, small start, Muon, 3e-3", with(small_gpt(), kMuonHigh)},
+      {"unitary_muon_high", "complex reflection, Muon, 3e-3",
+       always_orthogonal("unitary", kMuonHigh)}};
+  for (const auto& arm : candidates())
+    arms.push_back({arm.name, arm.label + ", " + kFreeWay, arm.config});
   return {
       .name = "held_out",
       .title = "Data of another seed, which no choice was made on",
@@ -307,47 +365,7 @@ Experiment held_out() {
           "With Muon the learning rate falls to 1e-6, from 1e-3 or, where named, 3e-3, and there "
           "is no weight decay.",
       .columns = columns,
-      .arms = {
-          {"gpt", "GPT (additive)", gpt()},
-          {"gpt_low", "GPT, end 1e-6", with(gpt(), kLowEnd)},
-          {"jpmhc", "JPmHC (Cayley)", jpmhc()},
-          {"edelta", "EΔ's operator, small start", causal_edelta()},
-          {"none", "no operator, small start", small_gpt()},
-          {"none_low", "no operator, small start, end 1e-6", with(small_gpt(), kLowEnd)},
-          {"reflection_low", "EΔ, reflection only, end 1e-6", with(reflection(), kLowEnd)},
-          {"reflections_low", "two reflections, end 1e-6",
-           always_orthogonal("reflections", kLowEnd)},
-          {"unitary_low", "complex reflection, end 1e-6", always_orthogonal("unitary", kLowEnd)},
-          {"gpt_free", "GPT, 3e-3 to 1e-6, no decay", with(gpt(), kFree)},
-          {"none_free", "no operator, small start, 3e-3 to 1e-6, no decay",
-           with(small_gpt(), kFree)},
-          {"unitary_free", "complex reflection, 3e-3 to 1e-6, no decay",
-           always_orthogonal("unitary", kFree)},
-          {"gpt_muon", "GPT, Muon", with(gpt(), kMuon)},
-          {"none_muon", "no operator, small start, Muon", with(small_gpt(), kMuon)},
-          {"unitary_muon", "complex reflection, Muon", always_orthogonal("unitary", kMuon)},
-          {"gpt_muon_high", "GPT, Muon, 3e-3", with(gpt(), kMuonHigh)},
-          {"none_muon_high", "no operator, small start, Muon, 3e-3", with(small_gpt(), kMuonHigh)},
-          {"unitary_muon_high", "complex reflection, Muon, 3e-3",
-           always_orthogonal("unitary", kMuonHigh)},
-          {"gpt_mean", "GPT, running mean, 3e-3 to 1e-6, no decay",
-           with(gpt(), with(kFree, kMean))},
-          {"none_mean", "no operator, small start, running mean, 3e-3 to 1e-6, no decay",
-           with(small_gpt(), with(kFree, kMean))},
-          {"unitary_mean", "complex reflection, running mean, 3e-3 to 1e-6, no decay",
-           always_orthogonal("unitary", with(kFree, kMean))},
-          {"gpt_both", "GPT, running mean and previous, 3e-3 to 1e-6, no decay",
-           with(gpt(), with(kFree, kBoth))},
-          {"none_previous", "no operator, small start, previous, 3e-3 to 1e-6, no decay",
-           with(small_gpt(), with(kFree, kPrevious))},
-          {"none_both_slow",
-           "no operator, small start, running mean and previous, gain 10, 3e-3 to 1e-6, no decay",
-           with(small_gpt(), with(kFree, with(kBoth, {{"past_gain", 10}})))},
-          {"none_both",
-           "no operator, small start, running mean and previous, 3e-3 to 1e-6, no decay",
-           with(small_gpt(), with(kFree, kBoth))},
-          {"unitary_both", "complex reflection, running mean and previous, 3e-3 to 1e-6, no decay",
-           always_orthogonal("unitary", with(kFree, kBoth))}}};
+      .arms = arms};
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "geores/base/error.h"
 #include "geores/model/transformer/cached_decoder.h"
-#include "geores/model/transformer/transformer.h"
+#include "geores/model/transformer/small_transformer.h"
 #include "geores/ops/run/execution.h"
 #include "geores/testing/testing.h"
 
@@ -13,35 +13,10 @@ namespace geores {
 namespace {
 
 TransformerConfig with_sublayers(const std::string& connection, const SublayerOptions& sublayers) {
-  return {.connection = connection,
-          .layers = 2,
-          .width = 24,
-          .heads = 2,
-          .streams = 4,
-          .context = 9,
-          .input_width = 5,
-          .sublayers = sublayers,
-          .allow_noncausal = true};
+  auto config = small_transformer(connection);
+  config.sublayers = sublayers;
+  return config;
 }
-
-std::shared_ptr<Transformer> model_of(const TransformerConfig& config) {
-  torch::manual_seed(3);
-  auto model = std::make_shared<Transformer>(config);
-  model->to(torch::kFloat64);
-  return model;
-}
-
-Tensor example() {
-  torch::manual_seed(4);
-  return torch::randn({2, 7, 5}, torch::kFloat64);
-}
-
-Tensor outputs_of(Transformer& model, const Tensor& x) {
-  Trace trace;
-  return model.forward(x, trace);
-}
-
-double largest(const Tensor& x) { return x.abs().max().item<double>(); }
 
 TEST(Maps, AroundAdditiveAreEdeltaWithoutAnOperator) {
   const auto additive = model_of(with_sublayers("additive", {.maps = "normal", .maps_std = 0.3}));

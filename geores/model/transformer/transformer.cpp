@@ -2,6 +2,9 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "geores/base/error.h"
 #include "geores/model/transformer/cached_decoder.h"
 #include "geores/model/transformer/recompute.h"
@@ -21,6 +24,8 @@ Fields TransformerConfig::fields() {
       .add("streams", streams, "residual streams", {.min = 1})
       .add("input_start", input_start,
            "factor on the initial embedding and positions: how large states start", {.min = 0})
+      .choice("input_map", input_map, {"learned", "isometry"},
+              "from vectors to states; isometry: fixed, it keeps lengths and angles")
       .choice(
           "past", past.what, past_names(),
           "a learned share of the first state: the mean of the embeddings so far, the one before, "
@@ -32,6 +37,24 @@ Fields TransformerConfig::fields() {
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
       .add_all(sublayers.fields());
 }
+
+namespace {
+
+// (width, values), columns orthonormal: cosines of half waves over `width` points (discrete cosine
+// transform, type II). The constant one is left out where the width allows it, so that states have
+// mean 0 and a LayerNorm only scales them.
+Tensor isometry(int64_t values, int64_t width) {
+  require(values <= width, "transformer",
+          "an isometry of {} values needs a width of at least as many, got {}", values, width);
+  const auto options = torch::TensorOptions(torch::kFloat64);
+  const auto points =
+      (torch::arange(width, options) + 0.5) * (std::numbers::pi / static_cast<double>(width));
+  const int64_t first = values < width ? 1 : 0;
+  auto waves = torch::cos(torch::outer(points, torch::arange(first, first + values, options)));
+  return (waves / waves.norm(2, 0, true)).to(torch::kFloat32);
+}
+
+}  // namespace
 
 Transformer::Transformer(const TransformerConfig& config) : config_(config) {
   require(config.layers >= 1, "transformer", "layers must be >= 1, got {}", config.layers);
@@ -58,8 +81,14 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
   if (config.input == "continuous") {
     require(config.input_width >= 1, "transformer", "input_width must be >= 1, got {}",
             config.input_width);
-    input_ = register_module(
-        "input", make_linear(config.input_width, width, true, kInitialStd * config.input_start));
+    const auto start = kInitialStd * config.input_start;
+    if (config.input_map == "isometry") {
+      isometry_ = {register_buffer("input_isometry", isometry(config.input_width, width) * start *
+                                                         std::sqrt(static_cast<double>(width))),
+                   register_parameter("input_bias", torch::zeros({width}))};
+    } else {
+      input_ = register_module("input", make_linear(config.input_width, width, true, start));
+    }
     output_ = register_module("output", make_linear(width, config.input_width, true));
     return;
   }
@@ -67,6 +96,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
           config.input);
   require(config.vocabulary >= 1, "transformer", "vocabulary must be >= 1, got {}",
           config.vocabulary);
+  require(config.input_map == "learned", "transformer", "input_map = {} is for vectors, not tokens",
+          config.input_map);
   require(causal() || config.allow_noncausal, "transformer",
           "{} with these options lets a token see later ones; choose a causal variant (pool = "
           "causal, attention = causal) or set allow_noncausal",
@@ -98,18 +129,18 @@ Tensor Transformer::embed(const Tensor& x, int64_t position, PastMemory* memory)
           "a sequence of {} is longer than the model's context of {}", end, config_.context);
   require(!past_ || position == 0 || memory != nullptr, "transformer",
           "past = {} at position {} needs what came before", config_.past.what, position);
+  const auto [weight, bias] = input_end();
   if (past_ && past_->has_previous()) {
     // A bias cancels in the difference that the share multiplies.
     const auto e = past_->with_previous(
-        vectors ? linear_map(x, input_->weight) : torch::embedding(embedding_, x), memory);
-    const auto bias = vectors ? input_->bias : Tensor();
+        vectors ? linear_map(x, weight) : torch::embedding(embedding_, x), memory);
     if (positions_.defined()) return add_to_each(e, positions_.slice(0, position, end), bias);
     return bias.defined() ? e + bias : e;
   }
   if (!positions_.defined())
-    return vectors ? linear_map(x, input_->weight, input_->bias) : torch::embedding(embedding_, x);
+    return vectors ? linear_map(x, weight, bias) : torch::embedding(embedding_, x);
   const auto positions = positions_.slice(0, position, end);
-  return vectors ? linear_map_and_rows(x, input_->weight, positions, input_->bias)
+  return vectors ? linear_map_and_rows(x, weight, positions, bias)
                  : add_to_each(torch::embedding(embedding_, x), positions);
 }
 
@@ -122,6 +153,7 @@ Tensor Transformer::initial_state(const Tensor& x, int64_t position, PastMemory*
 }
 
 Transformer::End Transformer::input_end() const {
+  if (isometry_.weight.defined()) return isometry_;
   if (config_.input == "continuous") return {input_->weight, input_->bias};
   return {embedding_, {}};
 }

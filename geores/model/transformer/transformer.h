@@ -3,7 +3,9 @@
 //   tokens   ids (B, T) → embedding + positions → blocks → LN → tied head → (B, T, vocabulary)
 // Between the blocks flows the connection's state; to_state and from_state make and undo it. With
 // rotary positions nothing is added to the embedding. Option past: the first state also has a learned
-// share of earlier embeddings (past.h).
+// share of earlier embeddings (past.h). Option input_map = isometry: the weight of the first Linear
+// is fixed, its columns are orthogonal and of one length. States of equally long vectors then are equally
+// long too, so a LayerNorm only scales them; a learned weight has to find that (docs/own.md).
 #pragma once
 
 #include <memory>
@@ -27,11 +29,12 @@ struct TransformerConfig {
   int64_t width = 128;
   int64_t heads = 4;
   int64_t streams = 4;
-  int64_t context = 256;     // longest sequence; also the number of learned positions
-  int64_t input_width = 16;  // continuous input
-  int64_t vocabulary = 256;  // token input
-  double input_start = 1;    // factor on the initial weights that make the first state
-  PastOptions past = {};     // what the first state has of earlier positions
+  int64_t context = 256;              // longest sequence; also the number of learned positions
+  int64_t input_width = 16;           // continuous input
+  int64_t vocabulary = 256;           // token input
+  double input_start = 1;             // factor on the initial weights that make the first state
+  std::string input_map = "learned";  // from vectors to states; or "isometry", which is fixed
+  PastOptions past = {};              // what the first state has of earlier positions
   SublayerOptions sublayers = {};
   int64_t loss_chunk = 8192;  // tokens whose logits exist at a time; 0: all of them
   double dropout = 0;         // in training: on the embedding, attention weights and both branches
@@ -107,9 +110,10 @@ class Transformer : public Model {
   Recompute recompute_ = Recompute::nothing;
   Dropout dropout_;                                     // of the training pass to come
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
-  Tensor embedding_;                                    // tokens (vocabulary, width), also the head
-  Tensor positions_;                                    // (context, width)
-  std::shared_ptr<Past> past_;                          // null: none
+  End isometry_;                // in the place of input_: the weight is fixed
+  Tensor embedding_;            // tokens (vocabulary, width), also the head
+  Tensor positions_;            // (context, width)
+  std::shared_ptr<Past> past_;  // null: none
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<StreamHead> head_;  // null: streams are summed
   std::shared_ptr<LayerNorm> final_norm_;
