@@ -211,8 +211,7 @@ Tensor Transformer::cross_entropy(const Batch& batch, Trace& trace, const Dropou
   const auto state = final_state(batch.x, trace, dropout);
   if (config_.loss_chunk == 0 || batch.y.numel() <= config_.loss_chunk)
     return task_loss(outputs(state), batch.y);
-  const auto features =
-      normalized(collapse(state).total(), {.layer = true, .weight = final_norm_->weight()});
+  const auto features = final_norm_->forward_and_skip(collapse(state)).normalized;
   return chunked_cross_entropy(features.flatten(0, 1), embedding_, batch.y.flatten(),
                                config_.loss_chunk);
 }
