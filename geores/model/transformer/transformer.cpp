@@ -5,6 +5,7 @@
 #include "geores/base/error.h"
 #include "geores/model/transformer/cached_decoder.h"
 #include "geores/model/transformer/recompute.h"
+#include "geores/ops/dense/embedding.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/training/chunked_loss.h"
@@ -110,7 +111,7 @@ Tensor Transformer::embed(const Tensor& x, int64_t position, PastMemory* memory)
     return vectors ? linear_map(x, input_->weight, input_->bias) : torch::embedding(embedding_, x);
   const auto positions = positions_.slice(0, position, end);
   return vectors ? linear_map_and_rows(x, input_->weight, positions, input_->bias)
-                 : add_to_each(torch::embedding(embedding_, x), positions);
+                 : embedded(embedding_, x, positions);
 }
 
 Tensor Transformer::first_state(const Tensor& embedded, PastMemory* memory) const {
