@@ -197,7 +197,8 @@ TEST(Emulated, RunningMeansOfNarrowAndWideStreamsAreTheirDefinition) {
 }
 
 TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
-  for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{5, 4, 36}}) {
+  // The last has tokens that are held in shared memory, a round of a block and a half of them.
+  for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{5, 4, 36}, StreamShape{6, 4, 200}}) {
     const auto all = s.tokens * s.n * s.d;
     const auto dout = drawn<double>(all);
     const auto forward = [&](const std::vector<Values<double>>& in) {

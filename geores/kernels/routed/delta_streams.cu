@@ -1,7 +1,7 @@
 #include "geores/kernels/routed/delta_streams.h"
 
 #include "geores/kernels/cuda/activations.cuh"
-#include "geores/kernels/streams/wide.cuh"
+#include "geores/kernels/streams/held_tokens.cuh"
 
 namespace geores::kernels {
 namespace {
@@ -23,15 +23,23 @@ struct Length {
 
 template <int N, int V, class T, class A>
 __global__ void __launch_bounds__(kWideBlock)
-    delta_forward(const T* x, const A* y, const T* beta, const T* v, T* out, int64_t tokens,
-                  int d) {
+    delta_forward(const T* x, const A* y, const T* beta, const T* v, T* out, int64_t tokens, int d,
+                  bool held) {
   wait_for_previous();
+  GEORES_SHARED_BYTES(memory);
+  T* mine = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * N * d;
   for_each_warp_token(tokens, [&](int64_t t) {
+    const T* token = x + t * N * d;
+    if (held) {
+      copy_token<N, V>(token, mine, d);
+      wait_for_copies();
+      token = mine;
+    }
     T squares = 0, along[N] = {};
     for_each_run<V>(d, [&](int column) {
       Piece<N, V, T> in;
       T branch[V];
-      in.load(x + t * N * d, column, d);
+      in.load(token, column, d);
       load_values<V>(y + t * d + column, branch);
 #pragma unroll
       for (int k = 0; k < V; ++k) {
@@ -48,7 +56,7 @@ __global__ void __launch_bounds__(kWideBlock)
     for_each_run<V>(d, [&](int column) {
       Piece<N, V, T> in;
       T branch[V];
-      in.load(x + t * N * d, column, d);
+      in.load(token, column, d);
       load_values<V>(y + t * d + column, branch);
 #pragma unroll
       for (int j = 0; j < N; ++j) {
@@ -63,15 +71,24 @@ __global__ void __launch_bounds__(kWideBlock)
 template <int N, int V, class T, class A>
 __global__ void __launch_bounds__(kWideBlock)
     delta_backward(const T* x, const A* y, const T* beta, const T* v, const T* dout, T* dx, A* dy,
-                   T* dbeta, T* dv, int64_t tokens, int d) {
+                   T* dbeta, T* dv, int64_t tokens, int d, bool held) {
   wait_for_previous();
+  GEORES_SHARED_BYTES(memory);
+  T *mine = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * 2 * N * d, *mine_back = mine + N * d;
   for_each_warp_token(tokens, [&](int64_t t) {
+    const T *token = x + t * N * d, *gradient = dout + t * N * d;
+    if (held) {
+      copy_token<N, V>(token, mine, d);
+      copy_token<N, V>(gradient, mine_back, d);
+      wait_for_copies();
+      token = mine, gradient = mine_back;
+    }
     T squares = 0, along[N] = {}, back[N] = {};  // ⟨k, X_j⟩ and ⟨k, dX'_j⟩
     for_each_run<V>(d, [&](int column) {
       Piece<N, V, T> in, g;
       T branch[V];
-      in.load(x + t * N * d, column, d);
-      g.load(dout + t * N * d, column, d);
+      in.load(token, column, d);
+      g.load(gradient, column, d);
       load_values<V>(y + t * d + column, branch);
 #pragma unroll
       for (int k = 0; k < V; ++k) {
@@ -105,8 +122,8 @@ __global__ void __launch_bounds__(kWideBlock)
     for_each_run<V>(d, [&](int column) {
       Piece<N, V, T> in, g;
       T branch[V], along_y[V];
-      in.load(x + t * N * d, column, d);
-      g.load(dout + t * N * d, column, d);
+      in.load(token, column, d);
+      g.load(gradient, column, d);
       load_values<V>(y + t * d + column, branch);
 #pragma unroll
       for (int k = 0; k < V; ++k) {
@@ -132,8 +149,9 @@ template <class T, class A>
 void delta_streams_forward(CudaStream stream, const T* x, const A* y, const T* beta, const T* v,
                            T* out, const StreamShape& s) {
   with_wide_streams<T>(Counts(), s, [&](auto n, auto w) {
-    launch(stream, {wide_blocks(s.tokens), kWideBlock}, delta_forward<n.value, w.value, T, A>, x, y,
-           beta, v, out, s.tokens, static_cast<int>(s.d));
+    const auto held = held_bytes<T>(s.n, s.d, 1);
+    launch(stream, {wide_blocks(s.tokens), kWideBlock, held}, delta_forward<n.value, w.value, T, A>,
+           x, y, beta, v, out, s.tokens, static_cast<int>(s.d), held > 0);
   });
   check_launch("delta_streams_forward");
 }
@@ -142,8 +160,10 @@ template <class T, class A>
 void delta_streams_backward(CudaStream stream, const T* x, const A* y, const T* beta, const T* v,
                             const T* dout, T* dx, A* dy, T* dbeta, T* dv, const StreamShape& s) {
   with_wide_streams<T>(Counts(), s, [&](auto n, auto w) {
-    launch(stream, {wide_blocks(s.tokens), kWideBlock}, delta_backward<n.value, w.value, T, A>, x,
-           y, beta, v, dout, dx, dy, dbeta, dv, s.tokens, static_cast<int>(s.d));
+    const auto held = held_bytes<T>(s.n, s.d, 2);
+    launch(stream, {wide_blocks(s.tokens), kWideBlock, held},
+           delta_backward<n.value, w.value, T, A>, x, y, beta, v, dout, dx, dy, dbeta, dv, s.tokens,
+           static_cast<int>(s.d), held > 0);
   });
   check_launch("delta_streams_backward");
 }
