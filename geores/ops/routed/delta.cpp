@@ -61,6 +61,7 @@ class FusedStreamSum : public torch::autograd::Function<FusedStreamSum> {
                                          .x = values<T>(s.x),
                                          .norm = {.none = true},
                                          .statistics = nullptr,
+                                         .h = nullptr,
                                          .dh = values<A>(dsum),
                                          .dout = values<T>(dskip),
                                          .dx = values<T>(dx),
