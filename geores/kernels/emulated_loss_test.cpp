@@ -14,19 +14,29 @@ double number(float x) { return x; }
 double number(double x) { return x; }
 double number(BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
 
+void put(float x, float& to) { to = x; }
+void put(double x, double& to) { to = x; }
+void put(float x, BFloat16& to) {
+  to.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
+}
+
 // In the place of the logits if their kernel allows it, as the loss calls it.
-template <class T, class A>
+template <class T, class L, class A>
 void compare_cross_entropy(int64_t rows, int64_t vocabulary) {
-  const auto what = std::to_string(vocabulary) + " of " + std::to_string(sizeof(A)) + " bytes";
-  auto logits = drawn<T>(rows * vocabulary);
-  for (auto& x : logits) x *= 3;
+  const auto what = std::to_string(vocabulary) + " of " + std::to_string(sizeof(L)) + " bytes";
+  auto drawn_logits = drawn<T>(rows * vocabulary);
+  std::vector<L> logits(drawn_logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    put(3 * drawn_logits[i], logits[i]);
+    drawn_logits[i] = static_cast<T>(number(logits[i]));
+  }
   std::vector<int64_t> targets(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r)
     targets[static_cast<size_t>(r)] = r == 1 ? -1 : (r + 1) * (vocabulary - 1) / rows;
   const T count = T(rows - 1);
   Values<double> wanted_losses, wanted;
   for (int64_t r = 0; r < rows; ++r) {
-    const auto* x = logits.data() + r * vocabulary;
+    const auto* x = drawn_logits.data() + r * vocabulary;
     const auto target = targets[static_cast<size_t>(r)];
     double sum = 0;
     for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(static_cast<double>(x[i]));
@@ -35,15 +45,16 @@ void compare_cross_entropy(int64_t rows, int64_t vocabulary) {
       wanted.push_back(
           target < 0 ? 0 : (std::exp(static_cast<double>(x[i])) / sum - (i == target)) / count);
   }
-  auto losses = room<T>(rows), apart = room<T>(rows * vocabulary);
-  const bool in_place = holds_logits(vocabulary, sizeof(T));
+  auto losses = room<T>(rows);
+  std::vector<L> apart(logits.size());
+  const bool in_place = holds_logits(vocabulary, sizeof(L));
   auto* gradients = reinterpret_cast<A*>(in_place ? logits.data() : apart.data());
-  const auto row = in_place ? vocabulary * static_cast<int64_t>(sizeof(T) / sizeof(A)) : vocabulary;
-  cross_entropy_rows<T, A>(kStream, logits.data(), targets.data(), &count, losses.data(), nullptr,
-                           0, rows, vocabulary);
+  const auto row = in_place ? vocabulary * static_cast<int64_t>(sizeof(L) / sizeof(A)) : vocabulary;
+  cross_entropy_rows<T, L, A>(kStream, logits.data(), targets.data(), &count, losses.data(),
+                              nullptr, 0, rows, vocabulary);
   const auto without = losses;
-  cross_entropy_rows(kStream, static_cast<const T*>(logits.data()), targets.data(), &count,
-                     losses.data(), gradients, row, rows, vocabulary);
+  cross_entropy_rows<T, L, A>(kStream, logits.data(), targets.data(), &count, losses.data(),
+                              gradients, row, rows, vocabulary);
   for (int64_t r = 0; r < rows; ++r) {
     const auto at = static_cast<size_t>(r);
     EXPECT_NEAR(losses[at], wanted_losses[at], 1e-5) << what;
@@ -60,13 +71,16 @@ void compare_cross_entropy(int64_t rows, int64_t vocabulary) {
 }
 
 TEST(EmulatedLoss, CrossEntropyAndItsGradientsInThePlaceOfTheLogits) {
-  static_assert(holds_logits(4100, 4) && holds_logits(50304, 4) && !holds_logits(4101, 4) &&
-                !holds_logits(65536, 4) && !holds_logits(5000, 8));
+  static_assert(holds_logits(100000, 2) && !holds_logits(4100, 2) && holds_logits(4100, 4) &&
+                holds_logits(50304, 4) && !holds_logits(4101, 4) && !holds_logits(65536, 4) &&
+                !holds_logits(5000, 8));
   for (const int64_t vocabulary : {12, 4100, 17000})
-    compare_cross_entropy<float, BFloat16>(4, vocabulary);
-  compare_cross_entropy<float, float>(3, 4096);
-  compare_cross_entropy<float, float>(3, 4101);
-  compare_cross_entropy<double, double>(3, 4100);
+    compare_cross_entropy<float, float, BFloat16>(4, vocabulary);
+  for (const int64_t vocabulary : {12, 13, 4104, 17000})
+    compare_cross_entropy<float, BFloat16, BFloat16>(4, vocabulary);
+  compare_cross_entropy<float, float, float>(3, 4096);
+  compare_cross_entropy<float, float, float>(3, 4101);
+  compare_cross_entropy<double, double, double>(3, 4100);
 }
 
 template <class T>

@@ -65,13 +65,13 @@ __device__ inline T log_sum_of_block(LogSum<T> mine) {
   return answer;
 }
 
-template <int V, class T, class A>
-__global__ void rows_kernel(const T* logits, const int64_t* targets, const T* count, T* losses,
+template <int V, class T, class L, class A>
+__global__ void rows_kernel(const L* logits, const int64_t* targets, const T* count, T* losses,
                             A* gradients, int64_t gradient_row, int64_t rows, int64_t vocabulary) {
   wait_for_previous();
   const int64_t first = static_cast<int64_t>(threadIdx.x) * V, stride = kRowThreads * V;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* x = logits + row * vocabulary;
+    const L* x = logits + row * vocabulary;
     LogSum<T> mine;
     for (int64_t i = first; i < vocabulary; i += stride) {
       T v[V];
@@ -81,7 +81,7 @@ __global__ void rows_kernel(const T* logits, const int64_t* targets, const T* co
     }
     const T log_sum = log_sum_of_block<kRowThreads>(mine);
     const int64_t target = targets[row];
-    if (threadIdx.x == 0) losses[row] = target >= 0 ? log_sum - x[target] : T(0);
+    if (threadIdx.x == 0) losses[row] = target >= 0 ? log_sum - number(x[target]) : T(0);
     if (!gradients) continue;
     const T weight = target >= 0 ? T(1) / *count : T(0);
     for (int64_t i = first; i < vocabulary; i += stride) {
@@ -95,7 +95,8 @@ __global__ void rows_kernel(const T* logits, const int64_t* targets, const T* co
   }
 }
 
-constexpr int kHeldThreads = 1024;  // one such block on a multiprocessor
+template <class L>
+inline constexpr int kHeldThreads = 256 * sizeof(L);  // 1024 on a multiprocessor
 
 __device__ inline float quick_exp(float x) {
 #ifdef GEORES_EMULATED
@@ -106,11 +107,12 @@ __device__ inline float quick_exp(float x) {
 }
 
 // Asks for a row that is read next, while the one before is written.
-__device__ inline void prefetch_row(const float* row, int values) {
+template <class L>
+__device__ inline void prefetch_row(const L* row, int values) {
 #ifndef GEORES_EMULATED
-  const int part = (values / 32 + 3) / 4 * 4, begin = static_cast<int>(threadIdx.x) * part;
+  const int part = (values / 32 + 7) / 8 * 8, begin = static_cast<int>(threadIdx.x) * part;
   if (threadIdx.x >= 32 || begin >= values) return;
-  const int bytes = 4 * min(part, values - begin);
+  const int bytes = static_cast<int>(sizeof(L)) * min(part, values - begin);
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(row + begin), "r"(bytes)
                : "memory");
 #endif
@@ -118,17 +120,17 @@ __device__ inline void prefetch_row(const float* row, int values) {
 
 // Rows that fit shared memory. A thread reads what it wrote there itself; all values of a row are
 // there before the first gradient is written.
-template <class A>
-__global__ void __launch_bounds__(kHeldThreads, 1)
-    held_rows_kernel(const float* logits, const int64_t* targets, const float* count, float* losses,
+template <class L, class A>
+__global__ void __launch_bounds__(kHeldThreads<L>, 1024 / kHeldThreads<L>)
+    held_rows_kernel(const L* logits, const int64_t* targets, const float* count, float* losses,
                      A* gradients, int64_t gradient_row, int64_t rows, int vocabulary) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
-  auto* held = reinterpret_cast<float*>(memory);
-  constexpr int V = 4, kAtOnce = 4, kStride = kHeldThreads * V;
+  auto* held = reinterpret_cast<L*>(memory);
+  constexpr int V = 16 / sizeof(L), kAtOnce = 4, kStride = kHeldThreads<L> * V;
   const int first = static_cast<int>(threadIdx.x) * V;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float* x = logits + row * vocabulary;
+    const L* x = logits + row * vocabulary;
     LogSum<float> mine;
     for (int begin = first; begin < vocabulary; begin += kAtOnce * kStride) {
       float v[kAtOnce][V];
@@ -152,12 +154,12 @@ __global__ void __launch_bounds__(kHeldThreads, 1)
         }
       mine.largest = most, mine.sum = sum;
     }
-    const float log_sum = log_sum_of_block<kHeldThreads>(mine);
+    const float log_sum = log_sum_of_block<kHeldThreads<L>>(mine);
     if (row + gridDim.x < rows)
       prefetch_row(x + static_cast<int64_t>(gridDim.x) * vocabulary, vocabulary);
     const int64_t target = targets[row];
     if (target >= 0 ? target % kStride / V == threadIdx.x : threadIdx.x == 0)
-      losses[row] = target >= 0 ? log_sum - held[target] : 0.f;
+      losses[row] = target >= 0 ? log_sum - number(held[target]) : 0.f;
     if (!gradients) continue;
     const float weight = target >= 0 ? 1.f / *count : 0.f;
 #pragma unroll 4
@@ -188,25 +190,27 @@ __global__ void add_scaled_kernel(const T* x, const T* factor, T* sum, int64_t s
 
 }  // namespace
 
-template <class T, class A>
-void cross_entropy_rows(CudaStream stream, const T* logits, const int64_t* targets, const T* count,
+template <class T, class L, class A>
+void cross_entropy_rows(CudaStream stream, const L* logits, const int64_t* targets, const T* count,
                         T* losses, A* gradients, int64_t gradient_row, int64_t rows,
                         int64_t vocabulary) {
   if (rows == 0) return;
   const Grid grid{std::min<int64_t>(rows, 1 << 15), kRowThreads};
   if constexpr (sizeof(T) == 4)
-    if (holds_logits(vocabulary, sizeof(T))) {
-      launch(stream,
-             {std::min<int64_t>(rows, kBlocksForSums / 2), kHeldThreads, vocabulary * sizeof(T)},
-             held_rows_kernel<A>, logits, targets, count, losses, gradients, gradient_row, rows,
-             static_cast<int>(vocabulary));
+    if (holds_logits(vocabulary, sizeof(L))) {
+      constexpr int threads = kHeldThreads<L>, at_once = 1024 / threads;
+      launch(
+          stream,
+          {std::min<int64_t>(rows, at_once * kBlocksForSums / 2), threads, vocabulary * sizeof(L)},
+          held_rows_kernel<L, A>, logits, targets, count, losses, gradients, gradient_row, rows,
+          static_cast<int>(vocabulary));
       return check_launch("cross_entropy_rows");
     }
   if (sizeof(T) == 4 && vocabulary % 4 == 0)
-    launch(stream, grid, rows_kernel<4, T, A>, logits, targets, count, losses, gradients,
+    launch(stream, grid, rows_kernel<4, T, L, A>, logits, targets, count, losses, gradients,
            gradient_row, rows, vocabulary);
   else
-    launch(stream, grid, rows_kernel<1, T, A>, logits, targets, count, losses, gradients,
+    launch(stream, grid, rows_kernel<1, T, L, A>, logits, targets, count, losses, gradients,
            gradient_row, rows, vocabulary);
   check_launch("cross_entropy_rows");
 }
@@ -223,12 +227,13 @@ void add_scaled(CudaStream stream, const T* x, const T* factor, T* sum, int64_t 
   check_launch("add_scaled");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                           \
-  template void cross_entropy_rows(CudaStream, const T*, const int64_t*, const T*, T*, A*, \
+#define GEORES_INSTANTIATE(T, L, A)                                                        \
+  template void cross_entropy_rows(CudaStream, const L*, const int64_t*, const T*, T*, A*, \
                                    int64_t, int64_t, int64_t);
-GEORES_INSTANTIATE(float, float)
-GEORES_INSTANTIATE(float, BFloat16)
-GEORES_INSTANTIATE(double, double)
+GEORES_INSTANTIATE(float, float, float)
+GEORES_INSTANTIATE(float, float, BFloat16)
+GEORES_INSTANTIATE(float, BFloat16, BFloat16)
+GEORES_INSTANTIATE(double, double, double)
 #undef GEORES_INSTANTIATE
 template void add_scaled(CudaStream, const float*, const float*, float*, int64_t);
 template void add_scaled(CudaStream, const double*, const double*, double*, int64_t);

@@ -15,11 +15,12 @@ constexpr bool holds_logits(int64_t vocabulary, int64_t bytes) {
          vocabulary * bytes <= 226 * 1024;
 }
 
+// The logits are of type L: T, or BFloat16 beside float.
 // losses[r] = log Σ e^{x_r} − x_r[target_r], 0 where the target is negative (not scored). `gradients`
 // (null: not wanted) gets those of the mean over *count scored rows, in the type of products, row r at
 // r · gradient_row.
-template <class T, class A>
-void cross_entropy_rows(CudaStream stream, const T* logits, const int64_t* targets, const T* count,
+template <class T, class L, class A>
+void cross_entropy_rows(CudaStream stream, const L* logits, const int64_t* targets, const T* count,
                         T* losses, A* gradients, int64_t gradient_row, int64_t rows,
                         int64_t vocabulary);
 

@@ -55,15 +55,23 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
     for (int64_t from = 0; from < x.size(0); from += chunk) {
       const auto size = std::min(chunk, x.size(0) - from);
       const auto part = [&](const Tensor& all) { return all.narrow(0, from, size); };
-      auto logits = multiply(part(in), w.t(), type);
+      // In training logits are rounded as every other product of this precision.
+      auto logits = multiply(part(in), w.t(), in_kernel && gradients ? w.scalar_type() : type);
       if (in_kernel) {
         const auto dlogits = gradients ? room_for_gradients(logits, w) : Tensor();
-        const auto losses = torch::empty({size}, logits.options());
+        const auto losses = torch::empty({size}, count.options());
         const auto goals = part(targets).contiguous();
-        on_gpu(logits, w, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
-          kernels::cross_entropy_rows(stream, values<T>(logits), values<int64_t>(goals),
-                                      values<T>(count), values<T>(losses), values<A>(dlogits),
-                                      gradients ? dlogits.stride(0) : 0, size, logits.size(1));
+        on_gpu(count, w, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
+          const auto run = [&]<class L>(L) {
+            kernels::cross_entropy_rows(stream, static_cast<const L*>(values<L>(logits)),
+                                        values<int64_t>(goals), values<T>(count), values<T>(losses),
+                                        values<A>(dlogits), gradients ? dlogits.stride(0) : 0, size,
+                                        logits.size(1));
+          };
+          if (gradients)
+            run(A());
+          else
+            run(T());
         });
         total += losses.sum(torch::kFloat64);
         if (gradients) add_gradients(dlogits, from, size);

@@ -48,7 +48,7 @@ TEST(ChunkedLoss, IsTheLossOfTheWholeLogitsWithItsGradients) {
 TEST(ChunkedLoss, OnAGpuInBfloat16IsTheLossOfRoundedFactors) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(2);
-  for (const int64_t vocabulary : {12, 4100, 20000}) {
+  for (const int64_t vocabulary : {12, 4100, 4104, 20000}) {
     const auto w = torch::randn({vocabulary, 16}, torch::kCUDA).requires_grad_(true);
     const auto gradients = torch::zeros({w.numel()}, torch::kCUDA);
     const auto x = torch::randn({23, 16}, torch::kCUDA).to(torch::kBFloat16).requires_grad_(true);
@@ -75,9 +75,9 @@ TEST(ChunkedLoss, OnAGpuInBfloat16IsTheLossOfRoundedFactors) {
       return ((is.to(torch::kFloat64) - of).norm() / of.norm()).item<double>();
     };
     EXPECT_LT(error(loss.detach(), wanted.detach()), 2e-3) << vocabulary;
-    EXPECT_LT(error(x.grad(), right[0]), 1e-2) << vocabulary;
+    EXPECT_LT(error(x.grad(), right[0]), 2e-2) << vocabulary;  // logits up to 16 are rounded, too
     EXPECT_FALSE(w.grad().defined());
-    EXPECT_LT(error(gradients.view_as(w), right[1]), 1e-2) << vocabulary;
+    EXPECT_LT(error(gradients.view_as(w), right[1]), 2e-2) << vocabulary;
   }
 }
 
