@@ -197,40 +197,61 @@ TEST(Emulated, RunningMeansOfNarrowAndWideStreamsAreTheirDefinition) {
 }
 
 TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
-  for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{5, 4, 36}}) {
+  // The last has tokens that are held in shared memory, a round of a block and a half of them.
+  for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{5, 4, 36}, StreamShape{6, 4, 200}}) {
     const auto all = s.tokens * s.n * s.d;
-    const auto dout = drawn<double>(all);
+    const auto dout = drawn<double>(all), dread = drawn<double>(s.tokens * s.d);
+    // Inputs: X, y, l, the weights of reading. Results: X', then what is read.
     const auto forward = [&](const std::vector<Values<double>>& in) {
-      auto out = room<double>(all);
-      delta_streams_forward(kStream, in[0].data(), in[1].data(), in[2].data(), in[3].data(),
-                            out.data(), s);
-      return out;
+      auto out = room<double>(all), read = room<double>(s.tokens * s.d);
+      delta_streams_forward(kStream, in[0].data(), in[1].data(), in[2].data(), out.data(), s);
+      stream_sum_forward(kStream, in[3].data(), in[0].data(), read.data(), s);
+      return std::pair(out, read);
     };
     const std::vector<Values<double>> in = {drawn<double>(all), drawn<double>(s.tokens * s.d),
-                                            drawn<double>(s.tokens), drawn<double>(s.tokens * s.n)};
-    auto wanted = in[0];
+                                            drawn<double>(s.tokens * (1 + s.n)),
+                                            drawn<double>(s.n)};
+    auto wanted = in[0], wanted_read = room<double>(s.tokens * s.d);
     for (int64_t t = 0; t < s.tokens; ++t) {
-      const auto* y = in[1].data() + t * s.d;
+      const auto *y = in[1].data() + t * s.d, *l = in[2].data() + t * (1 + s.n);
       double length = 0;
       for (int64_t c = 0; c < s.d; ++c) length += y[c] * y[c];
       length = std::sqrt(length);
       for (int64_t j = 0; j < s.n; ++j) {
         auto* row = wanted.data() + (t * s.n + j) * s.d;
         double along = 0;
-        for (int64_t c = 0; c < s.d; ++c) along += y[c] / length * row[c];
-        const auto i = static_cast<size_t>(t);
-        const auto step =
-            in[2][i] * (in[3][i * static_cast<size_t>(s.n) + static_cast<size_t>(j)] - along);
+        for (int64_t c = 0; c < s.d; ++c) {
+          along += y[c] / length * row[c];
+          wanted_read[static_cast<size_t>(t * s.d + c)] += in[3][static_cast<size_t>(j)] * row[c];
+        }
+        const auto step = 2 / (1 + std::exp(-l[0])) * (l[1 + j] - along);
         for (int64_t c = 0; c < s.d; ++c) row[c] += step * y[c] / length;
       }
     }
-    expect_close(forward(in), wanted, "delta rule");
+    const auto [out, read] = forward(in);
+    expect_close(out, wanted, "delta rule");
+    expect_close(read, wanted_read, "what is read");
     auto gradients = in;
-    delta_streams_backward(kStream, in[0].data(), in[1].data(), in[2].data(), in[3].data(),
-                           dout.data(), gradients[0].data(), gradients[1].data(),
-                           gradients[2].data(), gradients[3].data(), s);
+    std::fill(gradients[3].begin(), gradients[3].end(), 0.0);
+    delta_streams_backward(kStream, in[0].data(), in[1].data(), in[2].data(), dout.data(),
+                           gradients[1].data(), gradients[2].data(), s);
+    stream_sum_backward<double, double>(kStream,
+                                        {.weight = in[3].data(),
+                                         .x = in[0].data(),
+                                         .dread = dread.data(),
+                                         .dout = dout.data(),
+                                         .y = in[1].data(),
+                                         .dl = gradients[2].data(),
+                                         .dx = gradients[0].data(),
+                                         .dweight = gradients[3].data()},
+                                        s);
     expect_slope(
-        in, gradients, [&](const auto& at) { return inner(forward(at), dout); }, "delta rule");
+        in, gradients,
+        [&](const auto& at) {
+          const auto [results, sums] = forward(at);
+          return inner(results, dout) + inner(sums, dread);
+        },
+        "delta rule");
   }
 }
 

@@ -102,10 +102,14 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
       {"jpmhc", defaults},    {"mhc", defaults},        {"mhc_lite", defaults},
       {"hc", defaults},       {"shc", defaults}};
   for (const auto& [connection, options] : connections)
-    for (const int64_t inputs : {6, 16, 300}) {  // a bias of few and of many values
+    for (const auto& [inputs, wide] :  // a bias of few and of many values; weights for the BLAS
+         std::vector<std::pair<int64_t, bool>>{{6, false}, {16, false}, {300, false}, {16, true}}) {
+      if (wide && connection != "additive" && connection != "edelta") continue;
       TransformerConfig config{.connection = connection,
                                .layers = 2,
-                               .width = connection == "jpmhc" ? 512 : 128,
+                               .width = wide                    ? 544
+                                        : connection == "jpmhc" ? 512
+                                                                : 128,
                                .heads = 4,
                                .context = 32,
                                .input_width = inputs,

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kWideBlock)
     wide_read(const T* read, const T* x, ReadNorm<T> norm, A* h, RowStatistics<T>* statistics,
               int64_t tokens, int d) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   // The collected row: each lane reads only what it wrote, so nothing has to wait.
   T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(d);
   for_each_warp_token(tokens, [&](int64_t t) {
@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(kWideBlock)
   });
 }
 
-// The gradient of one token. The norm's sums need the whole row, so the row is walked twice; the
-// second time x and dh come from a cache. `dweight` is this warp's row of sums in shared memory.
+// The gradient of one token. The norm's sums need the whole row before x is read: h, which is the
+// normalized row times the weight, gives them. `dweight` is this warp's row of sums in shared memory.
 template <int N, int V, class T, class A>
 __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int64_t t, int d,
                                             T* dweight) {
@@ -74,22 +74,15 @@ __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int
   if (!p.norm.none) {
     s = p.statistics[t];
     for_each_run<V>(d, [&](int column) {
-      Piece<N, V, T> in;
-      T z[V], g[V], weight[V], sums[V];
-      in.load(x, column, d);
+      T h[V], g[V], weight[V];
+      load_values<V>(p.h + t * d + column, h);
       load_values<V>(dh + column, g);
-      load_values<V>(dweight + column, sums);
       load_weight<V>(norm.weight, column, weight);
-      collect(share, in, z);
 #pragma unroll
       for (int i = 0; i < V; ++i) {
-        z[i] = (z[i] - s.mean) * s.inverse;
-        sums[i] += g[i] * z[i];
-        g[i] *= weight[i];
-        mean_g += g[i];
-        mean_gz += g[i] * z[i];
+        mean_g += g[i] * weight[i];
+        mean_gz += g[i] * h[i];
       }
-      store_values<V>(dweight + column, sums);
     });
     mean_g = norm.kind == NormKind::layer ? group_sum<32>(mean_g) / T(d) : T(0);
     mean_gz = group_sum<32>(mean_gz) / T(d);
@@ -105,14 +98,17 @@ __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int
     around.load(dout, column, d);
     load_values<V>(dh + column, dc);
     if (!p.norm.none) {
-      T z[V], weight[V];
+      T z[V], weight[V], sums[V];
       load_weight<V>(norm.weight, column, weight);
+      load_values<V>(dweight + column, sums);
       collect(share, in, z);
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         z[i] = (z[i] - s.mean) * s.inverse;
+        sums[i] += dc[i] * z[i];
         dc[i] = s.inverse * (dc[i] * weight[i] - mean_g - z[i] * mean_gz);
       }
+      store_values<V>(dweight + column, sums);
     }
 #pragma unroll
     for (int j = 0; j < N; ++j) {
@@ -140,7 +136,7 @@ template <int N, int V, class T, class A>
 __global__ void __launch_bounds__(kWideBlock)
     wide_read_back(WideReadBackward<T, A> p, int64_t tokens, int d) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   auto* sums = reinterpret_cast<T*>(memory);  // (kWideWarps, d) with a norm, nothing without
   const bool summed = !p.norm.none && p.dweight != nullptr;
   if (!p.norm.none)

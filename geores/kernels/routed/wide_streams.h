@@ -4,7 +4,7 @@
 // kMostWideValues. Forward the state is read twice and written once; backward, with the sublayer's
 // own backward pass between the two:
 //   wide_write_backward   dout          -> dy, dwrite
-//   wide_read_backward    x, dout, dh   -> dx, dread, dres
+//   wide_read_backward    x, dout, h, dh -> dx, dread, dres
 //   x, dout, dx (tokens, n, d); res (tokens, n, n); read, write (tokens, n); h, y (tokens, d)
 #pragma once
 
@@ -32,7 +32,7 @@ struct WideReadBackward {
   const T *res, *read, *x;
   ReadNorm<T> norm;
   const RowStatistics<T>* statistics;
-  const A* dh;
+  const A *h, *dh;  // h: what was read; null without a norm
   const T* dout;
   T *dx, *dread, *dres;  // overwritten
   T* dweight;            // of the norm; added to

@@ -8,6 +8,7 @@
 #include "geores/base/error.h"
 #include "geores/model/transformer/cached_decoder.h"
 #include "geores/model/transformer/recompute.h"
+#include "geores/ops/dense/embedding.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/training/chunked_loss.h"
@@ -141,7 +142,7 @@ Tensor Transformer::embed(const Tensor& x, int64_t position, PastMemory* memory)
     return vectors ? linear_map(x, weight, bias) : torch::embedding(embedding_, x);
   const auto positions = positions_.slice(0, position, end);
   return vectors ? linear_map_and_rows(x, weight, positions, bias)
-                 : add_to_each(torch::embedding(embedding_, x), positions);
+                 : embedded(embedding_, x, positions);
 }
 
 Tensor Transformer::first_state(const Tensor& embedded, PastMemory* memory) const {
@@ -243,8 +244,7 @@ Tensor Transformer::cross_entropy(const Batch& batch, Trace& trace, const Dropou
   const auto state = final_state(batch.x, trace, dropout);
   if (config_.loss_chunk == 0 || batch.y.numel() <= config_.loss_chunk)
     return task_loss(outputs(state), batch.y);
-  const auto features =
-      normalized(collapse(state).total(), {.layer = true, .weight = final_norm_->weight()});
+  const auto features = final_norm_->forward_and_skip(collapse(state)).normalized;
   return chunked_cross_entropy(features.flatten(0, 1), embedding_, batch.y.flatten(),
                                config_.loss_chunk);
 }

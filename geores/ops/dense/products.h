@@ -2,6 +2,8 @@
 // their own.
 #pragma once
 
+#include <torch/version.h>
+
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -15,6 +17,27 @@ torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type)
     return at::mm(a, b, type);
   else
     return at::mm(a, b).to(type);
+}
+
+// Whether LibTorch's product adds bfloat16 products to a float32 sum: 2.8 and 2.9 have the function,
+// but want a sum in bfloat16.
+inline constexpr bool kProductsAddToFloat = TORCH_VERSION_MAJOR > 2 ||
+                                            (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10);
+
+// sum += a b; the product is not stored on its own where LibTorch can add to sums of this type.
+template <class Matrix>
+void add_product(const Matrix& a, const Matrix& b, Matrix& sum) {
+  const auto type = sum.scalar_type();
+  if (a.scalar_type() == type) {
+    at::addmm_out(sum, sum, a, b);
+    return;
+  }
+  if constexpr (requires { at::addmm_out(sum, sum, a, b, type); })
+    if (kProductsAddToFloat && sum.is_cuda()) {
+      at::addmm_out(sum, sum, a, b, type);
+      return;
+    }
+  sum.add_(multiply(a, b, type));
 }
 
 // dy (rows, columns) in `type`, for a product's factors; its sum over rows is added to `sum`, for

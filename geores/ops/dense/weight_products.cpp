@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "geores/kernels/dense/weight_gradient.h"
 #include "geores/kernels/dense/weight_products.h"
-#include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
@@ -18,6 +18,7 @@ using namespace fused;
 class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> {
   struct Kept {
     std::vector<Tensor> halves;
+    std::vector<Tensor> places;  // of the factors' gradients
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -46,21 +47,23 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
     if constexpr (kernels::kHasCuda)
       kernels::multiply_weights(current_cuda_stream(), together.data(),
                                 static_cast<int>(together.size()));
-    if (with_gradients) make_places(factors, halves, products);
-    save(context, Kept{.halves = halves});
+    tensor_list places;
+    for (const auto& factor : factors) places.push_back(place_of(factor));
+    if (with_gradients) make_places(halves, products, places);
+    save(context, Kept{.halves = halves, .places = places});
     context->set_materialize_grads(
         false);  // a gradient that is added to a place is not defined here
     return products;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto [halves] = saved<Kept>(context);
+    const auto [halves, places] = saved<Kept>(context);
     tensor_list result(halves.size() + 1);
     for (size_t i = 0; i < halves.size(); i += 2) {
       if (!gradients[i / 2].defined()) continue;
       const auto d = gradients[i / 2].contiguous();
-      result[i] = multiply(d, halves[i + 1].t(), torch::kFloat32);
-      result[i + 1] = multiply(halves[i].t(), d, torch::kFloat32);
+      result[i] = placed_product(d, halves[i + 1].t(), torch::kFloat32, places[i]);
+      result[i + 1] = placed_product(halves[i].t(), d, torch::kFloat32, places[i + 1]);
     }
     return result;
   }
@@ -76,17 +79,20 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
 
   // Makes places for the gradients of products whose factors have them. When the backward pass has
   // ended, one kernel takes what was added there on to the factors' places. Where a product or a factor
-  // has no place, autograd carries the gradient.
-  static void make_places(at::TensorList factors, const tensor_list& halves,
-                          const tensor_list& products) {
+  // has no place, autograd carries the gradient: also that of a large product, which the BLAS
+  // multiplies.
+  static void make_places(const tensor_list& halves, const tensor_list& products,
+                          const tensor_list& places) {
     const auto taker = weight_gradients();
     if (!taker) return;
     std::vector<kernels::WeightProductGradient> together;
     std::vector<Tensor> used;
     for (size_t i = 0; i < halves.size(); i += 2) {
       const auto &a = halves[i], &b = halves[i + 1];
-      const auto da = place_of(factors[i]), db = place_of(factors[i + 1]);
-      if (!da.defined() || !db.defined() || !fit_kernel(a, b)) continue;
+      const auto &da = places[i], &db = places[i + 1];
+      if (!da.defined() || !db.defined() || !fit_kernel(a, b) ||
+          !kernels::fits_weight_gradient(a.size(0), b.size(1)))
+        continue;
       const auto d = make_gradient_place(products[i / 2]);
       if (!d.defined()) continue;
       together.push_back({.a = values<kernels::BFloat16>(a),

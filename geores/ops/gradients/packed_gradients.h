@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "geores/kernels/dense/weight_gradient.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/gradients/weight_gradients.h"
@@ -54,7 +55,9 @@ struct PackedGradient {
   // In the forward pass, for a matrix of this shape whose factors in products are of type
   // `factors`; the parameters have the type of `like`.
   static PackedGradient of(at::IntArrayRef shape, torch::ScalarType factors, const Tensor& like) {
-    if (factors != torch::kBFloat16) return {};
+    // A large one is not multiplied on the side.
+    if (factors != torch::kBFloat16 || !kernels::fits_weight_gradient(shape[0], shape[1]))
+      return {};
     return {weight_gradients(), take_zeros(shape, like)};
   }
 

@@ -16,6 +16,9 @@ using namespace fused;
 // eight do it for longer than they take to start.
 constexpr size_t kProductsAtOnce = kernels::kMostWeightGradients;
 
+// The BLAS has its fast products for results that begin at a multiple of 16 bytes.
+bool is_aligned(const Tensor& x) { return reinterpret_cast<uintptr_t>(x.data_ptr()) % 16 == 0; }
+
 }  // namespace
 
 WeightGradients::WeightGradients() {
@@ -104,8 +107,21 @@ WeightGradient WeightGradient::of(const Tensor& weight) {
 }
 
 Tensor WeightGradient::from(const Tensor& dy, const Tensor& x, torch::ScalarType type) const {
-  if (!taker || !place.defined() || !WeightGradients::fit(dy, x)) return multiply(dy.t(), x, type);
-  taker->add(dy, x, place);
+  if (!taker || !place.defined()) return multiply(dy.t(), x, type);
+  if (WeightGradients::fit(dy, x)) {
+    taker->add(dy, x, place);
+    return {};
+  }
+  return placed_product(dy.t(), x, type, place);
+}
+
+Tensor placed_product(const Tensor& a, const Tensor& b, torch::ScalarType type,
+                      const Tensor& place) {
+  // Nothing is added to large weights on the side: this stream reads the sum and writes it.
+  const bool large = !kernels::fits_weight_gradient(a.size(0), b.size(1));
+  if (!place.defined() || !large || !is_aligned(place)) return multiply(a, b, type);
+  Tensor sum = place;
+  add_product(a, b, sum);
   return {};
 }
 

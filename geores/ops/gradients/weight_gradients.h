@@ -67,8 +67,14 @@ struct WeightGradient {
   // For weight, in the forward pass.
   static WeightGradient of(const Tensor& weight);
 
-  // In the backward pass: dyᵀ x in `type` for autograd, or undefined where it is added to the place.
+  // In the backward pass: dyᵀ x in `type` for autograd, or undefined where it is added to the place,
+  // on the side or, for a large weight, by its product.
   Tensor from(const Tensor& dy, const Tensor& x, torch::ScalarType type) const;
 };
+
+// a b in `type` for autograd, or undefined where it is added to the place of a large weight's
+// gradient (undefined: it has none), in the backward pass.
+Tensor placed_product(const Tensor& a, const Tensor& b, torch::ScalarType type,
+                      const Tensor& place);
 
 }  // namespace geores

@@ -1,8 +1,11 @@
 #include "geores/ops/routed/delta.h"
 
+#include <utility>
+
+#include "geores/base/error.h"
 #include "geores/kernels/routed/delta_streams.h"
 #include "geores/kernels/routed/wide_streams.h"
-#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
@@ -12,118 +15,124 @@ namespace geores {
 namespace {
 
 using namespace fused;
+using LeftOfDelta = std::shared_ptr<DeltaStreams::Left>;
 
-bool delta_runs_fused(const char* operation, const Tensor& x) {
-  static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams";
-  const bool fits = x.dim() == 4 && x.numel() > 0;
-  return Choice(operation, x)
-      .need(x.is_cuda(), "a GPU")
-      .need(fits, "a state (B, T, n, d) with at least one value")
-      .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
-      .runs();
-}
-
-// Outputs: the sum, and x. The kernels read with weights of each token.
+// Outputs: the sum, and x to be carried.
 class FusedStreamSum : public torch::autograd::Function<FusedStreamSum> {
   struct Kept {
-    Tensor read, x;
+    Tensor weight, x;
+    Tensor weight_place;
+    LeftOfDelta left;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.read), f(s.x);
+      f(s.weight), f(s.x);
     }
   };
 
  public:
-  static tensor_list forward(AutogradContext* context, const Tensor& weight, const Tensor& input) {
-    const auto x = input.contiguous(),
-               read = weight.expand({x.size(0), x.size(1), x.size(2)}).contiguous();
+  static tensor_list forward(AutogradContext* context, const Tensor& weights, const Tensor& input,
+                             const LeftOfDelta& left) {
+    const auto x = input.contiguous(), weight = weights.contiguous();
     const auto sum = torch::empty({x.size(0), x.size(1), x.size(3)}, x.options());
-    on_gpu(x, x, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_read_forward<T, A>(cuda_stream, values<T>(read), values<T>(x), {.none = true},
-                                       values<A>(sum), nullptr, stream_shape(x));
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+      kernels::stream_sum_forward(cuda_stream, values<T>(weight), values<T>(x), values<T>(sum),
+                                  stream_shape(x));
     });
-    save(context, Kept{.read = read, .x = x});
+    save(context,
+         Kept{.weight = weight, .x = x, .weight_place = gradient_place(weight), .left = left});
+    context->set_materialize_grads(false);  // no zeros of the state's size where nothing is carried
     return {sum, input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto dsum = gradients[0].contiguous(), dskip = gradients[1].contiguous();
-    const auto n = s.x.size(2);
-    const auto pass = identity_like(s.x, n).expand({s.x.size(0), s.x.size(1), n, n}).contiguous();
-    const auto dx = torch::empty_like(s.x), dread = torch::empty_like(s.read),
-               dpass = torch::empty_like(pass);
-    on_gpu(s.x, s.x, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_read_backward<T, A>(cuda_stream,
-                                        {.res = values<T>(pass),
-                                         .read = values<T>(s.read),
-                                         .x = values<T>(s.x),
-                                         .norm = {.none = true},
-                                         .statistics = nullptr,
-                                         .dh = values<A>(dsum),
-                                         .dout = values<T>(dskip),
-                                         .dx = values<T>(dx),
-                                         .dread = values<T>(dread),
-                                         .dres = values<T>(dpass),
-                                         .dweight = nullptr},
-                                        stream_shape(s.x));
-    });
-    return {dread.flatten(0, 1).sum(0), dx};
+    const auto dout = contiguous(gradients[1]);
+    const auto dsum = gradients[0].defined()
+                          ? gradients[0].contiguous()
+                          : torch::zeros({s.x.size(0), s.x.size(1), s.x.size(3)}, s.x.options());
+    const auto [y, dl, written] = std::exchange(*s.left, {});
+    const auto dx = torch::empty_like(s.x);
+    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    on_gpu(s.x, y.defined() ? y : s.x,
+           [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+             kernels::stream_sum_backward<T, A>(cuda_stream,
+                                                {.weight = values<T>(s.weight),
+                                                 .x = values<T>(s.x),
+                                                 .dread = values<T>(dsum),
+                                                 .dout = values<T>(dout),
+                                                 .y = values<A>(y),
+                                                 .dl = values<T>(dl),
+                                                 .dx = values<T>(dx),
+                                                 .dweight = values<T>(dweight.sum)},
+                                                stream_shape(s.x));
+           });
+    return {dweight.gradient, dx, Tensor()};
   }
 };
 
+// The gradient of x is that of the result; the rest of it is left to FusedStreamSum.
 class FusedDeltaWrite : public torch::autograd::Function<FusedDeltaWrite> {
   struct Kept {
-    Tensor x, y, beta, v;
+    Tensor x, y, l;
+    LeftOfDelta left;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.x), f(s.y), f(s.beta), f(s.v);
+      f(s.x), f(s.y), f(s.l);
     }
   };
 
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& branch,
-                        const Tensor& strengths, const Tensor& written) {
-    const auto x = input.contiguous(), y = branch.contiguous(), beta = strengths.contiguous(),
-               v = written.contiguous();
+                        const Tensor& logits, const LeftOfDelta& left) {
+    const auto x = input.contiguous(), y = branch.contiguous(), l = logits.contiguous();
     const auto out = torch::empty_like(x);
     on_gpu(x, y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::delta_streams_forward<T, A>(cuda_stream, values<T>(x), values<A>(y), values<T>(beta),
-                                           values<T>(v), values<T>(out), stream_shape(x));
+      kernels::delta_streams_forward<T, A>(cuda_stream, values<T>(x), values<A>(y), values<T>(l),
+                                           values<T>(out), stream_shape(x));
     });
-    save(context, Kept{.x = x, .y = y, .beta = beta, .v = v});
+    save(context, Kept{.x = x, .y = y, .l = l, .left = left});
     return out;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto dout = gradients[0].contiguous();
-    const auto dx = torch::empty_like(s.x), dy = torch::empty_like(s.y),
-               dbeta = torch::empty_like(s.beta), dv = torch::empty_like(s.v);
+    const auto dy = torch::empty_like(s.y), dl = torch::empty_like(s.l);
     on_gpu(s.x, s.y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
       kernels::delta_streams_backward<T, A>(cuda_stream, values<T>(s.x), values<A>(s.y),
-                                            values<T>(s.beta), values<T>(s.v), values<T>(dout),
-                                            values<T>(dx), values<A>(dy), values<T>(dbeta),
-                                            values<T>(dv), stream_shape(s.x));
+                                            values<T>(s.l), values<T>(dout), values<A>(dy),
+                                            values<T>(dl), stream_shape(s.x));
     });
-    return {dx, dy, dbeta, dv};
+    s.left->y = s.y;
+    s.left->dl = dl;
+    return {dout, dy, dl, Tensor()};
   }
 };
 
 }  // namespace
 
-std::optional<StreamSum> fused_stream_sum(const Tensor& weight, const Tensor& x) {
-  if (!delta_runs_fused("stream_sum", x)) return std::nullopt;
-  const auto outputs = FusedStreamSum::apply(weight, x);
-  return StreamSum{.read = outputs[0], .skip = outputs[1]};
+DeltaStreams::DeltaStreams(Tensor read, Tensor carried, std::shared_ptr<Left> left)
+    : read_(std::move(read)), carried_(std::move(carried)), left_(std::move(left)) {}
+
+std::optional<DeltaStreams> DeltaStreams::make(const Tensor& weight, const Tensor& x) {
+  static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams";
+  const bool fits = x.dim() == 4 && x.numel() > 0;
+  if (!Choice("delta_streams", x, "two kernels each way")
+           .need(x.is_cuda(), "a GPU")
+           .need(fits, "a state (B, T, n, d) with at least one value")
+           .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
+           .runs())
+    return std::nullopt;
+  const auto left = std::make_shared<Left>();
+  const auto outputs = FusedStreamSum::apply(weight, x, left);
+  return DeltaStreams(outputs[0], outputs[1], left);
 }
 
-std::optional<Tensor> fused_delta_write(const Tensor& x, const Tensor& y, const Tensor& beta,
-                                        const Tensor& v) {
-  if (!delta_runs_fused("delta_write", x)) return std::nullopt;
-  return FusedDeltaWrite::apply(x, y, beta, v);
+Tensor DeltaStreams::write(const Tensor& y, const Tensor& l) {
+  require(!std::exchange(left_->written, true), "delta_streams", "a state is written to twice");
+  return FusedDeltaWrite::apply(carried_, y, l, left_);
 }
 
 }  // namespace geores

@@ -1,7 +1,7 @@
-// The delta rule on wide residual streams on a GPU (residual/ddl/ddl.h). Each operation returns
-// nothing where no kernel fits; then the connection runs composed.
+// The delta rule on wide residual streams on a GPU (residual/ddl/ddl.h).
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "geores/ops/torch.h"
@@ -10,15 +10,35 @@ namespace geores {
 
 using torch::Tensor;
 
-// Σ_j weight_j X_j, the same weights for all tokens: weight (n), x (B, T, n, d) -> read (B, T, d), and x
-// itself for its other uses, whose gradients are added in the same pass.
-struct StreamSum {
-  Tensor read, skip;
-};
-std::optional<StreamSum> fused_stream_sum(const Tensor& weight, const Tensor& x);
+// From reading a state to writing to it:
+//   if (auto delta = DeltaStreams::make(weight, x)) return delta->write(f(delta->read()), l);
+// Nothing where no kernel fits; then the connection runs composed.
+//
+// The backward pass of write() leaves its part of the state's gradient to that of make(), which writes
+// the whole. So the carried state has a right gradient inside of this class only, and write() may be
+// called once.
+class DeltaStreams {
+ public:
+  // weight (n), the same for all tokens; x (B, T, n, d).
+  static std::optional<DeltaStreams> make(const Tensor& weight, const Tensor& x);
 
-// X_j + β (v_j − ⟨k, X_j⟩) k with k = y/‖y‖: y (B, T, d), beta (B, T, 1), v (B, T, n).
-std::optional<Tensor> fused_delta_write(const Tensor& x, const Tensor& y, const Tensor& beta,
-                                        const Tensor& v);
+  const Tensor& read() const { return read_; }  // Σ_j weight_j X_j: (B, T, d)
+
+  // X_j + β (v_j − ⟨k, X_j⟩) k with k = y/‖y‖, β = 2 σ(l_0), v_j = l_{1 + j}: y (B, T, d),
+  // l (B, T, 1 + n) -> (B, T, n, d).
+  Tensor write(const Tensor& y, const Tensor& l);
+
+  // What the backward pass of write() leaves to that of make().
+  struct Left {
+    Tensor y, dl;
+    bool written = false;
+  };
+
+ private:
+  DeltaStreams(Tensor read, Tensor carried, std::shared_ptr<Left> left);
+
+  Tensor read_, carried_;
+  std::shared_ptr<Left> left_;
+};
 
 }  // namespace geores

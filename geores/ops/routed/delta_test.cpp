@@ -13,16 +13,15 @@
 namespace geores {
 namespace {
 
-// Inputs: the weights of reading, x, β, v, and a map that stands for the sublayer.
+// Inputs: the weights of reading, x, β's logit with v, and a map that stands for the sublayer.
 Tensors delta_of(const Tensors& t) {
-  const auto summed = fused_stream_sum(t[0], t[1]);
-  const auto x = summed ? summed->skip : t[1];
-  const auto seen = summed ? summed->read : t[0].matmul(x);
-  const auto y = torch::tanh(seen * t[4]);
-  if (const auto fused = fused_delta_write(x, y, t[2], t[3])) return {seen, *fused};
-  const auto k = normalize(y);
-  const auto erased = x.matmul(k.unsqueeze(-1)).squeeze(-1);
-  return {seen, x + spread_to_streams(t[2] * (t[3] - erased), k)};
+  auto delta = DeltaStreams::make(t[0], t[1]);
+  const auto seen = delta ? delta->read() : t[0].matmul(t[1]);
+  const auto y = torch::tanh(seen * t[3]);
+  if (delta) return {seen, delta->write(y, t[2])};
+  const auto k = normalize(y), beta = 2 * torch::sigmoid(t[2].slice(-1, 0, 1));
+  const auto erased = t[1].matmul(k.unsqueeze(-1)).squeeze(-1);
+  return {seen, t[1] + spread_to_streams(beta * (t[2].slice(-1, 1) - erased), k)};
 }
 
 TEST(Delta, EqualsComposed) {
@@ -33,23 +32,39 @@ TEST(Delta, EqualsComposed) {
   for (const auto& [n, d, length] : {Size{2, 1, 3}, Size{2, 7, 5}, Size{4, 36, 3}, Size{3, 129, 2},
                                      Size{4, 513, 5}, Size{4, 768, 9}, Size{8, 1024, 1}})
     if (torch::cuda::is_available() || d <= 36)
-      expect_fused_equals_composed({random({n}), random({2, length, n, d}), random({2, length, 1}),
-                                    random({2, length, n}), random({d})},
-                                   delta_of, "n " + std::to_string(n) + " d " + std::to_string(d),
-                                   1e-4);
+      expect_fused_equals_composed(
+          {random({n}), random({2, length, n, d}), random({2, length, 1 + n}), random({d})},
+          delta_of, "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
 }
 
 // Where the sublayer's answer is zero there is no direction, and nothing is NaN.
 TEST(Delta, WithoutADirectionEqualsComposed) {
   expect_fused_equals_composed(
-      {random({4}), random({1, 2, 4, 12}), random({1, 2, 1}), random({1, 2, 4}),
-       torch::zeros({12}, torch::kFloat64)},
+      {random({4}), random({1, 2, 4, 12}), random({1, 2, 5}), torch::zeros({12}, torch::kFloat64)},
       [](const Tensors& t) {
         auto all = delta_of(t);
         for (const auto& input : t) all.push_back(input * 1);
         return all;
       },
       "no direction", 1e-4);
+}
+
+// Also where nothing is written: then the state has the gradient of what is read alone.
+TEST(Delta, ReadingAloneEqualsComposedAndASecondWriteIsRefused) {
+  expect_fused_equals_composed(
+      {random({4}), random({1, 3, 4, 12})},
+      [](const Tensors& t) {
+        const auto delta = DeltaStreams::make(t[0], t[1]);
+        return Tensors{delta ? delta->read() : t[0].matmul(t[1])};
+      },
+      "reading alone", 1e-4);
+  const auto x = torch::randn({1, 2, 4, 12}), y = torch::randn({1, 2, 12}),
+             l = torch::randn({1, 2, 5}), weight = torch::randn({4});
+  const auto on = [](const Tensor& t) { return torch::cuda::is_available() ? t.cuda() : t; };
+  if (auto delta = DeltaStreams::make(on(weight), on(x))) {
+    delta->write(on(y), on(l));
+    EXPECT_THROW(delta->write(on(y), on(l)), std::exception);
+  }
 }
 
 }  // namespace

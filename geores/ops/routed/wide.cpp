@@ -31,14 +31,14 @@ kernels::ReadNorm<T> read_norm(NormKindOfRead kind, double epsilon, const Tensor
 // unmixed (wide.h).
 class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
   struct Kept {
-    Tensor res, read, x, weight, statistics;
+    Tensor res, read, x, weight, statistics, h;
     Tensor weight_place;
     NormKindOfRead kind;
     double epsilon;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.res), f(s.read), f(s.x), f(s.weight), f(s.statistics);
+      f(s.res), f(s.read), f(s.x), f(s.weight), f(s.statistics), f(s.h);
     }
   };
 
@@ -60,6 +60,7 @@ class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
                        .x = x,
                        .weight = weight,
                        .statistics = statistics,
+                       .h = kind == NormKindOfRead::none ? Tensor() : h,
                        .weight_place = gradient_place(weight),
                        .kind = kind,
                        .epsilon = epsilon});
@@ -79,6 +80,7 @@ class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
                                          .x = values<T>(s.x),
                                          .norm = read_norm<T>(s.kind, s.epsilon, s.weight),
                                          .statistics = statistics_in<T>(s.statistics),
+                                         .h = values<A>(s.h),
                                          .dh = values<A>(dh),
                                          .dout = values<T>(dout),
                                          .dx = values<T>(dx),

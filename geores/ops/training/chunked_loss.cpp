@@ -18,6 +18,7 @@ using namespace fused;
 class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy> {
   struct Kept {
     Tensor dx, dweight;
+    Tensor weight_place;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -34,14 +35,18 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
     const auto count = scored.sum().to(type);
     const auto places = targets.clamp_min(0).unsqueeze(1);
     auto total = torch::zeros({}, x.options().dtype(torch::kFloat64));
-    Tensor dx, dweight;
-    if (gradients) {
-      dx = torch::empty(x.sizes(), x.options().dtype(type));
-      dweight = torch::zeros(weight.sizes(), x.options().dtype(type));
-    }
+    Tensor dx = gradients ? torch::empty_like(x) : Tensor(), dweight;
     const auto add_gradients = [&](const Tensor& dlogits, int64_t from, int64_t size) {
-      dx.narrow(0, from, size).copy_(multiply(dlogits, w, type));
-      dweight.add_(multiply(dlogits.t(), in.narrow(0, from, size), type));
+      auto rows = dx.narrow(0, from, size);
+      if (dlogits.scalar_type() == dx.scalar_type())
+        at::mm_out(rows, dlogits, w);
+      else
+        rows.copy_(multiply(dlogits, w, dx.scalar_type()));
+      const auto part = in.narrow(0, from, size);
+      if (dweight.defined())
+        add_product(dlogits.t(), part, dweight);
+      else
+        dweight = multiply(dlogits.t(), part, type);
     };
     const bool in_kernel = Choice::any_type("cross_entropy", x, "kernel")
                                .need(x.is_cuda(), "a GPU")
@@ -50,18 +55,26 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
     for (int64_t from = 0; from < x.size(0); from += chunk) {
       const auto size = std::min(chunk, x.size(0) - from);
       const auto part = [&](const Tensor& all) { return all.narrow(0, from, size); };
-      auto logits = multiply(part(in), w.t(), type);
+      // In training logits are rounded as every other product of this precision.
+      auto logits = multiply(part(in), w.t(), in_kernel && gradients ? w.scalar_type() : type);
       if (in_kernel) {
-        const auto half = gradients ? torch::empty_like(logits, w.options()) : Tensor();
-        const auto losses = torch::empty({size}, logits.options());
+        const auto dlogits = gradients ? room_for_gradients(logits, w) : Tensor();
+        const auto losses = torch::empty({size}, count.options());
         const auto goals = part(targets).contiguous();
-        on_gpu(logits, w, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
-          kernels::cross_entropy_rows(stream, values<T>(logits), values<int64_t>(goals),
-                                      values<T>(count), values<T>(losses), values<A>(half), size,
-                                      logits.size(1));
+        on_gpu(count, w, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
+          const auto run = [&]<class L>(L) {
+            kernels::cross_entropy_rows(stream, static_cast<const L*>(values<L>(logits)),
+                                        values<int64_t>(goals), values<T>(count), values<T>(losses),
+                                        values<A>(dlogits), gradients ? dlogits.stride(0) : 0, size,
+                                        logits.size(1));
+          };
+          if (gradients)
+            run(A());
+          else
+            run(T());
         });
         total += losses.sum(torch::kFloat64);
-        if (gradients) add_gradients(half, from, size);
+        if (gradients) add_gradients(dlogits, from, size);
         continue;
       }
       const auto log_sum = logits.logsumexp(1, /*keepdim=*/true);
@@ -74,13 +87,28 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
       logits.mul_((part(scored).to(type) / count).unsqueeze(1));
       add_gradients(logits.to(w.scalar_type()), from, size);
     }
-    save(context, Kept{.dx = dx, .dweight = dweight});
+    save(context, Kept{.dx = dx, .dweight = dweight, .weight_place = gradient_place(weight)});
     return (total / count).to(type);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    return {s.dx * gradients[0], s.dweight * gradients[0], Tensor(), Tensor(), Tensor()};
+    const auto dx = s.dx * gradients[0];
+    if (!s.weight_place.defined())
+      return {dx, s.dweight * gradients[0], Tensor(), Tensor(), Tensor()};
+    on_gpu(s.dweight, [&]<class T>(T, kernels::CudaStream stream) {
+      kernels::add_scaled(stream, values<T>(s.dweight), values<T>(gradients[0]),
+                          values<T>(s.weight_place), s.dweight.numel());
+    });
+    return {dx, Tensor(), Tensor(), Tensor(), Tensor()};
+  }
+
+ private:
+  // (rows, vocabulary) in the type of w: the place of the logits where their kernel may write there.
+  static Tensor room_for_gradients(const Tensor& logits, const Tensor& w) {
+    if (!kernels::holds_logits(logits.size(1), logits.element_size()))
+      return torch::empty_like(logits, w.options());
+    return logits.view(w.scalar_type()).narrow(1, 0, logits.size(1));
   }
 };
 

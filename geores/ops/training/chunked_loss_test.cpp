@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/execution.h"
 #include "geores/ops/training/loss.h"
 
 namespace geores {
@@ -36,10 +38,47 @@ void expect_the_whole_loss(const torch::Device& device, torch::ScalarType type,
 
 TEST(ChunkedLoss, IsTheLossOfTheWholeLogitsWithItsGradients) {
   for (const auto type : {torch::kFloat32, torch::kFloat64})
-    for (const int64_t vocabulary : {11, 12, 2500}) {
-      expect_the_whole_loss(torch::kCPU, type, vocabulary);
+    for (const int64_t vocabulary : {11, 12, 2500, 4100, 20000}) {
+      if (vocabulary < 4000) expect_the_whole_loss(torch::kCPU, type, vocabulary);
       if (torch::cuda::is_available()) expect_the_whole_loss(torch::kCUDA, type, vocabulary);
     }
+}
+
+// A parameter's gradient is added to its place, whatever gradient arrives.
+TEST(ChunkedLoss, OnAGpuInBfloat16IsTheLossOfRoundedFactors) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  torch::manual_seed(2);
+  for (const int64_t vocabulary : {12, 4100, 4104, 20000}) {
+    const auto w = torch::randn({vocabulary, 16}, torch::kCUDA).requires_grad_(true);
+    const auto gradients = torch::zeros({w.numel()}, torch::kCUDA);
+    const auto x = torch::randn({23, 16}, torch::kCUDA).to(torch::kBFloat16).requires_grad_(true);
+    const auto targets = torch::randint(vocabulary, {23}, torch::kInt64).to(torch::kCUDA);
+    StepParameters step({w}, gradients);
+    auto collecting = execution();
+    collecting.precision = Precision::bf16;
+    collecting.parameters = &step;
+    Tensor loss;
+    {
+      const ExecutionScope scope(collecting);
+      step.begin_pass();
+      loss = chunked_cross_entropy(x, w, targets, 10);
+      (loss * 1.7).backward();
+      step.end_pass();
+    }
+    const auto exact = [](const Tensor& t) {
+      return t.detach().to(torch::kBFloat16).to(torch::kFloat64).requires_grad_(true);
+    };
+    const auto x64 = exact(x), w64 = exact(w);
+    const auto wanted = mean_cross_entropy(x64.matmul(w64.t()), targets);
+    const auto right = torch::autograd::grad({wanted * 1.7}, {x64, w64});
+    const auto error = [](const Tensor& is, const Tensor& of) {
+      return ((is.to(torch::kFloat64) - of).norm() / of.norm()).item<double>();
+    };
+    EXPECT_LT(error(loss.detach(), wanted.detach()), 2e-3) << vocabulary;
+    EXPECT_LT(error(x.grad(), right[0]), 2e-2) << vocabulary;  // logits up to 16 are rounded, too
+    EXPECT_FALSE(w.grad().defined());
+    EXPECT_LT(error(gradients.view_as(w), right[1]), 2e-2) << vocabulary;
+  }
 }
 
 }  // namespace

@@ -25,42 +25,41 @@ Ddl::Ddl(const ResidualConfig& config, const NoOptions&)
 
 // β's logit and v (B, T, 1 + n): on a GPU one pass over what is seen or, composed, one product, its
 // columns padded to what products like.
-std::pair<Tensor, Tensor> Ddl::logit_and_value(const Tensor& seen) const {
+Tensor Ddl::logit_and_value(const Tensor& seen) const {
   if (!seen.is_cuda())
-    return {linear_map(seen, beta_->weight, beta_->bias),
-            linear_map(seen, value_->weight, value_->bias)};
+    return torch::cat({linear_map(seen, beta_->weight, beta_->bias),
+                       linear_map(seen, value_->weight, value_->bias)},
+                      -1);
   const auto n = value_->weight.size(0), none = (1 + n + 7) / 8 * 8 - (1 + n);
-  if (const auto wide = wide_linear(seen, {{beta_->weight, beta_->bias, Tensor()},
-                                           {value_->weight, value_->bias, Tensor()}})) {
-    const auto parts = wide->projected.split_with_sizes({1, n}, -1);
-    return {parts[0], parts[1]};
-  }
+  if (const auto wide = wide_linear(
+          seen, {{beta_->weight, beta_->bias, Tensor()}, {value_->weight, value_->bias, Tensor()}}))
+    return wide->projected;
   const auto both =
       linear_map(seen,
                  torch::cat({beta_->weight, value_->weight,
                              torch::zeros({none, seen.size(-1)}, seen.options())}),
                  torch::cat({beta_->bias, value_->bias, torch::zeros({none}, seen.options())}));
-  return {both.slice(-1, 0, 1), both.slice(-1, 1, 1 + n)};
+  return both.slice(-1, 0, 1 + n);
 }
 
-Tensor Ddl::forward(const Tensor& input, const Sublayer& f, Trace& trace) {
-  const auto summed = fused_stream_sum(read_, input);
-  const auto x = summed ? summed->skip : input;
+Tensor Ddl::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  auto delta = DeltaStreams::make(read_, x);
   const auto [normalized, seen] =
-      norm_->forward_and_skip(summed ? summed->read : read_.matmul(x));  // (B, T, C)
+      norm_->forward_and_skip(delta ? delta->read() : read_.matmul(x));  // (B, T, C)
   const auto y = f(normalized);                                          // (B, T, C)
-  const auto [logit, written] = logit_and_value(seen);                   // v (B, T, n)
-  const auto beta = 2 * torch::sigmoid(logit);                           // (B, T, 1)
+  const auto l = logit_and_value(seen);
+  const auto beta = [&] { return 2 * torch::sigmoid(l.slice(-1, 0, 1)); };  // (B, T, 1)
   const auto direction = [&] { return normalize(y.to(x.scalar_type())); };
-  trace.probe("beta", [&] { return beta; });
+  trace.probe("beta", beta);
   trace.probe("operator", [&] {
     const auto k = direction();
-    return identity_like(k, k.size(-1)) - beta.unsqueeze(-1) * k.unsqueeze(-1) * k.unsqueeze(-2);
+    return identity_like(k, k.size(-1)) - beta().unsqueeze(-1) * k.unsqueeze(-1) * k.unsqueeze(-2);
   });
-  if (const auto fused = fused_delta_write(x, y, beta, written)) return *fused;
+  if (delta) return delta->write(y, l);
   const auto k = direction();
+  const auto written = l.slice(-1, 1);                        // v (B, T, n)
   const auto erased = x.matmul(k.unsqueeze(-1)).squeeze(-1);  // kᵀX (B, T, n)
-  return x + spread_to_streams(beta * (written - erased), k);
+  return x + spread_to_streams(beta() * (written - erased), k);
 }
 
 Connection ddl_connection() {

@@ -24,7 +24,7 @@ class Ddl final : public Residual {
   const Traits& traits() const override { return traits_; }
 
  private:
-  std::pair<Tensor, Tensor> logit_and_value(const Tensor& seen) const;
+  Tensor logit_and_value(const Tensor& seen) const;
 
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;
