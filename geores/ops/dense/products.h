@@ -9,14 +9,13 @@
 namespace geores {
 
 // a b with the result in `type`: float32 sums of bfloat16 products are not rounded again where
-// LibTorch can leave that out (2.8 and later).
+// LibTorch can leave that out (on a GPU, 2.8 and later).
 template <class Matrix>
 torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type) {
   if (a.scalar_type() == type) return at::mm(a, b);
   if constexpr (requires { at::mm(a, b, type); })
-    return at::mm(a, b, type);
-  else
-    return at::mm(a, b).to(type);
+    if (a.is_cuda()) return at::mm(a, b, type);
+  return at::mm(a, b).to(type);
 }
 
 // Whether LibTorch's product adds bfloat16 products to a float32 sum: 2.8 and 2.9 have the function,

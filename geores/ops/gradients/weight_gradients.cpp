@@ -117,9 +117,9 @@ Tensor WeightGradient::from(const Tensor& dy, const Tensor& x, torch::ScalarType
 
 Tensor placed_product(const Tensor& a, const Tensor& b, torch::ScalarType type,
                       const Tensor& place) {
-  // Nothing is added to large weights on the side: this stream reads the sum and writes it.
-  const bool large = !kernels::fits_weight_gradient(a.size(0), b.size(1));
-  if (!place.defined() || !large || !is_aligned(place)) return multiply(a, b, type);
+  // This stream reads the sum and writes it: of weights that the side stream takes, others do so.
+  const bool side_takes = kernels::fits_weight_gradient(a.size(0), b.size(1));
+  if (!place.defined() || side_takes || !is_aligned(place)) return multiply(a, b, type);
   Tensor sum = place;
   add_product(a, b, sum);
   return {};
