@@ -213,6 +213,7 @@ const json kIsometry = {{"input_map", "isometry"}};
 const json kSwiglu = {{"mlp", "swiglu"}};
 const json kIsoSwiglu = with(kIsometry, kSwiglu);
 const json kKept = {{"output_length", "input"}};
+const json kNear = {{"output_length", "learned"}};
 
 constexpr auto kFreeWay = "3e-3 to 1e-6, no decay";
 
@@ -282,6 +283,13 @@ std::vector<Arm> candidates() {
   mean("none_kept_iso_both", "lengths kept, isometry, previous",
        with(kKept, with(kIsometry, kBoth)));
   mean("none_kept_iso_swiglu", "lengths kept, isometry, SwiGLU", with(kKept, kIsoSwiglu));
+  mean("none_near", "lengths near", kNear);
+  mean("none_near_iso", "lengths near, isometry", with(kNear, kIsometry));
+  mean("none_near_iso_both", "lengths near, isometry, previous",
+       with(kNear, with(kIsometry, kBoth)));
+  mean("none_near_iso_swiglu", "lengths near, isometry, SwiGLU", with(kNear, kIsoSwiglu));
+  mean("none_near_iso_swiglu_both", "lengths near, isometry, SwiGLU, previous",
+       with(kNear, with(kIsoSwiglu, kBoth)));
   mean("none_kept_iso_swiglu_both", "lengths kept, isometry, SwiGLU, previous",
        with(kKept, with(kIsoSwiglu, kBoth)));
   add("unitary_iso_swiglu", "complex reflection, running mean, isometry, SwiGLU",
@@ -290,6 +298,10 @@ std::vector<Arm> candidates() {
       with(gpt(), with(kMean, kIsoSwiglu)));
   add("unitary_kept_iso_swiglu", "complex reflection, running mean, lengths kept, isometry, SwiGLU",
       always_orthogonal("unitary", with(kMean, with(kKept, kIsoSwiglu))));
+  add("unitary_near_iso_swiglu", "complex reflection, running mean, lengths near, isometry, SwiGLU",
+      always_orthogonal("unitary", with(kMean, with(kNear, kIsoSwiglu))));
+  add("gpt_near_iso_swiglu", "GPT, running mean, lengths near, isometry, SwiGLU",
+      with(gpt(), with(kMean, with(kNear, kIsoSwiglu))));
   add("gpt_kept_iso_swiglu", "GPT, running mean, lengths kept, isometry, SwiGLU",
       with(gpt(), with(kMean, with(kKept, kIsoSwiglu))));
   return arms;
@@ -327,7 +339,8 @@ Experiment search() {
           "learning rate, weight decay, and the optimiser where it is not AdamW. Running mean, "
           "previous: the first state has a learned share of the mean of the embeddings so far, of "
           "the one before. Isometry: vectors enter by a fixed map that keeps lengths and angles. "
-          "Lengths kept: predictions are as long as the vector before.",
+          "Lengths kept: predictions are as long as the vector before; near: of each position a "
+          "learned share of that.",
       .columns = all_tasks(),
       .arms = arms};
 }

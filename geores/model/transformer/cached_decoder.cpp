@@ -136,9 +136,10 @@ Tensor CachedDecoder::read_tensors(const Tensor& x) {
   auto state = model_.initial_state(x, position_, &past_);
   for (size_t i = 0; i < caches_.size(); ++i)
     state = model_.blocks()[i]->forward(state, trace, &caches_[i]);
-  position_ += x.size(1);
   const auto last = x.size(1) - 1;
-  return model_.predictions(state.slice(1, last), x.slice(1, last)).squeeze(1);
+  const auto out = model_.predictions(state.slice(1, last), x.slice(1, last), position_ + last);
+  position_ += x.size(1);
+  return out.squeeze(1);
 }
 
 }  // namespace geores

@@ -33,9 +33,9 @@ Fields TransformerConfig::fields() {
           "or both")
       .add("past_gain", past.gain, "how much longer the optimiser's steps on these shares are",
            {.min = 0})
-      .choice(
-          "output_length", output_length, {"free", "input"},
-          "of predicted vectors; input: that of the vector before, as turning a vector keeps it")
+      .choice("output_length", output_length, {"free", "input", "learned"},
+              "of predicted vectors; input: that of the vector before; learned: a share of it for "
+              "each position, from 1")
       .add("loss_chunk", loss_chunk,
            "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
@@ -43,6 +43,10 @@ Fields TransformerConfig::fields() {
 }
 
 namespace {
+
+// AdamW's steps are as long as the learning rate, which is made for weights of 0.02; a share must be
+// able to go from 0 to 1.
+constexpr double kFreedomGain = 3;
 
 // (width, values), columns orthonormal: cosines of half waves over `width` points (discrete cosine
 // transform, type II). The constant one is left out where the width allows it, so that states have
@@ -94,6 +98,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
       input_ = register_module("input", make_linear(config.input_width, width, true, start));
     }
     output_ = register_module("output", make_linear(width, config.input_width, true));
+    if (config.output_length == "learned")
+      freedom_ = register_parameter("output_freedom", torch::zeros({config.context}));
     return;
   }
   require(config.input == "tokens", "transformer", "input must be continuous or tokens, got '{}'",
@@ -180,11 +186,15 @@ Tensor Transformer::outputs(const State& state) const {
       .projected;
 }
 
-Tensor Transformer::predictions(const State& state, const Tensor& x) const {
+Tensor Transformer::predictions(const State& state, const Tensor& x, int64_t position) const {
   const auto out = outputs(state);
   if (config_.output_length == "free") return out;
   const auto length = [](const Tensor& v) { return (v.square().sum(-1, true) + 1e-24).sqrt(); };
-  return out * (length(x) / length(out));
+  const auto factor = length(x) / length(out);
+  if (!freedom_.defined()) return out * factor;
+  const auto freedom =
+      kFreedomGain * freedom_.slice(0, position, position + x.size(1)).unsqueeze(-1);
+  return out * (factor + freedom * (1 - factor));
 }
 
 Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace,
