@@ -214,6 +214,7 @@ const json kSwiglu = {{"mlp", "swiglu"}};
 const json kIsoSwiglu = with(kIsometry, kSwiglu);
 const json kKept = {{"output_length", "input"}};
 const json kNear = {{"output_length", "learned"}};
+const json kLong = {{"beta2", 0.99}};
 
 constexpr auto kFreeWay = "3e-3 to 1e-6, no decay";
 
@@ -269,41 +270,25 @@ std::vector<Arm> candidates() {
     add(name, "no operator, running mean, " + label, with(small_gpt(), with(kMean, changes)));
   };
   mean("none_iso", "isometry", kIsometry);
-  mean("none_swiglu", "SwiGLU", kSwiglu);
   mean("none_iso_swiglu", "isometry, SwiGLU", kIsoSwiglu);
   mean("none_iso_swiglu_heads", "isometry, SwiGLU, 8 heads", with(kIsoSwiglu, {{"heads", 8}}));
-  mean("none_iso_swiglu_large", "isometry, SwiGLU, states start large",
-       with(kIsoSwiglu, {{"input_start", 5}}));
-  mean("none_iso_swiglu_both", "isometry, SwiGLU, previous", with(kIsoSwiglu, kBoth));
   mean("none_iso_swiglu_slow", "isometry, SwiGLU, previous, gain 10",
        with(kIsoSwiglu, with(kBoth, {{"past_gain", 10}})));
   mean("none_kept", "lengths kept", kKept);
   mean("none_kept_both", "lengths kept, previous", with(kKept, kBoth));
-  mean("none_kept_iso", "lengths kept, isometry", with(kKept, kIsometry));
-  mean("none_kept_iso_both", "lengths kept, isometry, previous",
-       with(kKept, with(kIsometry, kBoth)));
-  mean("none_kept_iso_swiglu", "lengths kept, isometry, SwiGLU", with(kKept, kIsoSwiglu));
   mean("none_near", "lengths near", kNear);
+  mean("none_near_both", "lengths near, previous", with(kNear, kBoth));
+  mean("none_near_long", "lengths near, long average", with(kNear, kLong));
+  mean("none_near_both_long", "lengths near, previous, long average",
+       with(kNear, with(kBoth, kLong)));
   mean("none_near_iso", "lengths near, isometry", with(kNear, kIsometry));
-  mean("none_near_iso_both", "lengths near, isometry, previous",
-       with(kNear, with(kIsometry, kBoth)));
-  mean("none_near_iso_swiglu", "lengths near, isometry, SwiGLU", with(kNear, kIsoSwiglu));
-  mean("none_near_iso_swiglu_both", "lengths near, isometry, SwiGLU, previous",
-       with(kNear, with(kIsoSwiglu, kBoth)));
-  mean("none_kept_iso_swiglu_both", "lengths kept, isometry, SwiGLU, previous",
-       with(kKept, with(kIsoSwiglu, kBoth)));
-  add("unitary_iso_swiglu", "complex reflection, running mean, isometry, SwiGLU",
-      always_orthogonal("unitary", with(kMean, kIsoSwiglu)));
-  add("gpt_iso_swiglu", "GPT, running mean, isometry, SwiGLU",
-      with(gpt(), with(kMean, kIsoSwiglu)));
-  add("unitary_kept_iso_swiglu", "complex reflection, running mean, lengths kept, isometry, SwiGLU",
-      always_orthogonal("unitary", with(kMean, with(kKept, kIsoSwiglu))));
-  add("unitary_near_iso_swiglu", "complex reflection, running mean, lengths near, isometry, SwiGLU",
-      always_orthogonal("unitary", with(kMean, with(kNear, kIsoSwiglu))));
-  add("gpt_near_iso_swiglu", "GPT, running mean, lengths near, isometry, SwiGLU",
-      with(gpt(), with(kMean, with(kNear, kIsoSwiglu))));
-  add("gpt_kept_iso_swiglu", "GPT, running mean, lengths kept, isometry, SwiGLU",
-      with(gpt(), with(kMean, with(kKept, kIsoSwiglu))));
+  add("unitary_near", "complex reflection, running mean, lengths near",
+      always_orthogonal("unitary", with(kMean, kNear)));
+  add("unitary_near_both", "complex reflection, running mean, lengths near, previous",
+      always_orthogonal("unitary", with(kBoth, kNear)));
+  add("gpt_near", "GPT, running mean, lengths near", with(gpt(), with(kMean, kNear)));
+  add("gpt_near_both", "GPT, running mean, lengths near, previous",
+      with(gpt(), with(kBoth, kNear)));
   return arms;
 }
 
@@ -340,7 +325,8 @@ Experiment search() {
           "previous: the first state has a learned share of the mean of the embeddings so far, of "
           "the one before. Isometry: vectors enter by a fixed map that keeps lengths and angles. "
           "Lengths kept: predictions are as long as the vector before; near: of each position a "
-          "learned share of that.",
+          "learned share of that. Long average: AdamW's squared gradients decay by 0.99 a step in "
+          "the place of 0.95.",
       .columns = all_tasks(),
       .arms = arms};
 }
