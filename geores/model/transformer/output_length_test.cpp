@@ -17,12 +17,12 @@ TransformerConfig with_kept_length(const std::string& connection = "additive",
   return config;
 }
 
-// The freedom starts at 0: a test moves it.
-std::shared_ptr<Transformer> partly_free() {
+// The share starts at 0: a test moves it.
+std::shared_ptr<Transformer> partly_kept() {
   const auto model = model_of(with_kept_length("additive", "learned"));
   const torch::NoGradGuard no_grad;
   torch::manual_seed(6);
-  model->named_parameters()["output_freedom"].uniform_(0, 1.0 / 3);
+  model->named_parameters()["kept_length"].uniform_(0, 0.1);
   return model;
 }
 
@@ -31,10 +31,10 @@ TEST(OutputLength, LearnedIsBetweenFreeAndKept) {
   const auto kept = outputs_of(*model_of(with_kept_length()), x),
              free = outputs_of(*model_of(small_transformer()), x);
   const auto started = model_of(with_kept_length("additive", "learned"));
-  EXPECT_LT(largest(outputs_of(*started, x) - kept), 1e-14);
-  const auto model = partly_free();
-  const auto share = 3 * model->named_parameters()["output_freedom"].slice(0, 0, 7).unsqueeze(-1);
-  EXPECT_LT(largest(outputs_of(*model, x) - (share * free + (1 - share) * kept)), 1e-13);
+  EXPECT_LT(largest(outputs_of(*started, x) - free), 1e-14);
+  const auto model = partly_kept();
+  const auto share = 10 * model->named_parameters()["kept_length"].slice(0, 0, 7).unsqueeze(-1);
+  EXPECT_LT(largest(outputs_of(*model, x) - (share * kept + (1 - share) * free)), 1e-13);
 }
 
 TEST(OutputLength, IsThatOfTheInputAndTheDirectionStays) {
@@ -50,7 +50,7 @@ TEST(OutputLength, IsThatOfTheInputAndTheDirectionStays) {
 
 // The error that is trained is that of the predictions, and so are its gradients.
 TEST(OutputLength, GradientsAreThoseOfCentralDifferences) {
-  const auto model = partly_free();
+  const auto model = partly_kept();
   auto x = example().requires_grad_(true);
   const auto target = 0.5 * example().roll(1, 1);
   Trace trace;
@@ -59,7 +59,7 @@ TEST(OutputLength, GradientsAreThoseOfCentralDifferences) {
   auto named = model->named_parameters();
   const auto check = check_gradients([&] { return model->squared_error(x, target, trace); },
                                      {{"x", x},
-                                      {"output_freedom", named["output_freedom"]},
+                                      {"kept_length", named["kept_length"]},
                                       {"output.weight", named["output.weight"]},
                                       {"positions", named["positions"]},
                                       {"blocks.0.mlp.up.weight", named["blocks.0.mlp.up.weight"]}});
@@ -73,7 +73,7 @@ TEST(OutputLength, ADecoderReadsWhatTheModelPredicts) {
   config.past = {.what = "both", .gain = 3};
   for (const auto& [past, model] : {std::pair{"none", kept},
                                     {"both", model_of(config)},
-                                    {"none, partly free", partly_free()}}) {
+                                    {"none, partly kept", partly_kept()}}) {
     const auto x = example(), whole = outputs_of(*model, x);
     CachedDecoder decoder(*model, 2), pieces(*model, 2);
     for (int64_t t = 0; t < x.size(1); ++t)

@@ -35,7 +35,7 @@ Fields TransformerConfig::fields() {
            {.min = 0})
       .choice("output_length", output_length, {"free", "input", "learned"},
               "of predicted vectors; input: that of the vector before; learned: a share of it for "
-              "each position, from 1")
+              "each position, from 0")
       .add("loss_chunk", loss_chunk,
            "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
@@ -46,7 +46,7 @@ namespace {
 
 // AdamW's steps are as long as the learning rate, which is made for weights of 0.02; a share must be
 // able to go from 0 to 1.
-constexpr double kFreedomGain = 3;
+constexpr double kKeptGain = 10;
 
 // (width, values), columns orthonormal: cosines of half waves over `width` points (discrete cosine
 // transform, type II). The constant one is left out where the width allows it, so that states have
@@ -99,7 +99,7 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
     }
     output_ = register_module("output", make_linear(width, config.input_width, true));
     if (config.output_length == "learned")
-      freedom_ = register_parameter("output_freedom", torch::zeros({config.context}));
+      kept_ = register_parameter("kept_length", torch::zeros({config.context}));
     return;
   }
   require(config.input == "tokens", "transformer", "input must be continuous or tokens, got '{}'",
@@ -191,10 +191,9 @@ Tensor Transformer::predictions(const State& state, const Tensor& x, int64_t pos
   if (config_.output_length == "free") return out;
   const auto length = [](const Tensor& v) { return (v.square().sum(-1, true) + 1e-24).sqrt(); };
   const auto factor = length(x) / length(out);
-  if (!freedom_.defined()) return out * factor;
-  const auto freedom =
-      kFreedomGain * freedom_.slice(0, position, position + x.size(1)).unsqueeze(-1);
-  return out * (factor + freedom * (1 - factor));
+  if (!kept_.defined()) return out * factor;
+  const auto kept = kKeptGain * kept_.slice(0, position, position + x.size(1)).unsqueeze(-1);
+  return out * (1 + kept * (factor - 1));
 }
 
 Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace,

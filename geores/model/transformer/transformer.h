@@ -7,7 +7,7 @@
 // is fixed, its columns are orthogonal and of one length. States of equally long vectors then are equally
 // long too, so a LayerNorm only scales them; a learned weight has to find that (docs/own.md). Option
 // output_length = input: a predicted vector o becomes o ‖x‖/‖o‖, so that lengths are kept exactly;
-// learned: (1 − f) o ‖x‖/‖o‖ + f o, with one number f for each position, which starts at 0.
+// learned: c o ‖x‖/‖o‖ + (1 − c) o, with one number c for each position, which starts at 0.
 #pragma once
 
 #include <memory>
@@ -118,7 +118,7 @@ class Transformer : public Model {
   End isometry_;                // in the place of input_: the weight is fixed
   Tensor embedding_;            // tokens (vocabulary, width), also the head
   Tensor positions_;            // (context, width)
-  Tensor freedom_;              // (context), of output_length = learned
+  Tensor kept_;                 // (context), of output_length = learned
   std::shared_ptr<Past> past_;  // null: none
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<StreamHead> head_;  // null: streams are summed
