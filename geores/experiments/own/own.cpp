@@ -214,7 +214,6 @@ const json kSwiglu = {{"mlp", "swiglu"}};
 const json kIsoSwiglu = with(kIsometry, kSwiglu);
 const json kKept = {{"output_length", "input"}};
 const json kNear = {{"output_length", "learned"}};
-const json kLong = {{"beta2", 0.99}};
 
 constexpr auto kFreeWay = "3e-3 to 1e-6, no decay";
 
@@ -278,9 +277,6 @@ std::vector<Arm> candidates() {
   mean("none_kept_both", "lengths kept, previous", with(kKept, kBoth));
   mean("none_near", "lengths near", kNear);
   mean("none_near_both", "lengths near, previous", with(kNear, kBoth));
-  mean("none_near_long", "lengths near, long average", with(kNear, kLong));
-  mean("none_near_both_long", "lengths near, previous, long average",
-       with(kNear, with(kBoth, kLong)));
   mean("none_near_iso", "lengths near, isometry", with(kNear, kIsometry));
   add("unitary_near", "complex reflection, running mean, lengths near",
       always_orthogonal("unitary", with(kMean, kNear)));
@@ -325,8 +321,7 @@ Experiment search() {
           "previous: the first state has a learned share of the mean of the embeddings so far, of "
           "the one before. Isometry: vectors enter by a fixed map that keeps lengths and angles. "
           "Lengths kept: predictions are as long as the vector before; near: of each position a "
-          "learned share of that. Long average: AdamW's squared gradients decay by 0.99 a step in "
-          "the place of 0.95.",
+          "learned share of that.",
       .columns = all_tasks(),
       .arms = arms};
 }
