@@ -246,7 +246,8 @@ TEST(PortableModel, RefusesOtherSublayers) {
                                                                      {"generator_norm", "rms"},
                                                                      {"reflection", "whole"},
                                                                      {"past", "mean"},
-                                                                     {"input_map", "isometry"}}) {
+                                                                     {"input_map", "isometry"},
+                                                                     {"output_length", "input"}}) {
     auto changed = one;
     changed.options[key] = value;
     const auto why = refusal([&] { portable_of(*model, changed, file); });

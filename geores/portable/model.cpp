@@ -52,7 +52,7 @@ struct Only {
 constexpr Only kOnly[] = {
     {"attention", "causal"}, {"positions", "learned"},     {"mlp", "gelu"},
     {"read_norm", "layer"},  {"generator_norm", "affine"}, {"reflection", "streams"},
-    {"past", "none"},        {"input_map", "learned"}};
+    {"past", "none"},        {"input_map", "learned"},     {"output_length", "free"}};
 
 }  // namespace
 

@@ -216,6 +216,18 @@ TEST_F(Training, SharesOfThePastAreResumedToo) {
   EXPECT_GT(loaded.model->named_parameters()["past.mean"].abs().max().item<double>(), 0.0);
 }
 
+// The map is no parameter, and the shares of kept lengths are.
+TEST_F(Training, AnIsometryAndKeptLengthsAreResumedToo) {
+  auto config = small_config("additive");
+  config.model.options["input_map"] = "isometry";
+  config.model.options["output_length"] = "learned";
+  expect_resumed_bit_for_bit(config);
+  const auto loaded = load_run(folder("broken"));
+  EXPECT_EQ(loaded.config.model.options.at("input_map"), "isometry");
+  EXPECT_EQ(loaded.config.model.options.at("output_length"), "learned");
+  EXPECT_GT(loaded.model->named_parameters()["kept_length"].abs().max().item<double>(), 0.0);
+}
+
 TEST_F(Training, BatchesDoNotDependOnHowOftenOneEvaluates) {
   auto config = small_config();
   train(config, data_, {.path = folder("often")});

@@ -208,10 +208,12 @@ const json kMean = {{"past", "mean"}};
 const json kPrevious = {{"past", "previous"}};
 const json kBoth = {{"past", "both"}};
 
-// How vectors enter, and the perceptrons of blocks.
+// How vectors enter and leave, and the perceptrons of blocks.
 const json kIsometry = {{"input_map", "isometry"}};
 const json kSwiglu = {{"mlp", "swiglu"}};
 const json kIsoSwiglu = with(kIsometry, kSwiglu);
+const json kKept = {{"output_length", "input"}};
+const json kNear = {{"output_length", "learned"}};
 
 constexpr auto kFreeWay = "3e-3 to 1e-6, no decay";
 
@@ -267,22 +269,22 @@ std::vector<Arm> candidates() {
     add(name, "no operator, running mean, " + label, with(small_gpt(), with(kMean, changes)));
   };
   mean("none_iso", "isometry", kIsometry);
-  mean("none_swiglu", "SwiGLU", kSwiglu);
   mean("none_iso_swiglu", "isometry, SwiGLU", kIsoSwiglu);
-  mean("none_iso_swiglu_long", "isometry, SwiGLU, long average",
-       with(kIsoSwiglu, {{"beta2", 0.99}}));
   mean("none_iso_swiglu_heads", "isometry, SwiGLU, 8 heads", with(kIsoSwiglu, {{"heads", 8}}));
-  mean("none_iso_swiglu_large", "isometry, SwiGLU, states start large",
-       with(kIsoSwiglu, {{"input_start", 5}}));
-  mean("none_iso_swiglu_both", "isometry, SwiGLU, previous", with(kIsoSwiglu, kBoth));
   mean("none_iso_swiglu_slow", "isometry, SwiGLU, previous, gain 10",
        with(kIsoSwiglu, with(kBoth, {{"past_gain", 10}})));
-  mean("none_iso_both_long", "isometry, previous, long average",
-       with(kIsometry, with(kBoth, {{"beta2", 0.99}})));
-  add("unitary_iso_swiglu", "complex reflection, running mean, isometry, SwiGLU",
-      always_orthogonal("unitary", with(kMean, kIsoSwiglu)));
-  add("gpt_iso_swiglu", "GPT, running mean, isometry, SwiGLU",
-      with(gpt(), with(kMean, kIsoSwiglu)));
+  mean("none_kept", "lengths kept", kKept);
+  mean("none_kept_both", "lengths kept, previous", with(kKept, kBoth));
+  mean("none_near", "lengths near", kNear);
+  mean("none_near_both", "lengths near, previous", with(kNear, kBoth));
+  mean("none_near_iso", "lengths near, isometry", with(kNear, kIsometry));
+  add("unitary_near", "complex reflection, running mean, lengths near",
+      always_orthogonal("unitary", with(kMean, kNear)));
+  add("unitary_near_both", "complex reflection, running mean, lengths near, previous",
+      always_orthogonal("unitary", with(kBoth, kNear)));
+  add("gpt_near", "GPT, running mean, lengths near", with(gpt(), with(kMean, kNear)));
+  add("gpt_near_both", "GPT, running mean, lengths near, previous",
+      with(gpt(), with(kBoth, kNear)));
   return arms;
 }
 
@@ -318,7 +320,8 @@ Experiment search() {
           "learning rate, weight decay, and the optimiser where it is not AdamW. Running mean, "
           "previous: the first state has a learned share of the mean of the embeddings so far, of "
           "the one before. Isometry: vectors enter by a fixed map that keeps lengths and angles. "
-          "Long average: AdamW's squared gradients decay by 0.99 a step in the place of 0.95.",
+          "Lengths kept: predictions are as long as the vector before; near: of each position a "
+          "learned share of that.",
       .columns = all_tasks(),
       .arms = arms};
 }

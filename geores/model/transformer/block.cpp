@@ -81,12 +81,13 @@ State Block::advance(const State& state, Trace& trace, const Branches& branches)
 Block::Branches Block::branches(const Dropout& dropout) const {
   if (!dropout.active()) return {attention_branch(), mlp_branch()};
   const auto site = 1 + 3 * index_;  // 0 is the embedding's
-  return {[this, &dropout, site](const Tensor& h) {
-            return dropped(attention_->forward(h, dropout, site), dropout, site + 1);
-          },
-          [this, &dropout, site](const Tensor& h) {
-            return dropped(mlp_->forward(h), dropout, site + 2);
-          }};
+  const auto attention = [this, &dropout, site](const Tensor& h) {
+    return dropped(attention_->forward(h, dropout, site), dropout, site + 1);
+  };
+  const auto mlp = [this, &dropout, site](const Tensor& h) {
+    return dropped(mlp_->forward(h), dropout, site + 2);
+  };
+  return {with_maps(attention, attention_maps_), with_maps(mlp, mlp_maps_)};
 }
 
 }  // namespace geores

@@ -37,7 +37,7 @@ std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) con
   std::vector<Layer> layers;
   const auto& sublayers = model_.config().sublayers;
   if (sublayers.rotary() || sublayers.mlp != "gelu" || sublayers.branch_width > 0) return layers;
-  if (model_.config().past.what != "none") return layers;
+  if (model_.config().past.what != "none" || model_.config().output_length != "free") return layers;
   if (!runs_cpu_kernel(model_.positions())) return layers;
   for (const auto& block : model_.blocks()) {
     Layer layer{.attention = block->attention_residual().token_step(batch),
@@ -136,8 +136,10 @@ Tensor CachedDecoder::read_tensors(const Tensor& x) {
   auto state = model_.initial_state(x, position_, &past_);
   for (size_t i = 0; i < caches_.size(); ++i)
     state = model_.blocks()[i]->forward(state, trace, &caches_[i]);
+  const auto last = x.size(1) - 1;
+  const auto out = model_.predictions(state.slice(1, last), x.slice(1, last), position_ + last);
   position_ += x.size(1);
-  return model_.outputs(state.slice(1, x.size(1) - 1)).squeeze(1);
+  return out.squeeze(1);
 }
 
 }  // namespace geores

@@ -126,6 +126,45 @@ TEST(Maps, ADecoderReadsWhatTheModelPredicts) {
   }
 }
 
+// At a rate at which nothing is dropped, training with dropout is training without. Whether the mask
+// is right is its own tests' question.
+TEST(Maps, AndThePastStayWhereSublayersDrop) {
+  const Dropout none_dropped{.rate = 1e-12, .seed = 1, .step = torch::zeros({1}, torch::kInt64)};
+  for (const auto* side : {"none", "both", "before", "after"})
+    for (const auto* past : {"none", "both"}) {
+      SublayerOptions sublayers{.maps_std = 0.3};
+      if (side != std::string("none")) sublayers.maps = "normal", sublayers.maps_side = side;
+      auto config = with_sublayers("additive", sublayers);
+      config.past = {.what = past, .gain = 3};
+      const auto model = model_of(config);
+      {
+        const torch::NoGradGuard no_grad;
+        for (auto& item : model->named_parameters())
+          if (item.key().starts_with("past.")) item.value().fill_(0.2);
+      }
+      for (const auto recompute : {Recompute::nothing, Recompute::blocks}) {
+        model->set_recompute(recompute);
+        const auto run = [&](const Dropout& dropout) {
+          Trace trace;
+          const auto loss = model->squared_error(example(), 0.1 * example(), trace, dropout);
+          model->zero_grad();
+          loss.backward();
+          std::map<std::string, Tensor> results = {{"loss", loss.detach()}};
+          for (const auto& item : model->named_parameters()) {
+            const auto gradient = item.value().grad();
+            results[item.key()] = gradient.defined() ? gradient.clone() : Tensor();
+          }
+          return results;
+        };
+        const auto with = run(none_dropped), without = run({});
+        for (const auto& [name, expected] : without) {
+          ASSERT_TRUE(expected.defined() && with.at(name).defined()) << side << " " << name;
+          EXPECT_LT(largest(with.at(name) - expected), 1e-10) << side << " " << past << " " << name;
+        }
+      }
+    }
+}
+
 TEST(Maps, RefuseWhatHasNoMeaning) {
   const auto refused = [](const std::string& connection, const SublayerOptions& sublayers) {
     return refusal([&] { Transformer model(with_sublayers(connection, sublayers)); });

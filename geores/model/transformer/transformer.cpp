@@ -33,6 +33,9 @@ Fields TransformerConfig::fields() {
           "or both")
       .add("past_gain", past.gain, "how much longer the optimiser's steps on these shares are",
            {.min = 0})
+      .choice("output_length", output_length, {"free", "input", "learned"},
+              "of predicted vectors; input: that of the vector before; learned: a share of it for "
+              "each position, from 0")
       .add("loss_chunk", loss_chunk,
            "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
@@ -40,6 +43,10 @@ Fields TransformerConfig::fields() {
 }
 
 namespace {
+
+// AdamW's steps are as long as the learning rate, which is made for weights of 0.02; a share must be
+// able to go from 0 to 1.
+constexpr double kKeptGain = 10;
 
 // (width, values), columns orthonormal: cosines of half waves over `width` points (discrete cosine
 // transform, type II). The constant one is left out where the width allows it, so that states have
@@ -91,6 +98,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
       input_ = register_module("input", make_linear(config.input_width, width, true, start));
     }
     output_ = register_module("output", make_linear(width, config.input_width, true));
+    if (config.output_length == "learned")
+      kept_ = register_parameter("kept_length", torch::zeros({config.context}));
     return;
   }
   require(config.input == "tokens", "transformer", "input must be continuous or tokens, got '{}'",
@@ -99,6 +108,8 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
           config.vocabulary);
   require(config.input_map == "learned", "transformer", "input_map = {} is for vectors, not tokens",
           config.input_map);
+  require(config.output_length == "free", "transformer",
+          "output_length = {} is for vectors, not tokens", config.output_length);
   require(causal() || config.allow_noncausal, "transformer",
           "{} with these options lets a token see later ones; choose a causal variant (pool = "
           "causal, attention = causal) or set allow_noncausal",
@@ -175,9 +186,21 @@ Tensor Transformer::outputs(const State& state) const {
       .projected;
 }
 
+Tensor Transformer::predictions(const State& state, const Tensor& x, int64_t position) const {
+  const auto out = outputs(state);
+  if (config_.output_length == "free") return out;
+  const auto length = [](const Tensor& v) { return (v.square().sum(-1, true) + 1e-24).sqrt(); };
+  const auto factor = length(x) / length(out);
+  if (!kept_.defined()) return out * factor;
+  const auto kept = kKeptGain * kept_.slice(0, position, position + x.size(1)).unsqueeze(-1);
+  return out * (1 + kept * (factor - 1));
+}
+
 Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& trace,
                                   const Dropout& dropout) {
   const SerialProducts serial;
+  if (config_.output_length != "free")
+    return mean_squared_error(predictions(final_state(x, trace, dropout), x), target);
   const auto [weight, bias] = output_end();
   return normalized_linear_error(collapse(final_state(x, trace, dropout)),
                                  {.layer = true, .weight = final_norm_->weight()}, weight, bias,
@@ -186,7 +209,7 @@ Tensor Transformer::squared_error(const Tensor& x, const Tensor& target, Trace& 
 
 Tensor Transformer::forward(const Tensor& x, Trace& trace) {
   const SerialProducts serial;
-  return outputs(final_state(x, trace));
+  return predictions(final_state(x, trace), x);
 }
 
 std::vector<Block::Folded> Transformer::folded_blocks() const {
@@ -289,8 +312,10 @@ std::optional<ResidualStack> Transformer::residual_stack() {
   ResidualStack stack{.connection = config_.connection,
                       .stages = {},
                       .initial_state = [this](const Tensor& x) { return initial_state(x); },
-                      .collapse = [this](const Tensor& state) { return collapse(state).total(); },
-                      .predict = [this](const Tensor& state) { return outputs(state); }};
+                      .collapse = [this](const Tensor& state) { return collapse(state).total(); }};
+  // A prediction that needs its input too is not one of a state.
+  if (config_.output_length == "free")
+    stack.predict = [this](const Tensor& state) { return outputs(state); };
   for (int64_t i = 0; i < config_.layers; ++i) {
     auto& block = *blocks_[static_cast<size_t>(i)];
     stack.stages.push_back(

@@ -5,7 +5,9 @@
 // rotary positions nothing is added to the embedding. Option past: the first state also has a learned
 // share of earlier embeddings (past.h). Option input_map = isometry: the weight of the first Linear
 // is fixed, its columns are orthogonal and of one length. States of equally long vectors then are equally
-// long too, so a LayerNorm only scales them; a learned weight has to find that (docs/own.md).
+// long too, so a LayerNorm only scales them; a learned weight has to find that (docs/own.md). Option
+// output_length = input: a predicted vector o becomes o ‖x‖/‖o‖, so that lengths are kept exactly;
+// learned: c o ‖x‖/‖o‖ + (1 − c) o, with one number c for each position, which starts at 0.
 #pragma once
 
 #include <memory>
@@ -29,12 +31,13 @@ struct TransformerConfig {
   int64_t width = 128;
   int64_t heads = 4;
   int64_t streams = 4;
-  int64_t context = 256;              // longest sequence; also the number of learned positions
-  int64_t input_width = 16;           // continuous input
-  int64_t vocabulary = 256;           // token input
-  double input_start = 1;             // factor on the initial weights that make the first state
-  std::string input_map = "learned";  // from vectors to states; or "isometry", which is fixed
-  PastOptions past = {};              // what the first state has of earlier positions
+  int64_t context = 256;               // longest sequence; also the number of learned positions
+  int64_t input_width = 16;            // continuous input
+  int64_t vocabulary = 256;            // token input
+  double input_start = 1;              // factor on the initial weights that make the first state
+  std::string input_map = "learned";   // from vectors to states; or "isometry", which is fixed
+  std::string output_length = "free";  // of vectors; or "input" (of the vector before), "learned"
+  PastOptions past = {};               // what the first state has of earlier positions
   SublayerOptions sublayers = {};
   int64_t loss_chunk = 8192;  // tokens whose logits exist at a time; 0: all of them
   double dropout = 0;         // in training: on the embedding, attention weights and both branches
@@ -78,6 +81,8 @@ class Transformer : public Model {
   // position 0 a model with an option `past` needs one.
   Tensor initial_state(const Tensor& x, int64_t position = 0, PastMemory* memory = nullptr) const;
   Tensor outputs(const State& state) const;
+  // The same with option output_length; x are the vectors of the state's positions, from `position` on.
+  Tensor predictions(const State& state, const Tensor& x, int64_t position = 0) const;
 
   // The weights of both ends, for those who run them on buffers of their own; bias undefined for
   // tokens.
@@ -113,6 +118,7 @@ class Transformer : public Model {
   End isometry_;                // in the place of input_: the weight is fixed
   Tensor embedding_;            // tokens (vocabulary, width), also the head
   Tensor positions_;            // (context, width)
+  Tensor kept_;                 // (context), of output_length = learned
   std::shared_ptr<Past> past_;  // null: none
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<StreamHead> head_;  // null: streams are summed
