@@ -89,26 +89,29 @@ TEST(Emulated, ProjectionsOfWideRowsAreTheirDefinition) {
   compare_projections<float>({9, 36, 5, false}, true);
 }
 
-TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
-  constexpr int kIn = 300;
+void compare_packed(int in) {
   // Rows and scales of three projections; 0 scales: none.
   const std::vector<std::pair<int, int>> sizes = {{6, 2}, {3, 0}, {4, 1}};
   std::vector<Values<double>> weights, scales, dweights, dscales, dbiases;
-  Projections<const double> p{.each = {}, .count = 3, .in = kIn};
-  Projections<double> gradients{.each = {}, .count = 3, .in = kIn};
+  Projections<const double> p{.each = {}, .count = 3, .in = in};
+  Projections<double> gradients{.each = {}, .count = 3, .in = in};
   for (const auto& [rows, count] : sizes) {
-    weights.push_back(drawn<double>(rows * kIn)), scales.push_back(drawn<double>(count));
-    dweights.push_back(drawn<double>(rows * kIn)), dscales.push_back(drawn<double>(count));
+    weights.push_back(drawn<double>(rows * in)), scales.push_back(drawn<double>(count));
+    dweights.push_back(drawn<double>(rows * in)), dscales.push_back(drawn<double>(count));
     dbiases.push_back(drawn<double>(rows));
   }
+  const auto biases_before_all = dbiases;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto [rows, count] = sizes[i];
     const int shared = std::max(count, 1);
-    p.each[i] = {weights[i].data(), nullptr, count ? scales[i].data() : nullptr, rows, shared};
+    p.each[i] = {weights[i].data(), biases_before_all[i].data(), count ? scales[i].data() : nullptr,
+                 rows, shared};
     gradients.each[i] = {dweights[i].data(), dbiases[i].data(), count ? dscales[i].data() : nullptr,
                          rows, shared};
   }
-  const auto dpacked = drawn<double>(p.rows() * kIn);
+  auto packed = room<double>(p.rows() * in), bias = room<double>(p.rows());
+  pack_projections(kStream, p, packed.data(), bias.data());
+  const auto dpacked = drawn<double>(p.rows() * in);
   const auto dbias = drawn<double>(p.rows());
   const auto weights_before = dweights, scales_before = dscales, biases_before = dbiases;
   unpack_projection_gradients<double>(kStream, p, dpacked.data(), dbias.data(), gradients);
@@ -118,10 +121,14 @@ TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
                count = static_cast<size_t>(sizes[i].second);
     auto wanted = weights_before[i], wanted_scales = scales_before[i],
          wanted_biases = biases_before[i];
-    for (size_t row = 0; row < rows; ++row) wanted_biases[row] += dbias[first / kIn + row];
+    for (size_t row = 0; row < rows; ++row)
+      EXPECT_EQ(bias[first / static_cast<size_t>(in) + row], biases_before_all[i][row]);
+    for (size_t row = 0; row < rows; ++row)
+      wanted_biases[row] += dbias[first / static_cast<size_t>(in) + row];
     for (size_t at = 0; at < wanted.size(); ++at) {
       const auto d = dpacked[first + at];
-      const auto scale = count ? at / kIn / (rows / count) : 0;
+      const auto scale = count ? at / static_cast<size_t>(in) / (rows / count) : 0;
+      EXPECT_EQ(packed[first + at], (count ? scales[i][scale] : 1.0) * weights[i][at]);
       wanted[at] += count ? scales[i][scale] * d : d;
       if (count) wanted_scales[scale] += d * weights[i][at];
     }
@@ -130,6 +137,11 @@ TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
     expect_close(dbiases[i], wanted_biases, "biases");
     first += wanted.size();
   }
+}
+
+// Rows that are shorter and longer than the piece that a block takes.
+TEST(Emulated, PackedProjectionsAndTheirGradientsAreThoseOfTheirParts) {
+  for (const int in : {300, 512, 1100}) compare_packed(in);
 }
 
 TEST(Emulated, TanhRoutesHaveTheGradientsOfTheirDefinition) {
