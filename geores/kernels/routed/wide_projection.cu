@@ -145,19 +145,37 @@ __global__ void projection_factors(const T* draw, const T* plain, const T* inver
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   T* mine = sums + warp * count;  // each lane has its own of them
   for (int r = lane; r < count; r += 32) mine[r] = T(0);
-  for (auto row = static_cast<int64_t>(blockIdx.x) * warps + warp; row < rows;
-       row += static_cast<int64_t>(gridDim.x) * warps) {
-    const T scale = inverse[row];
-    T along = 0;
+  constexpr int at_once = 4;  // rows whose values are on their way together
+  const auto step = static_cast<int64_t>(gridDim.x) * warps;
+  for (auto first = static_cast<int64_t>(blockIdx.x) * warps + warp; first < rows;
+       first += at_once * step) {
+    T scale[at_once], along[at_once] = {};
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) scale[k] = inverse[min(first + k * step, rows - 1)];
     for (int r = lane; r < count; r += 32) {
-      const T d = draw[row * count + r];
-      along += d * plain[row * count + r];
-      factors[row * (count + 1) + r] = d * scale;
-      mine[r] += d;
+      T d[at_once], p[at_once];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const auto row = first + k * step;
+        d[k] = row < rows ? draw[row * count + r] : T(0);
+        p[k] = row < rows ? plain[row * count + r] : T(0);
+      }
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const auto row = first + k * step;
+        along[k] += d[k] * p[k];
+        mine[r] += d[k];
+        if (row < rows) factors[row * (count + 1) + r] = d[k] * scale[k];
+      }
     }
-    along = group_sum<32>(along);
-    if (lane == 0)
-      factors[row * (count + 1) + count] = normalized ? -along * scale * scale / T(width) : T(0);
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const auto row = first + k * step;
+      const T sum = group_sum<32>(along[k]);
+      if (lane == 0 && row < rows)
+        factors[row * (count + 1) + count] =
+            normalized ? -sum * scale[k] * scale[k] / T(width) : T(0);
+    }
   }
   __syncthreads();
   for (int r = threadIdx.x; r < count; r += blockDim.x) {
