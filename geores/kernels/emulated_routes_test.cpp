@@ -89,6 +89,52 @@ TEST(Emulated, ProjectionsOfWideRowsAreTheirDefinition) {
   compare_projections<float>({9, 36, 5, false}, true);
 }
 
+// The parts against what sigmoid_routes_* make of raw.
+TEST(Emulated, PartsOfProjectionsAreThoseOfTheirRoutes) {
+  constexpr int64_t kRows = 21, kN = 3, kRest = 5;
+  const WideProjectionShape s{kRows, 40, 2 * kN + kRest};
+  const auto x = drawn<double>(kRows * s.width), w = drawn<double>(s.count * s.width),
+             bias = drawn<double>(s.count), dread = drawn<double>(kRows * kN),
+             dwrite = drawn<double>(kRows * kN), dothers = drawn<double>(kRows * kRest);
+  constexpr double kOffset = 0.3;
+  const auto run = [&](bool in_parts) {
+    const int n = in_parts ? static_cast<int>(kN) : 0;
+    auto plain = room<double>(kRows * s.count), raw = plain, draw = plain,
+         inverse = room<double>(kRows), read = room<double>(kRows * kN), write = read,
+         others = room<double>(kRows * kRest), dx = room<double>(kRows * s.width),
+         dw = room<double>(s.count * s.width), dbias = room<double>(s.count),
+         factors = room<double>(kRows * (s.count + 1)),
+         partial = room<double>(wide_projection_values<double>(s));
+    const SigmoidParts<double> parts{read.data(), write.data(), others.data(), n};
+    wide_projection_forward(kStream, x.data(), w.data(), bias.data(), 0.1, partial.data(),
+                            plain.data(), raw.data(), inverse.data(), s, parts, kOffset);
+    if (!in_parts) {
+      sigmoid_routes_forward(kStream, raw.data(), kOffset, read.data(), write.data(), others.data(),
+                             kRest, {kRows, kN});
+      sigmoid_routes_backward(kStream, raw.data(), dread.data(), dwrite.data(), dothers.data(),
+                              draw.data(), kRest, {kRows, kN});
+    }
+    wide_projection_backward<double>(kStream,
+                                     {.x = x.data(),
+                                      .w = w.data(),
+                                      .plain = plain.data(),
+                                      .inverse = inverse.data(),
+                                      .draw = draw.data(),
+                                      .skip = nullptr,
+                                      .factors = factors.data(),
+                                      .dx = dx.data(),
+                                      .dw = dw.data(),
+                                      .dbias = dbias.data(),
+                                      .bias = bias.data(),
+                                      .parts = {dread.data(), dwrite.data(), dothers.data(), n}},
+                                     s);
+    return std::vector<Values<double>>{read, write, others, dx, dw, dbias};
+  };
+  const auto is = run(true), wanted = run(false);
+  for (size_t i = 0; i < is.size(); ++i)
+    expect_close(is[i], wanted[i], "part " + std::to_string(i));
+}
+
 void compare_packed(int in) {
   // Rows and scales of three projections; 0 scales: none.
   const std::vector<std::pair<int, int>> sizes = {{6, 2}, {3, 0}, {4, 1}};
