@@ -89,26 +89,75 @@ TEST(Emulated, ProjectionsOfWideRowsAreTheirDefinition) {
   compare_projections<float>({9, 36, 5, false}, true);
 }
 
-TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
-  constexpr int kIn = 300;
+// The parts against what sigmoid_routes_* make of raw.
+TEST(Emulated, PartsOfProjectionsAreThoseOfTheirRoutes) {
+  constexpr int64_t kRows = 21, kN = 3, kRest = 5;
+  const WideProjectionShape s{kRows, 40, 2 * kN + kRest};
+  const auto x = drawn<double>(kRows * s.width), w = drawn<double>(s.count * s.width),
+             bias = drawn<double>(s.count), dread = drawn<double>(kRows * kN),
+             dwrite = drawn<double>(kRows * kN), dothers = drawn<double>(kRows * kRest);
+  constexpr double kOffset = 0.3;
+  const auto run = [&](bool in_parts) {
+    const int n = in_parts ? static_cast<int>(kN) : 0;
+    auto plain = room<double>(kRows * s.count), raw = plain, draw = plain,
+         inverse = room<double>(kRows), read = room<double>(kRows * kN), write = read,
+         others = room<double>(kRows * kRest), dx = room<double>(kRows * s.width),
+         dw = room<double>(s.count * s.width), dbias = room<double>(s.count),
+         factors = room<double>(kRows * (s.count + 1)),
+         partial = room<double>(wide_projection_values<double>(s));
+    const SigmoidParts<double> parts{read.data(), write.data(), others.data(), n};
+    wide_projection_forward(kStream, x.data(), w.data(), bias.data(), 0.1, partial.data(),
+                            plain.data(), raw.data(), inverse.data(), s, parts, kOffset);
+    if (!in_parts) {
+      sigmoid_routes_forward(kStream, raw.data(), kOffset, read.data(), write.data(), others.data(),
+                             kRest, {kRows, kN});
+      sigmoid_routes_backward(kStream, raw.data(), dread.data(), dwrite.data(), dothers.data(),
+                              draw.data(), kRest, {kRows, kN});
+    }
+    wide_projection_backward<double>(kStream,
+                                     {.x = x.data(),
+                                      .w = w.data(),
+                                      .plain = plain.data(),
+                                      .inverse = inverse.data(),
+                                      .draw = draw.data(),
+                                      .skip = nullptr,
+                                      .factors = factors.data(),
+                                      .dx = dx.data(),
+                                      .dw = dw.data(),
+                                      .dbias = dbias.data(),
+                                      .bias = bias.data(),
+                                      .parts = {dread.data(), dwrite.data(), dothers.data(), n}},
+                                     s);
+    return std::vector<Values<double>>{read, write, others, dx, dw, dbias};
+  };
+  const auto is = run(true), wanted = run(false);
+  for (size_t i = 0; i < is.size(); ++i)
+    expect_close(is[i], wanted[i], "part " + std::to_string(i));
+}
+
+void compare_packed(int in) {
   // Rows and scales of three projections; 0 scales: none.
   const std::vector<std::pair<int, int>> sizes = {{6, 2}, {3, 0}, {4, 1}};
   std::vector<Values<double>> weights, scales, dweights, dscales, dbiases;
-  Projections<const double> p{.each = {}, .count = 3, .in = kIn};
-  Projections<double> gradients{.each = {}, .count = 3, .in = kIn};
+  Projections<const double> p{.each = {}, .count = 3, .in = in};
+  Projections<double> gradients{.each = {}, .count = 3, .in = in};
   for (const auto& [rows, count] : sizes) {
-    weights.push_back(drawn<double>(rows * kIn)), scales.push_back(drawn<double>(count));
-    dweights.push_back(drawn<double>(rows * kIn)), dscales.push_back(drawn<double>(count));
+    weights.push_back(drawn<double>(rows * in)), scales.push_back(drawn<double>(count));
+    dweights.push_back(drawn<double>(rows * in)), dscales.push_back(drawn<double>(count));
     dbiases.push_back(drawn<double>(rows));
   }
+  const auto biases_before_all = dbiases;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto [rows, count] = sizes[i];
     const int shared = std::max(count, 1);
-    p.each[i] = {weights[i].data(), nullptr, count ? scales[i].data() : nullptr, rows, shared};
+    p.each[i] = {weights[i].data(), biases_before_all[i].data(), count ? scales[i].data() : nullptr,
+                 rows, shared};
     gradients.each[i] = {dweights[i].data(), dbiases[i].data(), count ? dscales[i].data() : nullptr,
                          rows, shared};
   }
-  const auto dpacked = drawn<double>(p.rows() * kIn);
+  auto packed = room<double>(p.rows() * in), bias = room<double>(p.rows());
+  pack_projections(kStream, p, packed.data(), bias.data());
+  const auto dpacked = drawn<double>(p.rows() * in);
   const auto dbias = drawn<double>(p.rows());
   const auto weights_before = dweights, scales_before = dscales, biases_before = dbiases;
   unpack_projection_gradients<double>(kStream, p, dpacked.data(), dbias.data(), gradients);
@@ -118,10 +167,14 @@ TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
                count = static_cast<size_t>(sizes[i].second);
     auto wanted = weights_before[i], wanted_scales = scales_before[i],
          wanted_biases = biases_before[i];
-    for (size_t row = 0; row < rows; ++row) wanted_biases[row] += dbias[first / kIn + row];
+    for (size_t row = 0; row < rows; ++row)
+      EXPECT_EQ(bias[first / static_cast<size_t>(in) + row], biases_before_all[i][row]);
+    for (size_t row = 0; row < rows; ++row)
+      wanted_biases[row] += dbias[first / static_cast<size_t>(in) + row];
     for (size_t at = 0; at < wanted.size(); ++at) {
       const auto d = dpacked[first + at];
-      const auto scale = count ? at / kIn / (rows / count) : 0;
+      const auto scale = count ? at / static_cast<size_t>(in) / (rows / count) : 0;
+      EXPECT_EQ(packed[first + at], (count ? scales[i][scale] : 1.0) * weights[i][at]);
       wanted[at] += count ? scales[i][scale] * d : d;
       if (count) wanted_scales[scale] += d * weights[i][at];
     }
@@ -130,6 +183,11 @@ TEST(Emulated, GradientsOfPackedProjectionsAreThoseOfTheirParts) {
     expect_close(dbiases[i], wanted_biases, "biases");
     first += wanted.size();
   }
+}
+
+// Rows that are shorter and longer than the piece that a block takes.
+TEST(Emulated, PackedProjectionsAndTheirGradientsAreThoseOfTheirParts) {
+  for (const int in : {300, 512, 1100}) compare_packed(in);
 }
 
 TEST(Emulated, TanhRoutesHaveTheGradientsOfTheirDefinition) {

@@ -83,12 +83,37 @@ Tensor ScaledProjection::forward(const Tensor& x) const {
   return (scale_.defined() ? scale_ * product : product) + bias_;
 }
 
+namespace {
+
+// Rows that are projected without a normalized copy.
+bool projects_wide_rows(const Tensor& x, const NormSpec& norm) {
+  return runs_cuda_kernel(x) && !norm.layer && !norm.weight.defined() &&
+         x.size(-1) > kNormalizedRow;
+}
+
+std::vector<ProjectionWeights> weights_of(const std::vector<ScaledProjection*>& projections) {
+  std::vector<ProjectionWeights> weights;
+  for (const auto* p : projections) weights.push_back(p->weights());
+  return weights;
+}
+
+}  // namespace
+
+ScaledProjection::Sigmoids ScaledProjection::forward_sigmoids(
+    const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm,
+    int64_t n, double offset) {
+  if (projects_wide_rows(x, norm))
+    if (const auto wide = wide_sigmoid_routes(x, norm.epsilon, weights_of(projections), n, offset))
+      return {wide->routes, wide->skip};
+  const auto [joined, skip] = forward_joined(projections, x, norm);
+  return {sigmoid_routes(joined, n, offset), skip};
+}
+
 ScaledProjection::Joined ScaledProjection::forward_joined(
     const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm) {
   if (runs_cuda_kernel(x)) {
-    std::vector<ProjectionWeights> weights;
-    for (const auto* p : projections) weights.push_back(p->weights());
-    if (!norm.layer && !norm.weight.defined() && x.size(-1) > kNormalizedRow)
+    const auto weights = weights_of(projections);
+    if (projects_wide_rows(x, norm))
       if (const auto wide = wide_projected(x, norm.epsilon, weights))
         return {wide->projected, wide->skip};
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)

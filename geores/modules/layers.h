@@ -8,6 +8,7 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
+#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -81,6 +82,14 @@ class ScaledProjection : public torch::nn::Module {
   };
   static Joined forward_joined(const std::vector<ScaledProjection*>& projections, const Tensor& x,
                                const NormSpec& norm);
+
+  // The same, taken apart by sigmoid_routes(): on a GPU without joined values of their own.
+  struct Sigmoids {
+    SigmoidRoutes routes;
+    Tensor skip;
+  };
+  static Sigmoids forward_sigmoids(const std::vector<ScaledProjection*>& projections,
+                                   const Tensor& x, const NormSpec& norm, int64_t n, double offset);
 
   Tensor& bias() { return bias_; }
   const Tensor& bias() const { return bias_; }

@@ -1,6 +1,5 @@
 #include "geores/residual/sigmoid_hyper_connection.h"
 
-#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -32,9 +31,10 @@ std::shared_ptr<ScaledProjection> SigmoidHyperConnection::projection(const std::
 }
 
 HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
-  const auto [joined, state] = ScaledProjection::forward_joined(
-      projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()});
-  const auto [read, write, others] = sigmoid_routes(joined, streams(), read_offset());
+  const auto [routes, state] = ScaledProjection::forward_sigmoids(
+      projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()}, streams(),
+      read_offset());
+  const auto& [read, write, others] = routes;
   std::vector<int64_t> sizes;  // of the mixer's projections
   for (size_t i = 2; i < projections_.size(); ++i) sizes.push_back(projections_[i]->bias().numel());
   // One part is all of it: nothing to take apart, and nothing to put together in the backward pass.

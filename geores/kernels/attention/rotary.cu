@@ -79,6 +79,36 @@ __global__ void backward(const A* dq, const A* dk, const A* dv, const T* cosine,
   });
 }
 
+// The same where nothing turns: a warp copies a row of one part.
+constexpr int kCopied = 16;  // bytes
+
+__global__ void join(const uint4* dq, const uint4* dk, const uint4* dv, uint4* dqkv, int64_t tokens,
+                     int row) {
+  wait_for_previous();
+  const int warps = static_cast<int>(blockDim.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const auto step = static_cast<int64_t>(gridDim.x) * warps;
+  for (auto t = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32; t < tokens; t += step)
+    for (int i = lane; i < row; i += 32) {
+      const uint4 q = dq[t * row + i], k = dk[t * row + i], v = dv[t * row + i];
+      uint4* to = dqkv + t * 3 * row + i;
+      to[0] = q, to[row] = k, to[2 * row] = v;
+    }
+}
+
+template <class A>
+bool join_rows(CudaStream stream, const A* dq, const A* dk, const A* dv, A* dqkv,
+               const HeadsShape& s) {
+  const auto bytes = s.heads * s.head_width * static_cast<int64_t>(sizeof(A));
+  const auto addresses = reinterpret_cast<uintptr_t>(dq) | reinterpret_cast<uintptr_t>(dk) |
+                         reinterpret_cast<uintptr_t>(dv) | reinterpret_cast<uintptr_t>(dqkv);
+  if (bytes % kCopied != 0 || addresses % kCopied != 0) return false;
+  const auto in_pieces = [](const A* x) { return reinterpret_cast<const uint4*>(x); };
+  const auto tokens = s.batch * s.length;
+  launch(stream, {blocks_for(tokens, 32), kThreads}, join, in_pieces(dq), in_pieces(dk),
+         in_pieces(dv), reinterpret_cast<uint4*>(dqkv), tokens, static_cast<int>(bytes / kCopied));
+  return true;
+}
+
 // f(V) with the longest run of pairs that is read in one access.
 template <class T, class F>
 void with_pairs(int64_t pairs, F&& f) {
@@ -107,6 +137,8 @@ void split_heads_forward(CudaStream stream, const A* qkv, const T* cosine, const
 template <class T, class A>
 void split_heads_backward(CudaStream stream, const A* dq, const A* dk, const A* dv, const T* cosine,
                           const T* sine, A* dqkv, const HeadsShape& shape) {
+  if (!cosine && join_rows(stream, dq, dk, dv, dqkv, shape))
+    return check_launch("split_heads_backward");
   with_pairs<T>(shape.head_width / 2, [&]<int V>(std::integral_constant<int, V>) {
     launch(stream, grid_for(shape, V), backward<V, T, A>, dq, dk, dv, cosine, sine, dqkv, shape);
   });

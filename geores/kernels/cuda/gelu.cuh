@@ -19,38 +19,29 @@ __device__ inline T gelu_slope(T x) {
   return normal_distribution(x) + x * density * exp(T(-0.5) * x * x);
 }
 
-// Φ for results that are rounded to bfloat16 anyway: erf to 1.5e-7 (Abramowitz and Stegun, 7.1.26),
-// from the one exponential that the slope needs too.
-struct RoughNormal {
-  float distribution, scaled_density;  // Φ(x), x φ(x)
-
-  __device__ explicit RoughNormal(float x) {
-    const float power = __expf(-0.5f * x * x);
-    const float t = __fdividef(1.0f, 1.0f + 0.3275911f * 0.70710678f * fabsf(x));
-    const float tail =
-        0.5f * power * t *
-        (0.254829592f +
-         t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    distribution = x < 0 ? tail : 1 - tail;
-    scaled_density = 0.39894228f * x * power;
-  }
-};
-
 // Two GPU instructions that C++ has no name for: 2^x to 2 units in the last place, with results
 // below 2^-126 flushed to zero, and a minimum that is NaN if x is.
 __device__ inline float rough_power_of_2(float x) {
+#ifdef GEORES_EMULATED
+  return std::exp2(x);
+#else
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+#endif
 }
 __device__ inline float at_most(float x, float most) {
+#ifdef GEORES_EMULATED
+  return x > most ? most : x;
+#else
   float y;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(most));
   return y;
+#endif
 }
 
-// GELU for bfloat16 at the end of a product, where its instructions decide the time: one power of 2
-// and no division. Both functions keep NaN and treat |x| > 16 as 16: the tails are 0 there, and
+// GELU for bfloat16, where its instructions decide the time, above all at the end of a product: one
+// power of 2 and no division. Both functions keep NaN and treat |x| > 16 as 16: the tails are 0 there, and
 // infinity times 0 cannot occur.
 struct PolynomialGelu {
   // max(x, 0) − |x| Q(|x|) with Q = 1 − Φ = 2^polynomial, to 6e-6 of Q up to |x| = 6. Beyond that

@@ -22,39 +22,65 @@ __device__ inline int scale_of(const ProjectionArrays<T>& p, int row) {
   return row / (p.rows / p.scales);
 }
 
+// A block has a piece of a row: there are few rows, and they are long.
+constexpr int kPackedAtOnce = 512;
+
+template <class T>
+int64_t pieces_of(const Projections<T>& p) {
+  return p.rows() * static_cast<int64_t>((p.in + kPackedAtOnce - 1) / kPackedAtOnce);
+}
+
+struct PieceOfRow {
+  int row, begin, end;
+
+  __device__ explicit PieceOfRow(int in) {
+    const int pieces = (in + kPackedAtOnce - 1) / kPackedAtOnce;
+    row = static_cast<int>(blockIdx.x) / pieces;
+    begin = static_cast<int>(blockIdx.x) % pieces * kPackedAtOnce;
+    end = min(begin + kPackedAtOnce, in);
+  }
+};
+
 template <class T, class A>
 __global__ void pack(Projections<const T> p, A* packed, T* bias) {
   wait_for_previous();
-  int row = blockIdx.x;
+  const PieceOfRow piece(p.in);
+  int row = piece.row;
   const auto& from = projection_of(p, row);
   const T scale = from.scale ? from.scale[scale_of(from, row)] : T(1);
-  for (int i = threadIdx.x; i < p.in; i += blockDim.x)
-    packed[static_cast<int64_t>(blockIdx.x) * p.in + i] =
-        As<A>::from(scale * from.weight[static_cast<int64_t>(row) * p.in + i]);
-  if (threadIdx.x == 0) bias[blockIdx.x] = from.bias[row];
+#pragma unroll
+  for (int k = 0; k < kPackedAtOnce / kRowThreads; ++k) {
+    const int i = piece.begin + k * kRowThreads + static_cast<int>(threadIdx.x);
+    if (i < piece.end)
+      packed[static_cast<int64_t>(piece.row) * p.in + i] =
+          As<A>::from(scale * from.weight[static_cast<int64_t>(row) * p.in + i]);
+  }
+  if (threadIdx.x == 0 && piece.begin == 0) bias[piece.row] = from.bias[row];
 }
 
-// One block for each row: its part of the scale's gradient is added to those of the scale's other
-// rows.
+// A piece's part of the scale's gradient is added to those of the scale's other pieces.
 template <class T>
 __global__ void unpack(Projections<const T> p, const T* dpacked, const T* dbias,
                        Projections<T> gradients) {
   wait_for_previous();
-  int row = blockIdx.x, row_of_gradient = row;
+  const PieceOfRow piece(p.in);
+  int row = piece.row, row_of_gradient = row;
   const auto& from = projection_of(p, row);
   const auto& to = projection_of(gradients, row_of_gradient);
   const T scale = from.scale ? from.scale[scale_of(from, row)] : T(1);
   const T *weight = from.weight + static_cast<int64_t>(row) * p.in,
-          *dweight = dpacked + static_cast<int64_t>(blockIdx.x) * p.in;
+          *dweight = dpacked + static_cast<int64_t>(piece.row) * p.in;
   T* out = to.weight + static_cast<int64_t>(row) * p.in;
   T sum = 0;
-#pragma unroll 4
-  for (int i = threadIdx.x; i < p.in; i += kThreads) {
+#pragma unroll
+  for (int k = 0; k < kPackedAtOnce / kThreads; ++k) {
+    const int i = piece.begin + k * kThreads + static_cast<int>(threadIdx.x);
+    if (i >= piece.end) continue;
     const T d = dweight[i];
     out[i] += scale * d;
     sum += d * weight[i];
   }
-  if (threadIdx.x == 0) to.bias[row] += dbias[blockIdx.x];
+  if (threadIdx.x == 0 && piece.begin == 0) to.bias[row] += dbias[piece.row];
   if (!to.scale) return;
   sum = block_sum(sum);
   if (threadIdx.x == 0) atomicAdd(to.scale + scale_of(from, row), sum);
@@ -323,14 +349,14 @@ void convert_and_sum(CudaStream stream, const T* x, A* y, T* sums, int64_t rows,
 
 template <class T, class A>
 void pack_projections(CudaStream stream, const Projections<const T>& p, A* packed, T* bias) {
-  launch(stream, {static_cast<unsigned>(p.rows()), kRowThreads}, pack<T, A>, p, packed, bias);
+  launch(stream, {pieces_of(p), kRowThreads}, pack<T, A>, p, packed, bias);
   check_launch("pack_projections");
 }
 
 template <class T>
 void unpack_projection_gradients(CudaStream stream, const Projections<const T>& p, const T* dpacked,
                                  const T* dbias, const Projections<T>& gradients) {
-  launch(stream, {p.rows(), kThreads}, unpack<T>, p, dpacked, dbias, gradients);
+  launch(stream, {pieces_of(p), kThreads}, unpack<T>, p, dpacked, dbias, gradients);
   check_launch("unpack_projection_gradients");
 }
 

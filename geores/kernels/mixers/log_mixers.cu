@@ -2,6 +2,7 @@
 // eight streams.
 #include "geores/kernels/cuda/device.cuh"
 #include "geores/kernels/mixers/mixers.h"
+#include "geores/kernels/mixers/quad_log_sinkhorn.h"
 #include "geores/manifold/cayley_general.h"
 #include "geores/manifold/sinkhorn.h"
 #include "geores/manifold/spectral_sphere.h"
@@ -139,6 +140,7 @@ Grid grid_of(const MixerShape& s) { return {(s.tokens + kBlock - 1) / kBlock, kB
 template <class T>
 void log_sinkhorn_forward(CudaStream stream, const T* logits, const LogSinkhorn<T>& spec, T* p,
                           const MixerShape& s) {
+  if (s.n == 4) return quad_log_sinkhorn_forward(stream, logits, spec, p, s.tokens);
   with_log_mixer<2>(s, [&](auto n) {
     launch(stream, grid_of(s), log_sinkhorn<n.value, T>, logits, spec, p, s.tokens);
   });

@@ -112,9 +112,22 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
 }
 
 template <class T>
+__device__ inline T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+
+// Where projection r of a row belongs.
+template <class T>
+__device__ inline T& part_at(const SigmoidParts<T>& p, int64_t row, int r, int count) {
+  if (r < p.n) return p.read[row * p.n + r];
+  if (r < 2 * p.n) return p.write[row * p.n + r - p.n];
+  return p.others[row * (count - 2 * p.n) + r - 2 * p.n];
+}
+
+template <class T>
 __global__ void finish_projection(const T* partial, const T* bias, T eps, T* plain, T* raw,
                                   T* inverse, int slices, int64_t rows, int width, int count,
-                                  bool normalized) {
+                                  bool normalized, SigmoidParts<T> parts, T offset) {
   wait_for_previous();
   const auto at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= rows * count) return;
@@ -128,7 +141,13 @@ __global__ void finish_projection(const T* partial, const T* bias, T eps, T* pla
   }
   const T scale = normalized ? T(1) / sqrt(squares / T(width) + eps) : T(1);
   plain[at] = sum * scale;
-  raw[at] = sum * scale + bias[r];
+  const T value = sum * scale + bias[r];
+  if (parts.n == 0)
+    raw[at] = value;
+  else
+    part_at(parts, row, r, count) = r < parts.n       ? sigmoid(value) + offset
+                                    : r < 2 * parts.n ? T(2) * sigmoid(value)
+                                                      : value;
   if (r == 0) inverse[row] = scale;
 }
 
@@ -138,26 +157,51 @@ __global__ void finish_projection(const T* partial, const T* bias, T eps, T* pla
 // factors (rows, count + 1): g, then k. A warp for each row; sums of draw are added to dbias.
 template <class T>
 __global__ void projection_factors(const T* draw, const T* plain, const T* inverse, T* factors,
-                                   T* dbias, int64_t rows, int width, int count, bool normalized) {
+                                   T* dbias, int64_t rows, int width, int count, bool normalized,
+                                   const T* bias, SigmoidParts<const T> parts) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* sums = reinterpret_cast<T*>(memory);  // (warps, count)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   T* mine = sums + warp * count;  // each lane has its own of them
   for (int r = lane; r < count; r += 32) mine[r] = T(0);
-  for (auto row = static_cast<int64_t>(blockIdx.x) * warps + warp; row < rows;
-       row += static_cast<int64_t>(gridDim.x) * warps) {
-    const T scale = inverse[row];
-    T along = 0;
+  constexpr int at_once = 4;  // rows whose values are on their way together
+  const auto step = static_cast<int64_t>(gridDim.x) * warps;
+  for (auto first = static_cast<int64_t>(blockIdx.x) * warps + warp; first < rows;
+       first += at_once * step) {
+    T scale[at_once], along[at_once] = {};
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) scale[k] = inverse[min(first + k * step, rows - 1)];
     for (int r = lane; r < count; r += 32) {
-      const T d = draw[row * count + r];
-      along += d * plain[row * count + r];
-      factors[row * (count + 1) + r] = d * scale;
-      mine[r] += d;
+      T d[at_once], p[at_once];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const auto row = first + k * step;
+        d[k] = row >= rows    ? T(0)
+               : parts.n == 0 ? draw[row * count + r]
+                              : part_at(parts, row, r, count);
+        p[k] = row < rows ? plain[row * count + r] : T(0);
+      }
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const auto row = first + k * step;
+        if (r < 2 * parts.n) {
+          const T part = sigmoid(p[k] + bias[r]);
+          d[k] *= (r < parts.n ? T(1) : T(2)) * part * (T(1) - part);
+        }
+        along[k] += d[k] * p[k];
+        mine[r] += d[k];
+        if (row < rows) factors[row * (count + 1) + r] = d[k] * scale[k];
+      }
     }
-    along = group_sum<32>(along);
-    if (lane == 0)
-      factors[row * (count + 1) + count] = normalized ? -along * scale * scale / T(width) : T(0);
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const auto row = first + k * step;
+      const T sum = group_sum<32>(along[k]);
+      if (lane == 0 && row < rows)
+        factors[row * (count + 1) + count] =
+            normalized ? -sum * scale[k] * scale[k] / T(width) : T(0);
+    }
   }
   __syncthreads();
   for (int r = threadIdx.x; r < count; r += blockDim.x) {
@@ -265,8 +309,8 @@ int64_t wide_projection_values(const WideProjectionShape& s) {
 
 template <class T>
 void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
-                             T* partial, T* plain, T* raw, T* inverse,
-                             const WideProjectionShape& s) {
+                             T* partial, T* plain, T* raw, T* inverse, const WideProjectionShape& s,
+                             const SigmoidParts<T>& parts, T offset) {
   if (s.rows == 0) return;
   with_held(s.count, [&](auto held) {
     const bool matrices = multiplies_by_matrices<T>(s, x);
@@ -295,7 +339,7 @@ void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T*
   });
   launch(stream, {(s.rows * s.count + kThreads - 1) / kThreads, kThreads}, finish_projection<T>,
          partial, bias, eps, plain, raw, inverse, static_cast<int>(slices_of<T>(s)), s.rows,
-         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized);
+         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized, parts, offset);
   check_launch("wide_projection_forward");
 }
 
@@ -308,7 +352,7 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
          {std::min<int64_t>((s.rows + warps - 1) / warps, kBlocksForSums), kThreads,
           static_cast<size_t>(warps * s.count) * sizeof(T)},
          projection_factors<T>, p.draw, p.plain, p.inverse, p.factors, p.dbias, s.rows,
-         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized);
+         static_cast<int>(s.width), static_cast<int>(s.count), s.normalized, p.bias, p.parts);
   with_held(s.count, [&](auto held) {
     const bool matrices = multiplies_by_matrices<T>(s, p.x, p.skip, p.dx, p.dw);
     constexpr int tiles = held.value / 8;
@@ -345,7 +389,8 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
 #define GEORES_INSTANTIATE(T)                                                                    \
   template int64_t wide_projection_values<T>(const WideProjectionShape&);                        \
   template void wide_projection_forward(CudaStream, const T*, const T*, const T*, T, T*, T*, T*, \
-                                        T*, const WideProjectionShape&);                         \
+                                        T*, const WideProjectionShape&, const SigmoidParts<T>&,  \
+                                        T);                                                      \
   template void wide_projection_backward(CudaStream, const WideProjectionBackward<T>&,           \
                                          const WideProjectionShape&);
 GEORES_INSTANTIATE(float)

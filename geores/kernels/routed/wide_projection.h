@@ -22,11 +22,21 @@ struct WideProjectionShape {
 template <class T>
 int64_t wide_projection_values(const WideProjectionShape& shape);
 
+// The routes that follow from a row of raw, or their gradients: read = σ(the first n) + offset, write =
+// 2σ(the next n), the others as they are.
+template <class T>
+struct SigmoidParts {
+  T *read = nullptr, *write = nullptr,
+    *others = nullptr;  // (rows, n), (rows, n), (rows, count − 2n)
+  int n = 0;            // 0: there are none, but raw
+};
+
 // plain is raw without the bias; inverse (rows) is 1/sqrt(mean x² + eps), or 1.
 template <class T>
 void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
                              T* partial, T* plain, T* raw, T* inverse,
-                             const WideProjectionShape& shape);
+                             const WideProjectionShape& shape, const SigmoidParts<T>& parts = {},
+                             T offset = 0);
 
 // dx = skip (or 0, if null) + gradient. Adds to dw and dbias. factors has room for rows · (count + 1)
 // values.
@@ -34,6 +44,8 @@ template <class T>
 struct WideProjectionBackward {
   const T *x, *w, *plain, *inverse, *draw, *skip;
   T *factors, *dx, *dw, *dbias;
+  const T* bias = nullptr;           // with parts
+  SigmoidParts<const T> parts = {};  // in the place of draw
 };
 template <class T>
 void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>& p,

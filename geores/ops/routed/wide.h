@@ -8,6 +8,7 @@
 
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
+#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/routes.h"
 #include "geores/ops/torch.h"
 
@@ -21,6 +22,15 @@ struct WideProjected {
 };
 std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
                                             const std::vector<ProjectionWeights>& projections);
+
+// The same, and the routes that follow from it by sigmoid_routes() (route_maps.h), n > 0.
+struct WideSigmoidRoutes {
+  SigmoidRoutes routes;
+  Tensor skip;
+};
+std::optional<WideSigmoidRoutes> wide_sigmoid_routes(
+    const Tensor& x, double epsilon, const std::vector<ProjectionWeights>& projections, int64_t n,
+    double offset);
 
 // The same of x itself.
 std::optional<WideProjected> wide_linear(const Tensor& x,

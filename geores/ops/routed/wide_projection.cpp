@@ -19,58 +19,82 @@ kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count, bo
           .normalized = normalized};
 }
 
-// Outputs: the projections, and x.
+// Outputs: the projections or, with n > 0, the three parts that are made of them; then x.
 class FusedWideProjection : public torch::autograd::Function<FusedWideProjection> {
   struct Kept {
-    Tensor x, weight, plain, inverse;
+    Tensor x, weight, bias, plain, inverse;
     KeptParameters parameters;
     std::vector<int64_t> has_scale;
     bool normalized;
+    int64_t n;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.x), f(s.weight), f(s.plain), f(s.inverse), f(s.parameters.values);
+      f(s.x), f(s.weight), f(s.bias), f(s.plain), f(s.inverse), f(s.parameters.values);
     }
   };
+
+  // x with a last axis of this size.
+  static Tensor like(const Tensor& x, int64_t size, bool zeros = false) {
+    auto sizes = x.sizes().vec();
+    sizes.back() = size;
+    return zeros ? torch::zeros(sizes, x.options()) : torch::empty(sizes, x.options());
+  }
+
+  template <class T>
+  static kernels::SigmoidParts<T> parts_in(const tensor_list& parts, int64_t n) {
+    using Value = std::remove_const_t<T>;
+    if (n == 0) return {};
+    return {values<Value>(parts[0]), values<Value>(parts[1]), values<Value>(parts[2]),
+            static_cast<int>(n)};
+  }
 
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
                              at::TensorList parameters, const std::vector<int64_t>& has_scale,
-                             bool normalized, double epsilon) {
+                             bool normalized, double epsilon, int64_t n, double offset) {
     const auto x = input.contiguous();
     const ExecutionScope exact(Precision::fp32);  // weights in their own type
     const auto [packed, bias] = PackedProjections(parameters, has_scale).packed();
     const auto weight = packed.contiguous();
     const auto shape = projection_shape(x, weight.size(0), normalized);
-    auto sizes = x.sizes().vec();
-    sizes.back() = shape.count;
     const auto plain = torch::empty({shape.rows, shape.count}, x.options());
-    const auto raw = torch::empty(sizes, x.options());
+    tensor_list outputs;
+    if (n == 0)
+      outputs = {like(x, shape.count)};
+    else
+      outputs = {like(x, n), like(x, n), like(x, shape.count - 2 * n)};
     const auto inverse = torch::empty({shape.rows}, x.options());
     on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
       const auto partial = torch::empty({kernels::wide_projection_values<T>(shape)}, x.options());
       kernels::wide_projection_forward<T>(
           cuda_stream, values<T>(x), values<T>(weight), values<T>(bias), T(epsilon),
-          values<T>(partial), values<T>(plain), values<T>(raw), values<T>(inverse), shape);
+          values<T>(partial), values<T>(plain), n == 0 ? values<T>(outputs[0]) : nullptr,
+          values<T>(inverse), shape, parts_in<T>(outputs, n), T(offset));
     });
     save(context, Kept{.x = x,
                        .weight = weight,
+                       .bias = bias,
                        .plain = plain,
                        .inverse = inverse,
                        .parameters = KeptParameters::of(parameters),
                        .has_scale = has_scale,
-                       .normalized = normalized});
+                       .normalized = normalized,
+                       .n = n});
     context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
-    return {raw, input};
+    outputs.push_back(input);
+    return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto shape = projection_shape(s.x, s.weight.size(0), s.normalized);
-    const auto draw = gradients[0].defined()
-                          ? gradients[0].contiguous()
-                          : torch::zeros({shape.rows, shape.count}, s.x.options());
-    const auto skip = contiguous(gradients[1]);
+    const auto skip = contiguous(gradients.back());
+    const int64_t widths[] = {s.n == 0 ? shape.count : s.n, s.n, shape.count - 2 * s.n};
+    tensor_list made;  // of the projections, or of their parts
+    for (size_t i = 0; i + 1 < gradients.size(); ++i)
+      made.push_back(gradients[i].defined() ? gradients[i].contiguous()
+                                            : like(s.x, widths[i], /*zeros=*/true));
     const auto sums = torch::zeros({(shape.width + 1) * shape.count}, s.x.options());
     const auto dweight = sums.slice(0, 0, s.weight.numel()).view(s.weight.sizes()),
                dbias = sums.slice(0, s.weight.numel());
@@ -82,38 +106,45 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                                             .w = values<T>(s.weight),
                                             .plain = values<T>(s.plain),
                                             .inverse = values<T>(s.inverse),
-                                            .draw = values<T>(draw),
+                                            .draw = s.n == 0 ? values<T>(made[0]) : nullptr,
                                             .skip = values<T>(skip),
                                             .factors = values<T>(factors),
                                             .dx = values<T>(dx),
                                             .dw = values<T>(dweight),
-                                            .dbias = values<T>(dbias)},
+                                            .dbias = values<T>(dbias),
+                                            .bias = values<T>(s.bias),
+                                            .parts = parts_in<const T>(made, s.n)},
                                            shape);
     });
     tensor_list result = {dx};
     for (const auto& gradient : PackedProjections(s.parameters.values, s.has_scale)
                                     .gradients(dweight, dbias, s.parameters.places))
       result.push_back(gradient);
-    result.insert(result.end(), {Tensor(), Tensor(), Tensor()});
+    result.resize(result.size() + 5);
     return result;
   }
 };
 
-std::optional<WideProjected> projected(const char* operation, const Tensor& x, bool normalized,
-                                       double epsilon,
-                                       const std::vector<ProjectionWeights>& projections) {
-  if (!x.is_cuda()) return std::nullopt;
+// What FusedWideProjection returns; nothing where it does not run.
+tensor_list projected(const char* operation, const Tensor& x, bool normalized, double epsilon,
+                      const std::vector<ProjectionWeights>& projections, int64_t n = 0,
+                      double offset = 0) {
+  if (!x.is_cuda()) return {};
   if (!Choice(operation, x, "one pass over the state")
            .need(x.dim() >= 2 && x.numel() > 0, "at least one value")
            .need(!projections.empty() && projections[0].weight.scalar_type() == x.scalar_type() &&
                      PackedProjections::fit(projections),
                  "few projections with bias, contiguous")
            .runs())
-    return std::nullopt;
+    return {};
   const auto parameters = PackedProjections::parameters_of(projections);
-  const auto outputs =
-      FusedWideProjection::apply(x, at::TensorList(parameters),
-                                 PackedProjections::scales_of(projections), normalized, epsilon);
+  return FusedWideProjection::apply(x, at::TensorList(parameters),
+                                    PackedProjections::scales_of(projections), normalized, epsilon,
+                                    n, offset);
+}
+
+std::optional<WideProjected> and_skip(const tensor_list& outputs) {
+  if (outputs.empty()) return std::nullopt;
   return WideProjected{.projected = outputs[0], .skip = outputs[1]};
 }
 
@@ -121,12 +152,21 @@ std::optional<WideProjected> projected(const char* operation, const Tensor& x, b
 
 std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
                                             const std::vector<ProjectionWeights>& projections) {
-  return projected("wide_projected", x, true, rms_epsilon(epsilon), projections);
+  return and_skip(projected("wide_projected", x, true, rms_epsilon(epsilon), projections));
+}
+
+std::optional<WideSigmoidRoutes> wide_sigmoid_routes(
+    const Tensor& x, double epsilon, const std::vector<ProjectionWeights>& projections, int64_t n,
+    double offset) {
+  const auto outputs =
+      projected("wide_sigmoid_routes", x, true, rms_epsilon(epsilon), projections, n, offset);
+  if (outputs.empty()) return std::nullopt;
+  return WideSigmoidRoutes{.routes = {outputs[0], outputs[1], outputs[2]}, .skip = outputs[3]};
 }
 
 std::optional<WideProjected> wide_linear(const Tensor& x,
                                          const std::vector<ProjectionWeights>& projections) {
-  return projected("wide_linear", x, false, 0, projections);
+  return and_skip(projected("wide_linear", x, false, 0, projections));
 }
 
 // With the mean of each row of W taken off, x W is (x − mean of x) W. One more projection gives

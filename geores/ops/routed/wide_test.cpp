@@ -130,6 +130,28 @@ TEST_F(Wide, ProjectionsEqualComposed) {
             "rows " + std::to_string(rows) + " width " + std::to_string(width), 1e-4);
 }
 
+// Inputs as those of projections_of, of which the first 2n values are read and write.
+TEST_F(Wide, SigmoidRoutesEqualComposed) {
+  for (const auto& [rows, width, n, rest] :
+       {std::tuple{5, 7, 2, 0}, {17, 130, 3, 9}, {70, 3072, 4, 24}, {40, 1028, 8, 64}})
+    if (counts(rows * width))
+      expect_fused_equals_composed(
+          {random({2, rows, width}), random({2 * n, width}), random({2 * n}), random({1}),
+           random({rest + 1, width}), random({rest + 1})},
+          [n = n](const Tensors& t) {
+            const std::vector<ProjectionWeights> projections = {{t[1], t[2], t[3]},
+                                                                {t[4], t[5], Tensor()}};
+            if (const auto wide = wide_sigmoid_routes(t[0], 1e-2, projections, n, 0.3)) {
+              const auto& [read, write, others] = wide->routes;
+              return Tensors{read, write, others, wide->skip * 2};
+            }
+            const auto all = projections_of(t, 1e-2);
+            const auto [read, write, others] = sigmoid_routes(all[0], n, 0.3);
+            return Tensors{read, write, others, all[1]};
+          },
+          "width " + std::to_string(width), 1e-4);
+}
+
 // Inputs: x, the norm's weight and bias, the projection's weight and bias.
 TEST_F(Wide, ProjectionsBehindALayerNormEqualComposed) {
   for (const auto& [rows, width, count, bias] :

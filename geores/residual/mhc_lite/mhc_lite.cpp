@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/mixers/constants.h"
+#include "geores/ops/mixers/permutations.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -36,6 +37,7 @@ MhcLite::MhcLite(const ResidualConfig& config, const HyperOptions& options)
 }
 
 Tensor MhcLite::mixing(const std::vector<Tensor>& projected, const Tensor&) {
+  if (const auto fused = fused_permutation_mixture(projected[0], streams())) return *fused;
   const ExecutionScope exact(Precision::fp32);  // so that rows and columns sum to 1
   const auto weights = projected[0].softmax(-1);
   return linear_map(weights, permutations_.t())
