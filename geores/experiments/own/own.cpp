@@ -278,6 +278,26 @@ std::vector<Arm> candidates() {
   mean("none_near", "lengths near", kNear);
   mean("none_near_both", "lengths near, previous", with(kNear, kBoth));
   mean("none_near_iso", "lengths near, isometry", with(kNear, kIsometry));
+  const auto both = [&](const std::string& name, const std::string& label, const json& changes) {
+    add("none_near_both_" + name, "no operator, running mean, lengths near, previous, " + label,
+        with(small_gpt(), with(with(kNear, kBoth), changes)));
+  };
+  mean("none_near_rotary", "lengths near, rotary positions",
+       with(kNear, {{"positions", "rotary"}}));
+  both("rotary", "rotary positions", {{"positions", "rotary"}});
+  both("fast", "from 5e-3", {{"lr", 5e-3}});
+  both("swiglu", "SwiGLU", kSwiglu);
+  both("heads", "8 heads", {{"heads", 8}});
+  both("large", "states start large", {{"input_start", 1 / kShrink}});
+  both("after", "one map, after the sublayer", {{"maps_side", "after"}, {"layers", 7}});
+  both("muon", "Muon", {{"optimizer", "muon"}});
+  both("muon_fast", "Muon from 1e-2", {{"optimizer", "muon"}, {"lr", 1e-2}});
+  add("plain_near_both",
+      "no operator, no maps, states start large, running mean, lengths near, previous",
+      with(gpt(),
+           with(with(kNear, kBoth), {{"layers", 8}, {"input_start", 1 / (kShrink * kShrink)}})));
+  add("reflection_near_both", "EΔ, reflection only, running mean, lengths near, previous",
+      with(reflection(), with(kNear, kBoth)));
   add("unitary_near", "complex reflection, running mean, lengths near",
       always_orthogonal("unitary", with(kMean, kNear)));
   add("unitary_near_both", "complex reflection, running mean, lengths near, previous",
