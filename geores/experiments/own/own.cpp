@@ -289,6 +289,7 @@ std::vector<Arm> candidates() {
   both("swiglu", "SwiGLU", kSwiglu);
   both("heads", "8 heads", {{"heads", 8}});
   both("large", "states start large", {{"input_start", 1 / kShrink}});
+  both("scale", "maps from N(0, 0.04)", {{"maps_std", 0.04}});
   both("after", "one map, after the sublayer", {{"maps_side", "after"}, {"layers", 7}});
   both("muon", "Muon", {{"optimizer", "muon"}});
   both("muon_fast", "Muon from 1e-2", {{"optimizer", "muon"}, {"lr", 1e-2}});
