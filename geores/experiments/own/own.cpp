@@ -238,6 +238,8 @@ Experiment orthogonal() {
                     always_orthogonal("unitary", with(kLowEnd, {{"generator", "linear"}}))},
                    {"unitary_both", "complex reflection, perceptron and linear generators",
                     always_orthogonal("unitary", with(kLowEnd, {{"generator", "both"}}))},
+                   {"near", "no operator, running mean, lengths near, 3e-3 to 1e-6, no decay",
+                    with(kFree, with(small_gpt(), with(kMean, kNear)))},
                    {"rotation", "EΔ, rotation only", with(rotation(), kLowEnd)},
                    {"reflection", "EΔ, reflection only", with(reflection(), kLowEnd)},
                    {"hybrid", "EΔ, both", with(causal_edelta(), kLowEnd)},
