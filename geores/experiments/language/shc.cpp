@@ -86,6 +86,9 @@ Experiment geometry_experiment(const json& common, const std::vector<double>& ra
     return Arm{name, label, with(common, connection)};
   };
   const json small_maps = {{"maps", "normal"}};
+  // Two maps around each sublayer are 4 d² more in a block of 12 d².
+  const auto heads = common.at("heads").get<int64_t>();
+  const auto wide = common.at("width").get<int64_t>() * 9 / 8 / heads * heads;
   return {.name = "geometry",
           .title = "Connections made for vectors, on text",
           .text =
@@ -93,9 +96,11 @@ Experiment geometry_experiment(const json& common, const std::vector<double>& ra
               "and "
               "with the complex reflection, which is orthogonal at all parameter values "
               "(docs/own.md). All causal, without a gate loss. The maps cost a third of a block's "
-              "parameters more, so only the last three rows are equal in size.",
+              "parameters more; the wider plus sign has about as many.",
           .columns = {column},
-          .arms = {arm("additive", "additive", kAdditive), arm("edelta", "EΔ", causal_edelta()),
+          .arms = {arm("additive", "additive", kAdditive),
+                   arm("wide", "additive, wider", with(kAdditive, {{"width", wide}})),
+                   arm("edelta", "EΔ", causal_edelta()),
                    arm("small_maps", "no operator, small maps", with(kAdditive, small_maps)),
                    arm("unitary", "complex reflection, small maps",
                        with({{"connection", "isometry"}, {"operator", "unitary"}}, small_maps))},
