@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "cli/commands.h"
@@ -12,6 +14,20 @@
 
 namespace geores::cli {
 namespace {
+
+// "validation, positions 5 to 8" and the mean error of these: powers of two, because the first positions differ most.
+void print_by_position(const std::vector<double>& errors) {
+  const auto count = errors.size();
+  for (size_t begin = 0, end = 1; begin < count; begin = end, end *= 2) {
+    end = std::min(end, count);
+    const auto mean = std::accumulate(errors.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      errors.begin() + static_cast<std::ptrdiff_t>(end), 0.0) /
+                      static_cast<double>(end - begin);
+    const auto where = end - begin == 1 ? fmt::format("position {}", end)
+                                        : fmt::format("positions {} to {}", begin + 1, end);
+    fmt::print("{:<34} {:.4e}\n", "  " + where, mean);
+  }
+}
 
 struct EvalFlags {
   std::string cache;
@@ -30,13 +46,14 @@ void evaluate(const EvalFlags& flags) {
   const auto validation = exact_loss(*run.model, data.validation_x, data.validation_y);
   const auto training =
       exact_loss(*run.model, data.train_x.slice(0, 0, 1000), data.train_y.slice(0, 0, 1000));
+  const auto by_position =
+      data.tokens() ? std::vector<double>()
+                    : errors_by_position(*run.model, data.validation_x, data.validation_y);
   const auto baselines = data.tokens() ? std::vector<Baseline>() : trivial_baselines(data);
   if (flags.text.json) {
-    nlohmann::json object = {{"run", flags.text.run},
-                             {"step", run.step},
-                             {"validation", validation},
-                             {"train", training},
-                             {"baselines", nlohmann::json::object()}};
+    nlohmann::json object = {{"run", flags.text.run},      {"step", run.step},
+                             {"validation", validation},   {"train", training},
+                             {"by_position", by_position}, {"baselines", nlohmann::json::object()}};
     for (const auto& baseline : baselines) object["baselines"][baseline.name] = baseline.mse;
     fmt::print("{}\n", object.dump(2));
     return;
@@ -44,6 +61,7 @@ void evaluate(const EvalFlags& flags) {
   fmt::print("{} on {}, weights of step {}\n", run.config.model.label(), run.config.task.name,
              run.step);
   fmt::print("{:<34} {:.4e}\n", "validation, whole set", validation);
+  if (!by_position.empty()) print_by_position(by_position);
   fmt::print("{:<34} {:.4e}\n", "training, first 1000 sequences", training);
   for (const auto& baseline : baselines)
     fmt::print("{:<34} {:.4e}{}\n", "no model: " + baseline.name, baseline.mse,

@@ -79,4 +79,21 @@ double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch,
       .mean();
 }
 
+std::vector<double> errors_by_position(Model& model, const Tensor& x, const Tensor& y,
+                                       int64_t batch) {
+  const torch::NoGradGuard no_grad;
+  auto sums = torch::zeros({y.size(1)}, torch::kFloat64);
+  for (int64_t begin = 0; begin < x.size(0); begin += batch) {
+    Trace trace;
+    const auto predicted = model.predict(x.slice(0, begin, begin + batch), trace);
+    const auto target = y.slice(0, begin, begin + batch);
+    sums += (predicted - target)
+                .to(torch::kCPU, torch::kFloat64)
+                .square()
+                .sum(torch::IntArrayRef{0, 2});
+  }
+  sums /= static_cast<double>(y.size(0) * y.size(2));
+  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
+}
+
 }  // namespace geores

@@ -33,6 +33,10 @@ double loss_over_batches(Model& model, const Tensor& x, const Tensor& y,
 double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch = 64,
                   const Communicator& communicator = one_process());
 
+// Of predicted vectors: the mean squared error at each position, over the whole set. Their mean is exact_loss().
+std::vector<double> errors_by_position(Model& model, const Tensor& x, const Tensor& y,
+                                       int64_t batch = 64);
+
 // A loss as a sum over terms.
 struct LossSum {
   double sum = 0;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -257,6 +259,18 @@ TEST_F(Training, LearnsAndReportsWhatItMeasured) {
 
   const auto model = make_model(config.model, input_shape(data_));
   EXPECT_EQ(result.parameters, parameter_count(*model));
+}
+
+TEST_F(Training, ErrorsByPositionHaveTheExactLossAsTheirMean) {
+  const auto model = make_model(small_config("additive").model, input_shape(data_));
+  const auto& x = data_.validation_x;
+  auto y = data_.validation_y.clone();
+  y.select(1, 2) += 5.0;  // the third position is wrong by far
+  const auto errors = errors_by_position(*model, x, y, 3);
+  ASSERT_EQ(errors.size(), 6U);
+  EXPECT_NEAR(std::accumulate(errors.begin(), errors.end(), 0.0) / 6, exact_loss(*model, x, y),
+              1e-5);
+  EXPECT_EQ(std::ranges::max_element(errors) - errors.begin(), 2);
 }
 
 TEST_F(Training, InBfloat16LearnsAsWellOnACpu) {
