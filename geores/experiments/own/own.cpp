@@ -284,17 +284,19 @@ std::vector<Arm> candidates() {
     add("none_near_both_" + name, "no operator, running mean, lengths near, previous, " + label,
         with(small_gpt(), with(with(kNear, kBoth), changes)));
   };
-  mean("none_near_rotary", "lengths near, rotary positions",
-       with(kNear, {{"positions", "rotary"}}));
+  mean("none_near_early", "lengths near, early positions weighted",
+       with(kNear, {{"early_weight", 0.5}}));
+  mean("none_near_first", "lengths near, first positions weighted",
+       with(kNear, {{"early_weight", 1.0}}));
+  both("early", "early positions weighted", {{"early_weight", 0.5}});
+  both("first", "first positions weighted", {{"early_weight", 1.0}});
   both("rotary", "rotary positions", {{"positions", "rotary"}});
   both("fast", "from 5e-3", {{"lr", 5e-3}});
   both("swiglu", "SwiGLU", kSwiglu);
   both("heads", "8 heads", {{"heads", 8}});
-  both("large", "states start large", {{"input_start", 1 / kShrink}});
   both("scale", "maps from N(0, 0.04)", {{"maps_std", 0.04}});
   both("after", "one map, after the sublayer", {{"maps_side", "after"}, {"layers", 7}});
-  both("muon", "Muon", {{"optimizer", "muon"}});
-  both("muon_fast", "Muon from 1e-2", {{"optimizer", "muon"}, {"lr", 1e-2}});
+  both("muon", "Muon from 1e-2", {{"optimizer", "muon"}, {"lr", 1e-2}});
   add("plain_near_both",
       "no operator, no maps, states start large, running mean, lengths near, previous",
       with(gpt(),
@@ -306,6 +308,8 @@ std::vector<Arm> candidates() {
   add("unitary_near_both", "complex reflection, running mean, lengths near, previous",
       always_orthogonal("unitary", with(kBoth, kNear)));
   add("gpt_near", "GPT, running mean, lengths near", with(gpt(), with(kMean, kNear)));
+  add("gpt_near_early", "GPT, running mean, lengths near, early positions weighted",
+      with(gpt(), with(kMean, with(kNear, {{"early_weight", 0.5}}))));
   add("gpt_near_both", "GPT, running mean, lengths near, previous",
       with(gpt(), with(kBoth, kNear)));
   return arms;

@@ -92,5 +92,24 @@ TEST(OutputLength, AStateAloneHasNoPrediction) {
             "[transformer] output_length = input is for vectors, not tokens");
 }
 
+// Weights act in training alone, have the mean 1, and the first is 2^p of the second.
+TEST(EarlyWeight, TrainsTheErrorWithAWeightForEachPosition) {
+  auto config = small_transformer();
+  config.early_weight = 1.5;
+  const auto model = model_of(config);
+  const auto x = example(), target = 0.5 * example().roll(1, 1);
+  const auto errors = (outputs_of(*model, x) - target).square().mean(torch::IntArrayRef{0, 2});
+  auto weights = torch::arange(1, config.context + 1, torch::kFloat64).pow(-1.5);
+  weights = (weights / weights.mean()).slice(0, 0, x.size(1));
+  Carry carry;
+  EXPECT_NEAR(model->objective({x, target}, carry).mean().item<double>(),
+              (errors * weights).mean().item<double>(), 1e-7);
+  EXPECT_NEAR(model->evaluate({x, target}).mean().item<double>(), errors.mean().item<double>(),
+              1e-12);
+  config.input = "tokens";
+  EXPECT_EQ(refusal([&] { Transformer{config}; }),
+            "[transformer] early_weight is for vectors, not tokens");
+}
+
 }  // namespace
 }  // namespace geores

@@ -36,6 +36,10 @@ Fields TransformerConfig::fields() {
       .choice("output_length", output_length, {"free", "input", "learned"},
               "of predicted vectors; input: that of the vector before; learned: a share of it for "
               "each position, from 0")
+      .add("early_weight", early_weight,
+           "training errors of vectors count (position)^-this: more where little of a sequence is "
+           "known",
+           {.min = 0})
       .add("loss_chunk", loss_chunk,
            "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
@@ -100,6 +104,12 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
     output_ = register_module("output", make_linear(width, config.input_width, true));
     if (config.output_length == "learned")
       kept_ = register_parameter("kept_length", torch::zeros({config.context}));
+    if (config.early_weight > 0) {
+      const auto weights =
+          torch::arange(1, config.context + 1, torch::kFloat64).pow(-config.early_weight);
+      error_roots_ = register_buffer(
+          "error_roots", (weights / weights.mean()).sqrt().unsqueeze(-1).to(torch::kFloat32));
+    }
     return;
   }
   require(config.input == "tokens", "transformer", "input must be continuous or tokens, got '{}'",
@@ -110,6 +120,7 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
           config.input_map);
   require(config.output_length == "free", "transformer",
           "output_length = {} is for vectors, not tokens", config.output_length);
+  require(config.early_weight == 0, "transformer", "early_weight is for vectors, not tokens");
   require(causal() || config.allow_noncausal, "transformer",
           "{} with these options lets a token see later ones; choose a causal variant (pool = "
           "causal, attention = causal) or set allow_noncausal",
@@ -257,8 +268,16 @@ Objective Transformer::objective(const Batch& batch, Carry&) {
     const auto loss = cross_entropy(batch, trace, dropout_);
     return {loss, [y = batch.y] { return scored_terms(y); }, trace.loss()};
   }
-  const auto error = squared_error(batch.x, batch.y, trace, dropout_);
+  const auto error = error_roots_.defined() ? early_error(batch, trace)
+                                            : squared_error(batch.x, batch.y, trace, dropout_);
   return {error, [y = batch.y] { return scored_terms(y); }, trace.loss()};
+}
+
+Tensor Transformer::early_error(const Batch& batch, Trace& trace) {
+  const SerialProducts serial;
+  const auto roots = error_roots_.slice(0, 0, batch.x.size(1));
+  const auto predicted = predictions(final_state(batch.x, trace, dropout_), batch.x);
+  return mean_squared_error(predicted * roots, batch.y * roots);
 }
 
 // With many tokens the logits would be the largest tensor of a step, and stay until the backward pass.

@@ -37,7 +37,11 @@ struct TransformerConfig {
   double input_start = 1;              // factor on the initial weights that make the first state
   std::string input_map = "learned";   // from vectors to states; or "isometry", which is fixed
   std::string output_length = "free";  // of vectors; or "input" (of the vector before), "learned"
-  PastOptions past = {};               // what the first state has of earlier positions
+  // The training error of a vector at position t counts (t + 1)^−early_weight times, mean 1 over the
+  // context. What a sequence is like has to be found out from few vectors in its first positions, which
+  // are few themselves: by themselves they are learned last (docs/own.md).
+  double early_weight = 0;
+  PastOptions past = {};  // what the first state has of earlier positions
   SublayerOptions sublayers = {};
   int64_t loss_chunk = 8192;  // tokens whose logits exist at a time; 0: all of them
   double dropout = 0;         // in training: on the embedding, attention weights and both branches
@@ -106,6 +110,7 @@ class Transformer : public Model {
   Tensor embed(const Tensor& x, int64_t position, PastMemory* memory = nullptr) const;
   Tensor first_state(const Tensor& embedded, PastMemory* memory = nullptr) const;
   Tensor cross_entropy(const Batch& batch, Trace& trace, const Dropout& dropout = {});
+  Tensor early_error(const Batch& batch, Trace& trace);  // of training, with option early_weight
   State final_state(const Tensor& x, Trace& trace, const Dropout& dropout = {});
   State collapse(const State& state) const;  // the state after the last block as one stream
   // Each block's weights with its connections' maps folded into them.
@@ -115,10 +120,11 @@ class Transformer : public Model {
   Recompute recompute_ = Recompute::nothing;
   Dropout dropout_;                                     // of the training pass to come
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
-  End isometry_;                // in the place of input_: the weight is fixed
-  Tensor embedding_;            // tokens (vocabulary, width), also the head
-  Tensor positions_;            // (context, width)
-  Tensor kept_;                 // (context), of output_length = learned
+  End isometry_;        // in the place of input_: the weight is fixed
+  Tensor embedding_;    // tokens (vocabulary, width), also the head
+  Tensor positions_;    // (context, width)
+  Tensor kept_;         // (context), of output_length = learned
+  Tensor error_roots_;  // (context, 1), roots of the weights that errors have; if they have any
   std::shared_ptr<Past> past_;  // null: none
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<StreamHead> head_;  // null: streams are summed
