@@ -6,6 +6,7 @@
 #include "geores/kernels/cuda/device.cuh"
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/mixers/quad_sinkhorn.cuh"
+#include "geores/kernels/routed/token_routes.h"
 
 namespace geores::kernels::device {
 
@@ -47,29 +48,70 @@ struct RouteValues {
   static constexpr int kCount = 24, kRead = 16, kWrite = 20;
 };
 
-// JPmHC's routes (manifold/cayley_iterative.h), one lane for each entry (i, j).
-struct CayleyLane {
-  using Routes = CayleyRoutes<float>;
-  static constexpr int kRaw = 48, kLanes = 16, kHeld = 3;  // raw values of a lane
-  Routes routes;
+// What the routes of JPmHC and EΔ-Stream share, one lane for each entry (i, j).
+struct SoftmaxEntry {
+  static constexpr int kLanes = 16;
   Entry e;
-  float pre, post, w, half[4];  // softmaxes, W = H̃ − H̃ᵀ, this row of (α/2) W
+  float scale, pre, post;  // softmaxes
 
   static __device__ int place(int k) { return 16 * k + Entry().at; }  // index of the kth raw value
 
-  __device__ CayleyLane(const float* raw, const Routes& with) : routes(with) {
-    const float scale = 1.f / routes.temperature, first = raw[e.at] * scale,
-                second = raw[16 + e.at] * scale, h = raw[32 + e.at];
+  __device__ SoftmaxEntry(const float* raw, float with_scale) : scale(with_scale) {
+    const float first = raw[e.at] * scale, second = raw[16 + e.at] * scale;
     pre = __expf(first - row_maximum(first));
     pre /= row_sum(pre);
     post = __expf(second - column_maximum(second));
     post /= column_sum(post);
+  }
+
+  __device__ float one() const { return e.i == e.j ? 1.f : 0.f; }
+
+  __device__ void forward_reads(float* made) const {
+    const float read = column_sum(pre) / 4, write = row_sum(post);
+    if (e.i == 0) made[RouteValues::kRead + e.j] = read;
+    if (e.j == 0) made[RouteValues::kWrite + e.i] = write;
+  }
+
+  __device__ void backward_reads(const float* d, float& dfirst, float& dsecond) const {
+    const float dpre = d[RouteValues::kRead + e.j] / 4, dpost = d[RouteValues::kWrite + e.i];
+    dfirst = pre * (dpre - row_sum(pre * dpre)) * scale;
+    dsecond = post * (dpost - column_sum(post * dpost)) * scale;
+  }
+};
+
+// EΔ-Stream's routes: nothing is mixed.
+struct SoftmaxLane : SoftmaxEntry {
+  using Routes = SoftmaxRoutes;
+  static constexpr bool kMixes = false;
+  static constexpr int kRaw = 32, kHeld = 2;  // raw values of a lane
+
+  __device__ SoftmaxLane(const float* raw, const Routes&) : SoftmaxEntry(raw, 1.f) {}
+
+  __device__ void forward(float* made) const {
+    made[e.at] = one();
+    forward_reads(made);
+  }
+
+  __device__ void backward(const float* d, float (&draw)[kHeld]) const {
+    backward_reads(d, draw[0], draw[1]);
+  }
+};
+
+// JPmHC's routes (manifold/cayley_iterative.h).
+struct CayleyLane : SoftmaxEntry {
+  using Routes = CayleyRoutes<float>;
+  static constexpr bool kMixes = true;
+  static constexpr int kRaw = 48, kHeld = 3;
+  Routes routes;
+  float w, half[4];  // W = H̃ − H̃ᵀ, this row of (α/2) W
+
+  __device__ CayleyLane(const float* raw, const Routes& with)
+      : SoftmaxEntry(raw, 1.f / with.temperature), routes(with) {
+    const float h = raw[32 + e.at];
     w = h - entry_of(h, e.j, e.i);
 #pragma unroll
     for (int k = 0; k < 4; ++k) half[k] = routes.alpha / 2 * entry_of(w, e.i, k);
   }
-
-  __device__ float one() const { return e.i == e.j ? 1.f : 0.f; }
 
   __device__ float iterated(int steps) const {
     float y = one() + routes.alpha * w;
@@ -78,17 +120,12 @@ struct CayleyLane {
   }
 
   __device__ void forward(float* made) const {
-    const float read = column_sum(pre) / 4, write = row_sum(post);
     made[e.at] = iterated(routes.steps);
-    if (e.i == 0) made[RouteValues::kRead + e.j] = read;
-    if (e.j == 0) made[RouteValues::kWrite + e.i] = write;
+    forward_reads(made);
   }
 
   __device__ void backward(const float* d, float (&draw)[kHeld]) const {
-    const float scale = 1.f / routes.temperature, dpre = d[RouteValues::kRead + e.j] / 4,
-                dpost = d[RouteValues::kWrite + e.i];
-    draw[0] = pre * (dpre - row_sum(pre * dpre)) * scale;
-    draw[1] = post * (dpost - column_sum(post * dpost)) * scale;
+    backward_reads(d, draw[0], draw[1]);
     float dw = 0, dy = d[e.at];
     for (int step = routes.steps; step > 0; --step) {
       const float before = one() + iterated(step - 1);
@@ -108,6 +145,7 @@ struct CayleyLane {
 // backward pass multiplies p back.
 struct GuardedLane {
   using Routes = GuardedRoutes<float>;
+  static constexpr bool kMixes = true;
   static constexpr int kRaw = 24, kLanes = 4, kHeld = 6;
   Routes routes;
   int i = static_cast<int>(threadIdx.x) % 4;

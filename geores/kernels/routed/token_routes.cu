@@ -31,7 +31,7 @@ struct Tile {
 template <int D, class E>
 struct ForwardMemory {
   using S = Tile<D>;
-  static constexpr int kStride = E::kRaw == 48 ? 56 : 24;  // so that pairs lie in different banks
+  static constexpr int kStride = E::kRaw / 16 * 16 + 8;  // so that pairs lie in different banks
   BFloat16 z[S::kTokens * Rows<S::kWidth>::kStride];
   float partial[kWarps][S::kTokens][kStride];
   float raw[S::kTokens][E::kRaw], made[S::kTokens][RouteValues::kCount + 1];
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kForwardBlocks)
   using S = Tile<D>;
   using L = typename S::L;
   constexpr int outputs = E::kRaw / 8, steps = S::kWidth / 16 / kWarps;
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   auto& shared = *reinterpret_cast<ForwardMemory<D, E>*>(memory);
   const Rows<S::kWidth> z{shared.z};
   const int64_t first = static_cast<int64_t>(blockIdx.x) * S::kTokens;
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
   using L = typename S::L;
   using Memory = BackwardMemory<D, Tiles, E>;
   constexpr int raw_steps = Memory::kSteps, columns = S::kWidth / kWarps, pieces = columns / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   auto& shared = *reinterpret_cast<Memory*>(memory);
   const Rows<S::kWidth> z{shared.z};
   const Rows<raw_steps * 16> draw{shared.draw};
@@ -257,10 +257,13 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
       collected_norm_back<Tiles, L>(c, p.read_statistics[t], g, weight, there, D, dweight, dc);
       add_to(shared.dweight[warp], dweight);
       L::store(dc, shared.dc[row], lane, D);
-      float products[kStreams * kStreams] = {}, along[kStreams] = {};
-      add_inner_products(dout, x, products);
+      float along[kStreams] = {};
+      if constexpr (E::kMixes) {
+        float products[kStreams * kStreams] = {};
+        add_inner_products(dout, x, products);
+        SharedSums<L::kGroup, 16, float>(products).store(shared.dmade[row], lane);
+      }
       x.for_each([&](int j, int i) { along[j] += x.at[j][i] * dc[i]; });
-      SharedSums<L::kGroup, 16, float>(products).store(shared.dmade[row], lane);
       SharedSums<L::kGroup, 4, float>(along).store(shared.dmade[row] + RouteValues::kRead, lane);
       if (lane < kStreams)
         shared.dmade[row][RouteValues::kWrite + lane] = p.dwrite[t * kStreams + lane];
@@ -356,12 +359,20 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
           const auto dc = *reinterpret_cast<const float2*>(shared.dc[row] + column + n * 8);
           float low = inverse * (dz[m][n].at[2 * half] - sum - value.x * sum_z) + read * dc.x;
           float high = inverse * (dz[m][n].at[2 * half + 1] - sum - value.y * sum_z) + read * dc.y;
+          const auto dout_at = [&](int i) {
+            return *reinterpret_cast<const float2*>(shared.dout[row] + i * D + column + n * 8);
+          };
+          if constexpr (E::kMixes) {
 #pragma unroll
-          for (int i = 0; i < kStreams; ++i) {
-            const auto d =
-                *reinterpret_cast<const float2*>(shared.dout[row] + i * D + column + n * 8);
-            low += res[i] * d.x;
-            high += res[i] * d.y;
+            for (int i = 0; i < kStreams; ++i) {
+              const auto d = dout_at(i);
+              low += res[i] * d.x;
+              high += res[i] * d.y;
+            }
+          } else {
+            const auto d = dout_at(stream);
+            low += d.x;
+            high += d.y;
           }
           *reinterpret_cast<float2*>(to + n * 8) = make_float2(low, high);
         }
@@ -394,6 +405,12 @@ template <>
 struct EntryOf<GuardedRoutes<float>> {
   using E = GuardedLane;
   static constexpr int kTiles = kStreams;
+};
+
+template <>
+struct EntryOf<SoftmaxRoutes> {
+  using E = SoftmaxLane;
+  static constexpr int kTiles = 1;
 };
 
 template <class F>
@@ -447,6 +464,7 @@ void token_route_backward(CudaStream stream, const TokenRouteBackward& p, const 
                                      int64_t, int64_t);
 GEORES_INSTANTIATE(CayleyRoutes<float>)
 GEORES_INSTANTIATE(GuardedRoutes<float>)
+GEORES_INSTANTIATE(SoftmaxRoutes)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

@@ -15,14 +15,20 @@ namespace geores::kernels {
 
 inline constexpr int kRoutedStreams = 4;
 
-// The number of raw values of a token: CayleyRoutes (one tile) and GuardedRoutes (four tiles).
+// JPmHC's read and write without its mixer: raw (tokens, 2, 4, 4) -> read, the column means of
+// softmax(raw₀) over rows; write, the row sums of softmax(raw₁) over columns; res = I.
+struct SoftmaxRoutes {};
+
+// The number of raw values of a token: CayleyRoutes and SoftmaxRoutes (one tile), GuardedRoutes (four).
 constexpr int64_t raw_values(const CayleyRoutes<float>&) {
   return 3 * kRoutedStreams * kRoutedStreams;
 }
 constexpr int64_t raw_values(const GuardedRoutes<float>&) {
   return 2 * kRoutedStreams + kRoutedStreams * kRoutedStreams;
 }
+constexpr int64_t raw_values(const SoftmaxRoutes&) { return 2 * kRoutedStreams * kRoutedStreams; }
 constexpr int64_t read_tiles(const CayleyRoutes<float>&) { return 1; }
+constexpr int64_t read_tiles(const SoftmaxRoutes&) { return 1; }
 constexpr int64_t read_tiles(const GuardedRoutes<float>&) { return kRoutedStreams; }
 constexpr bool is_routed_stream_width(int64_t d) { return d == 32 || d == 64 || d == 128; }
 

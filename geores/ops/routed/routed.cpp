@@ -241,7 +241,10 @@ Routed::Routed(Tensor normalized, const Tensor& carried, Routes routes)
 
 std::optional<Routed> Routed::by_passes(const Tensor& x, const RoutedSpec& spec) {
   Choice choice("routes", x, "passes over the state");
-  if (!need_routes_on_gpu(choice, x, spec).runs()) return std::nullopt;
+  if (!need_routes_on_gpu(choice, x, spec)
+           .need(!std::holds_alternative<SoftmaxRouting>(spec.routing), "routes with a mixer")
+           .runs())
+    return std::nullopt;
   const auto parameters = PackedProjections::parameters_of(spec.projections);
   const auto outputs = FusedRoute::apply(x, maybe(spec.norm.weight), maybe(spec.norm.bias),
                                          spec.read_weight, at::TensorList(parameters), spec);

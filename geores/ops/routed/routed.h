@@ -18,7 +18,7 @@ namespace geores {
 struct GuardedRouting {
   int64_t iterations;
 };
-using Routing = std::variant<CayleyRouting, GuardedRouting>;
+using Routing = std::variant<CayleyRouting, GuardedRouting, SoftmaxRouting>;
 
 struct RoutedSpec {
   int64_t streams;

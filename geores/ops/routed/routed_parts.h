@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "geores/kernels/mixers/mixers.h"
+#include "geores/kernels/routed/token_routes.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/run/choice.h"
@@ -11,7 +12,7 @@
 
 namespace geores::fused {
 
-// f(routes as kernels take them). A Cayley map is the iterated one.
+// f(routes as kernels take them), for routes with a mixer. A Cayley map is the iterated one.
 template <class T, class F>
 void with_routes(const Routing& routing, F&& f) {
   if (const auto* cayley = std::get_if<CayleyRouting>(&routing))
@@ -20,6 +21,15 @@ void with_routes(const Routing& routing, F&& f) {
   else
     f(kernels::GuardedRoutes<T>{static_cast<int>(std::get<GuardedRouting>(routing).iterations),
                                 T(kSinkhornGuard)});
+}
+
+// The same for kernels that make all routes of a token.
+template <class F>
+void with_token_routes(const Routing& routing, F&& f) {
+  if (std::holds_alternative<SoftmaxRouting>(routing))
+    f(kernels::SoftmaxRoutes());
+  else
+    with_routes<float>(routing, f);
 }
 
 // Norm of the state.
