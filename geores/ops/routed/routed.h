@@ -11,6 +11,7 @@
 
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
+#include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routes.h"
 
 namespace geores {
@@ -18,7 +19,17 @@ namespace geores {
 struct GuardedRouting {
   int64_t iterations;
 };
-using Routing = std::variant<CayleyRouting, GuardedRouting, SoftmaxRouting>;
+
+// Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer of the rest. By one kernel each way or
+// not at all.
+struct SinkhornRouting {  // mHC: rows last
+  SinkhornSpec spec;
+};
+struct PermutationRouting {};  // mHC-lite
+struct SphereRouting {};       // sHC with fixed amplitudes: left, right, singular
+
+using Routing = std::variant<CayleyRouting, GuardedRouting, SoftmaxRouting, SinkhornRouting,
+                             PermutationRouting, SphereRouting>;
 
 struct RoutedSpec {
   int64_t streams;

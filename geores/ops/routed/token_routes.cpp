@@ -58,22 +58,23 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto h = for_product_of(x, {batch, length, read_weight.numel()});
     with_token_routes(spec.routing, [&](const auto& routes) {
       if constexpr (kernels::kHasCuda)
-        kernels::token_route_forward(current_cuda_stream(),
-                                     {.x = values<float>(x),
-                                      .norm = state_norm<float>(spec.norm.layer, Tensor()),
-                                      .weights = {.forward = values<Half>(packed.forward),
-                                                  .backward = nullptr,
-                                                  .bias = values<float>(packed.bias)},
-                                      .read_norm = {.weight = values<float>(read_weight)},
-                                      .z = values<Half>(z),
-                                      .statistics = statistics_in<float>(statistics),
-                                      .raw = values<float>(raw),
-                                      .res = values<float>(res),
-                                      .read = values<float>(read),
-                                      .write = values<float>(write),
-                                      .h = values<Half>(h),
-                                      .read_statistics = statistics_in<float>(read_statistics)},
-                                     routes, tokens, x.size(2) / n);
+        kernels::token_route_forward(
+            current_cuda_stream(),
+            {.x = values<float>(x),
+             .norm = state_norm<float>(spec.norm.layer, Tensor(), Tensor(), spec.norm.epsilon),
+             .weights = {.forward = values<Half>(packed.forward),
+                         .backward = nullptr,
+                         .bias = values<float>(packed.bias)},
+             .read_norm = {.weight = values<float>(read_weight)},
+             .z = values<Half>(z),
+             .statistics = statistics_in<float>(statistics),
+             .raw = values<float>(raw),
+             .res = values<float>(res),
+             .read = values<float>(read),
+             .write = values<float>(write),
+             .h = values<Half>(h),
+             .read_statistics = statistics_in<float>(read_statistics)},
+            routes, tokens, x.size(2) / n);
     });
 
     save(context, Kept{.x = x,
