@@ -90,9 +90,10 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
       x.load(p.x + t * S::kWidth, lane, D);
       dout.load(p.dout + t * S::kWidth, lane, D);
       g.load(p.dh + t * Tiles * D, lane, D);
-      RowStatistics<float> s[kStreams];
+      constexpr int normalized = E::kByStream ? kStreams : 1;
+      RowStatistics<float> s[normalized];
 #pragma unroll
-      for (int j = 0; j < kStreams; ++j) s[j] = p.statistics[E::kByStream ? t * kStreams + j : t];
+      for (int j = 0; j < normalized; ++j) s[j] = p.statistics[t * normalized + j];
       dout.store(shared.dout[row], lane, D);
       collect(p.read + t * kStreams, x, c);
       Token<Tiles, L, float> weight, dweight = {};
@@ -110,12 +111,14 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
       SharedSums<L::kGroup, 4, float>(along).store(shared.dmade[row] + RouteValues::kRead, lane);
       if (lane < kStreams)
         shared.dmade[row][RouteValues::kWrite + lane] = p.dwrite[t * kStreams + lane];
-      x.for_each([&](int j, int i) { x.at[j][i] = (x.at[j][i] - s[j].mean) * s[j].inverse; });
+      x.for_each([&](int j, int i) {
+        const auto& of = s[E::kByStream ? j : 0];
+        x.at[j][i] = (x.at[j][i] - of.mean) * of.inverse;
+      });
       x.store(z.row(row), lane, D);
       if (lane == 0)
 #pragma unroll
-        for (int j = 0; j < (E::kByStream ? kStreams : 1); ++j)
-          shared.inverse[row][j] = s[j].inverse;
+        for (int j = 0; j < normalized; ++j) shared.inverse[row][j] = s[j].inverse;
     }
     wait_for_copies();
     __syncthreads();

@@ -12,6 +12,7 @@
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/mixers/sinkhorn.h"
+#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/routes.h"
 
 namespace geores {
@@ -39,6 +40,15 @@ struct RoutedSpec {
   Tensor read_weight{};  // of the LayerNorm of what the sublayer reads: (d), or (n·d) for n copies
 };
 
+// The hyper-connections of Zhu et al.: RMSNorm of each stream by itself, the same projections for all
+// streams, and routes by tanh_routes() (route_maps.h).
+struct TanhRoutedSpec {
+  Tensor pre, res, post;  // weights (1, d), (n, d), (1, d)
+  TanhRoutes routes;
+  Tensor read_weight;  // of the LayerNorm of what the sublayer reads: (d)
+  double epsilon = 0;  // of the RMSNorm
+};
+
 // What the first operation leaves for the sublayer and for the second operation:
 //   if (const auto routed = Routed::make(x, spec)) return routed->write(f(routed->normalized()));
 //
@@ -53,6 +63,7 @@ class Routed {
   // x (B, T, n·d). Nothing where no kernel fits: then a connection runs one operation after the
   // other.
   static std::optional<Routed> make(const Tensor& x, const RoutedSpec& spec);
+  static std::optional<Routed> make(const Tensor& x, const TanhRoutedSpec& spec);  // x (B, T, n, d)
 
   // What the sublayer reads: (B, T, d) or (B, T, n·d).
   const Tensor& normalized() const { return normalized_; }
