@@ -77,7 +77,8 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
   auto used = options.is_null() ? nlohmann::json::object() : options;
   // The implicit gradient is that of the limit, so the two forms agree only when the iteration has
   // converged.
-  if (connection.name == "mhc" || used.value("mixer", "").starts_with("sinkhorn"))
+  if ((connection.name == "mhc" || used.value("mixer", "").starts_with("sinkhorn")) &&
+      !used.contains("sinkhorn_gradient"))
     used["sinkhorn_gradient"] = "unrolled";
   // Each case has its own numbers: another connection or option must not change them.
   torch::manual_seed(std::hash<std::string>()(connection.name + options.dump()) % 1000);
@@ -217,6 +218,33 @@ TEST_F(Gpu, StacksFusedEqualComposedInFloat) {
 
 TEST_F(Gpu, StacksFusedEqualComposedWithProductsInBfloat16) {
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 4e-2, 128, 65, 4, 3);
+}
+
+// The kernels that make all routes of a token: 16 or 32 tokens in a block.
+TEST_F(Gpu, RoutesOfNarrowStreamsFusedEqualComposed) {
+  const auto options_of = [](const char* text) { return nlohmann::json::parse(text); };
+  const std::vector<std::pair<std::string, nlohmann::json>> all = {
+      {"hc", options_of(R"({"norm_epsilon": 0.1})")},
+      {"mhc", options_of(R"({"norm_epsilon": 0.1, "sinkhorn_iterations": 5})")},
+      {"mhc", options_of(R"({"logit_bound": 0.5, "off_diagonal": -0.3})")},
+      // Iterations that have converged.
+      {"mhc", options_of(R"({"sinkhorn_gradient": "implicit", "sinkhorn_iterations": 100,
+                             "off_diagonal": -1})")},
+      {"mhc_lite", options_of("{}")},
+      {"shc", options_of("{}")}};
+  for (const auto& connection : connections())
+    for (const auto& [name, options] : all)
+      for (const int64_t width : {32, 64, 128})
+        if (connection.name == name)
+          expect_fused_equals_composed(device_, {torch::kFloat32, "bf16", 2e-2, width, 37},
+                                       connection, options);
+  // The width of a state, not of its streams.
+  for (const auto& connection : connections())
+    for (const int64_t width : {128, 256, 512})
+      if (connection.name == "edelta_stream")
+        for (const auto& options : {options_of("{}"), options_of(R"({"gate_weight": 0.1})")})
+          expect_fused_equals_composed(device_, {torch::kFloat32, "bf16", 2e-2, width, 45},
+                                       connection, options);
 }
 
 // Lengths around the number of tokens that a block takes at a time, 16 in double and 64 in float.

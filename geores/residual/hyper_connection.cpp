@@ -39,6 +39,10 @@ NormAndSkip HyperConnection::read(const Tensor& pre, const Tensor& streams) cons
 }
 
 Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  if (const auto routed = routed_at_once(x)) {
+    if (trace.probing()) probe_routes(trace, routed->routes());
+    return routed->write(f(routed->normalized()));
+  }
   const auto [routes, streams] = route(x);
   probe_routes(trace, routes);
   if (const auto wide = WideStreams::make(routes, streams, read_norm()))

@@ -10,9 +10,11 @@
 // from 0 would otherwise drift to 0 for no reason of the data.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "geores/modules/layers.h"
+#include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/routes.h"
 #include "geores/ops/routed/wide.h"
 #include "geores/residual/registry.h"
@@ -43,6 +45,9 @@ class HyperConnection : public Residual {
     Tensor streams;  // the state (B, T, n, C), for the operations after the routes
   };
   virtual Routed route(const Tensor& x) = 0;
+
+  // Routes and reading as one operation; nothing where no kernel fits.
+  virtual std::optional<geores::Routed> routed_at_once(const Tensor&) { return std::nullopt; }
 
   // The norm of what F reads: LN, or none without read_norm.
   virtual ReadNormSpec read_norm() const;

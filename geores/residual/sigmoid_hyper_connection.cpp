@@ -30,6 +30,20 @@ std::shared_ptr<ScaledProjection> SigmoidHyperConnection::projection(const std::
   return made;
 }
 
+std::optional<geores::Routed> SigmoidHyperConnection::routed_at_once(const Tensor& x) {
+  const auto norm = read_norm();
+  if (!x.is_cuda() || norm.kind != ReadNormSpec::Kind::layer) return std::nullopt;
+  const auto mixer = routing();
+  if (!mixer) return std::nullopt;
+  std::vector<ProjectionWeights> weights;
+  for (const auto* projection : projections_) weights.push_back(projection->weights());
+  return geores::Routed::make(join_streams(x), {.streams = streams(),
+                                                .norm = {.layer = false, .epsilon = norm_epsilon()},
+                                                .projections = weights,
+                                                .routing = *mixer,
+                                                .read_weight = norm.weight});
+}
+
 HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
   const auto [routes, state] = ScaledProjection::forward_sigmoids(
       projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()}, streams(),

@@ -24,6 +24,9 @@ class SigmoidHyperConnection : public HyperConnection {
   // their order; `like` has the state's type and device, and axes (B, T, ·).
   virtual Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) = 0;
 
+  // How a kernel that makes all routes of a token makes H_res from the same outputs; nothing: none does.
+  virtual std::optional<Routing> routing() const { return std::nullopt; }
+
   // What is added to H_pre.
   virtual double read_offset() const { return 0; }
 
@@ -32,6 +35,7 @@ class SigmoidHyperConnection : public HyperConnection {
 
  private:
   Routed route(const Tensor& x) final;
+  std::optional<geores::Routed> routed_at_once(const Tensor& x) final;
   std::shared_ptr<ScaledProjection> add(const std::string& name, const Tensor& bias);
 
   std::vector<ScaledProjection*> projections_;  // pre, post, then those of the mixer

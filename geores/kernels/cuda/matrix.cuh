@@ -21,10 +21,15 @@ struct Place {  // the g and t of a lane, as above
 };
 
 __device__ inline void multiply_add(Result& c, const Left& a, uint32_t b0, uint32_t b1) {
+#ifdef GEORES_EMULATED
+  emulated::Block::current->multiply_add_bfloat16(c.at,
+                                                  {a.at[0], a.at[1], a.at[2], a.at[3], b0, b1});
+#else
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c.at[0]), "+f"(c.at[1]), "+f"(c.at[2]), "+f"(c.at[3])
       : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "r"(b0), "r"(b1));
+#endif
 }
 
 // Takes an address in shared memory, because addresses in swizzled lines are computed as numbers.
@@ -44,7 +49,11 @@ __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
 
 template <bool Transpose>
 __device__ inline void load_matrices(uint32_t (&to)[4], const BFloat16* row) {
+#ifdef GEORES_EMULATED
+  emulated::Block::current->load_matrices(to, row, Transpose);
+#else
   load_matrices<Transpose>(to, static_cast<uint32_t>(__cvta_generic_to_shared(row)));
+#endif
 }
 
 __device__ inline uint32_t pack(float low, float high) {
@@ -160,13 +169,19 @@ __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t str
 // Starts to copy `count` floats, a multiple of 4; both ends are aligned to 16 bytes.
 __device__ inline void copy_async(float* to, const float* from, int count) {
   for (int i = threadIdx.x * 4; i < count; i += blockDim.x * 4)
+#ifdef GEORES_EMULATED
+    for (int k = 0; k < 4; ++k) to[i + k] = from[i + k];
+#else
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
                      static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
                  "l"(from + i));
+#endif
 }
 
 __device__ inline void wait_for_copies() {
+#ifndef GEORES_EMULATED
   asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
   __syncthreads();
 }
 

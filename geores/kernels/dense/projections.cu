@@ -216,9 +216,9 @@ __global__ void of_each(const T* dout, A* converted, T* drow, T* dbias, int64_t 
   if (dbias) atomicAdd(dbias + column % period, sum);
 }
 
-// One block for each row of W and for each row that pads it.
+// One block for each row of W and for each row that pads it; `stored` of them are in `forward` too.
 __global__ void pack_weights(Projections<const float> p, NormParameters norm, RouteWeights packed,
-                             int raw) {
+                             int raw, int stored) {
   wait_for_previous();
   __shared__ float sums[kThreads / 32];
   const int o = blockIdx.x;
@@ -236,15 +236,16 @@ __global__ void pack_weights(Projections<const float> p, NormParameters norm, Ro
     const float plain = weight ? scale * weight[c] : 0.f;
     const auto value = As<BFloat16>::from(norm.weight ? plain * norm.weight[c] : plain);
     if (norm.bias) sum += plain * norm.bias[c];
-    if (weight) packed.forward[fragment_place(c / 16 * (raw / 8) + o / 8, c % 16, o % 8)] = value;
+    if (o < stored)
+      packed.forward[fragment_place(c / 16 * (stored / 8) + o / 8, c % 16, o % 8)] = value;
     packed.backward[fragment_place(c / 8 * (static_cast<int>(gridDim.x) / 16) + o / 16, o % 16,
                                    c % 8)] = value;
   }
   sum = group_sum<32>(sum);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
   __syncthreads();
-  if (threadIdx.x > 0 || !weight) return;
-  sum = *bias;
+  if (threadIdx.x > 0 || o >= stored) return;
+  sum = bias ? *bias : 0.f;
   for (const float part : sums) sum += part;
   packed.bias[o] = sum;
 }
@@ -299,7 +300,8 @@ __global__ void unpack_gradients(Projections<const float> p, NormParameters norm
 void pack_route_weights(CudaStream stream, const Projections<const float>& p,
                         const NormParameters& norm, const RouteWeights& packed) {
   const int raw = p.rows();
-  launch(stream, {padded_raw(raw), kThreads}, pack_weights, p, norm, packed, raw);
+  launch(stream, {padded_raw(raw), kThreads}, pack_weights, p, norm, packed, raw,
+         static_cast<int>(stored_raw(raw)));
   check_launch("pack_route_weights");
 }
 

@@ -9,8 +9,6 @@ namespace {
 
 using namespace device;
 
-constexpr int kSequenceThreads = 512;
-
 template <class T>
 // By one warp; the result is in all lanes.
 __device__ inline T dot(const T* a, const T* b, int size) {
@@ -18,89 +16,6 @@ __device__ inline T dot(const T* a, const T* b, int size) {
 #pragma unroll 4
   for (int i = threadIdx.x % 32; i < size; i += 32) sum += a[i] * b[i];
   return group_sum<32>(sum);
-}
-
-// The sum over a block, in all threads; all of them must call.
-template <class T>
-__device__ inline T sum_over_block(T x) {
-  __shared__ T total;
-  if (threadIdx.x == 0) total = T(0);
-  __syncthreads();
-  x = group_sum<32>(x);
-  if (threadIdx.x % 32 == 0) atomicAdd(&total, x);
-  __syncthreads();
-  x = total;
-  __syncthreads();
-  return x;
-}
-
-// One block for each hidden unit, each output, and the gate. It sums over the sequences the
-// gradient that reaches the unit times the unit's input. Teams of threads share the sequences.
-constexpr int kGradientThreads = 512;
-
-template <class T, class Right>
-__device__ inline void sum_over_sequences(const T* left, int stride, int sequences, int columns,
-                                          T* row, T* bias, Right&& right) {
-  extern __shared__ unsigned char memory[];
-  // The gradient that reaches the unit from each sequence.
-  auto* factors = reinterpret_cast<T*>(memory);
-  auto* sums = factors + sequences;
-  for (int b = threadIdx.x; b < sequences; b += blockDim.x)
-    factors[b] = left[static_cast<int64_t>(b) * stride];
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) sums[i] = T(0);
-  __syncthreads();
-  const int width = min(columns, static_cast<int>(blockDim.x)), teams = blockDim.x / width;
-  const int team = threadIdx.x / width;
-  if (team < teams)
-    for (int i = threadIdx.x % width; i < columns; i += width) {
-      T sum = 0;
-#pragma unroll 8
-      for (int b = team; b < sequences; b += teams) sum += factors[b] * right(b, i);
-      atomicAdd(sums + i, sum);
-    }
-  __syncthreads();
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) row[i] = sums[i];
-  if (threadIdx.x < 32) {
-    T sum = 0;
-    for (int b = threadIdx.x; b < sequences; b += 32) sum += factors[b];
-    sum = group_sum<32>(sum);
-    if (threadIdx.x == 0) *bias = sum;
-  }
-}
-
-template <class T>
-__global__ void __launch_bounds__(kGradientThreads)
-    parameter_gradients(GeneratorState<const T> state, GeneratorRoom<T> room,
-                        Generators<T> gradients, GeneratorShape s) {
-  wait_for_previous();
-  const int block = blockIdx.x, units = s.units(), outputs = s.all_outputs();
-  const auto mean = [&](int b, int i) { return state.mean[b * s.in + i]; };
-  if (block < units) {
-    const auto& net = gradients.nets[block / s.hidden];
-    const int row = block % s.hidden;
-    sum_over_sequences(room.hidden + block, units, s.sequences, s.in, net.hidden + row * s.in,
-                       net.hidden_bias + row, mean);
-  } else if (block < units + outputs) {
-    int row;
-    const int index = net_of(s, block - units, row);
-    const auto& net = gradients.nets[index];
-    sum_over_sequences(room.raw + (block - units), outputs, s.sequences, s.hidden,
-                       net.output + row * s.hidden, net.output_bias + row, [&](int b, int i) {
-                         return gelu(state.hidden[b * units + index * s.hidden + i]);
-                       });
-  } else {
-    sum_over_sequences(room.logit, 1, s.sequences, s.in, gradients.gate, gradients.gate_bias, mean);
-  }
-}
-
-template <class T>
-void launch_parameter_gradients(CudaStream stream, const GeneratorState<const T>& state,
-                                const GeneratorRoom<T>& room, const Generators<T>& gradients,
-                                const GeneratorShape& s) {
-  const int blocks = s.units() + s.all_outputs() + (gradients.gate ? 1 : 0);
-  const auto shared = static_cast<size_t>(s.sequences + std::max(s.in, s.hidden)) * sizeof(T);
-  launch(stream, {blocks, kGradientThreads, shared}, parameter_gradients<T>, state, room, gradients,
-         s);
 }
 
 template <int N, class T>
@@ -200,15 +115,6 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
     w.raw[width] = derase.beta[sequence] * beta * (T(1) - T(0.5) * beta);
   }
   run_perceptrons_back(state, w, room, T(0), dmean);
-}
-
-// One block for each sequence.
-template <class T, class Kernel, class... Arguments>
-void launch_by_sequence(CudaStream stream, Kernel* kernel, const GeneratorShape& s,
-                        Arguments... arguments) {
-  const bool staged = Workspace<T>::bytes(s, true) <= Workspace<T>::kMost;
-  const auto bytes = Workspace<T>::bytes(s, staged);
-  launch(stream, {s.sequences, kSequenceThreads, bytes}, kernel, arguments..., s, staged);
 }
 
 }  // namespace

@@ -18,9 +18,27 @@ template <class T>
 __device__ inline void begin_copy(const T* from, int size, T* to) {
 #pragma unroll 4
   for (int i = threadIdx.x; i < size; i += blockDim.x)
+#ifdef GEORES_EMULATED
+    to[i] = from[i];
+#else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
                      static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
                  "l"(from + i), "n"(sizeof(T)));
+#endif
+}
+
+// The sum over a block, in all threads; all of them must call.
+template <class T>
+__device__ inline T sum_over_block(T x) {
+  __shared__ T total;
+  if (threadIdx.x == 0) total = T(0);
+  __syncthreads();
+  x = group_sum<32>(x);
+  if (threadIdx.x % 32 == 0) atomicAdd(&total, x);
+  __syncthreads();
+  x = total;
+  __syncthreads();
+  return x;
 }
 
 // The shared memory of a block, for one sequence. It starts to load all weights at once, before it
@@ -62,7 +80,9 @@ struct Workspace {
   }
   // Waits until the weights, and everything else written before, are visible to all threads.
   __device__ void wait() const {
+#ifndef GEORES_EMULATED
     asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
     __syncthreads();
   }
 
@@ -83,21 +103,23 @@ __device__ inline int outputs_before(const GeneratorShape& s, int net) {
   return sum;
 }
 
-// The mean and the raw outputs of this block's sequence, stored for the backward pass and left in
-// the workspace.
+// A value of the mean of this block's sequence.
 template <class T>
-__device__ inline void run_perceptrons(const T* sums, const GeneratorState<T>& state,
-                                       const Workspace<T>& w) {
+__device__ inline T mean_value(const T* sums, const GeneratorShape& s, int i) {
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kSummaryParts;
+  T sum = 0;
+#pragma unroll
+  for (int part = 0; part < kSummaryParts; ++part) sum += sums[(first + part) * s.in + i];
+  return sum / T(s.length);
+}
+
+// From what the perceptrons see, in the workspace (mean), to their raw outputs: stored for the backward
+// pass and left in the workspace. Begins with a barrier.
+template <class T>
+__device__ inline void run_layers(const GeneratorState<T>& state, const Workspace<T>& w) {
   const auto& s = w.s;
   const int64_t sequence = blockIdx.x;
   const int warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
-  for (int i = threadIdx.x; i < s.in; i += blockDim.x) {
-    T sum = 0;
-#pragma unroll
-    for (int part = 0; part < kSummaryParts; ++part)
-      sum += sums[(sequence * kSummaryParts + part) * s.in + i];
-    w.mean[i] = state.mean[sequence * s.in + i] = sum / T(s.length);
-  }
   w.wait();
 #pragma unroll 2
   for (int unit = warp; unit < s.units(); unit += warps) {
@@ -125,6 +147,17 @@ __device__ inline void run_perceptrons(const T* sums, const GeneratorState<T>& s
   __syncthreads();
 }
 
+// The mean and the raw outputs of this block's sequence, stored for the backward pass and left in
+// the workspace.
+template <class T>
+__device__ inline void run_perceptrons(const T* sums, const GeneratorState<T>& state,
+                                       const Workspace<T>& w) {
+  for (int i = threadIdx.x; i < w.s.in; i += blockDim.x)
+    w.mean[i] = state.mean[static_cast<int64_t>(blockIdx.x) * w.s.in + i] =
+        mean_value(sums, w.s, i);
+  run_layers(state, w);
+}
+
 // How the threads of a block share sums over the rows of a matrix: in teams with one thread for
 // each column.
 struct Teams {
@@ -138,11 +171,11 @@ struct Teams {
 };
 
 // From the gradients of the raw outputs, in the workspace, to the gradients of the hidden units and
-// of the mean; dlogit is the gate's. Begins with a barrier.
+// of what the perceptrons saw, in the workspace (mean); dlogit is the gate's. Begins and ends with a
+// barrier.
 template <class T>
-__device__ inline void run_perceptrons_back(const GeneratorState<const T>& state,
-                                            const Workspace<T>& w, const GeneratorRoom<T>& room,
-                                            const T& dlogit, T* dmean) {
+__device__ inline void run_layers_back(const GeneratorState<const T>& state, const Workspace<T>& w,
+                                       const GeneratorRoom<T>& room, const T& dlogit) {
   const auto& s = w.s;
   const int64_t sequence = blockIdx.x;
   for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) w.hidden[unit] = T(0);
@@ -177,7 +210,96 @@ __device__ inline void run_perceptrons_back(const GeneratorState<const T>& state
     atomicAdd(w.mean + i, sum);
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < s.in; i += blockDim.x) dmean[sequence * s.in + i] = w.mean[i];
+}
+
+// The same, and the gradient of the mean.
+template <class T>
+__device__ inline void run_perceptrons_back(const GeneratorState<const T>& state,
+                                            const Workspace<T>& w, const GeneratorRoom<T>& room,
+                                            const T& dlogit, T* dmean) {
+  run_layers_back(state, w, room, dlogit);
+  for (int i = threadIdx.x; i < w.s.in; i += blockDim.x)
+    dmean[static_cast<int64_t>(blockIdx.x) * w.s.in + i] = w.mean[i];
+}
+
+// One block for each hidden unit, each output, and the gate. It sums over the sequences the
+// gradient that reaches the unit times the unit's input. Teams of threads share the sequences.
+inline constexpr int kGradientThreads = 512;
+
+template <class T, class Right>
+__device__ inline void sum_over_sequences(const T* left, int stride, int sequences, int columns,
+                                          T* row, T* bias, Right&& right) {
+  GEORES_SHARED_BYTES(memory);
+  // The gradient that reaches the unit from each sequence.
+  auto* factors = reinterpret_cast<T*>(memory);
+  auto* sums = factors + sequences;
+  for (int b = threadIdx.x; b < sequences; b += blockDim.x)
+    factors[b] = left[static_cast<int64_t>(b) * stride];
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) sums[i] = T(0);
+  __syncthreads();
+  const int width = min(columns, static_cast<int>(blockDim.x)), teams = blockDim.x / width;
+  const int team = threadIdx.x / width;
+  if (team < teams)
+    for (int i = threadIdx.x % width; i < columns; i += width) {
+      T sum = 0;
+#pragma unroll 8
+      for (int b = team; b < sequences; b += teams) sum += factors[b] * right(b, i);
+      atomicAdd(sums + i, sum);
+    }
+  __syncthreads();
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) row[i] = sums[i];
+  if (threadIdx.x < 32) {
+    T sum = 0;
+    for (int b = threadIdx.x; b < sequences; b += 32) sum += factors[b];
+    sum = group_sum<32>(sum);
+    if (threadIdx.x == 0) *bias = sum;
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kGradientThreads)
+    parameter_gradients(GeneratorState<const T> state, GeneratorRoom<T> room,
+                        Generators<T> gradients, GeneratorShape s) {
+  wait_for_previous();
+  const int block = blockIdx.x, units = s.units(), outputs = s.all_outputs();
+  const auto mean = [&](int b, int i) { return state.mean[b * s.in + i]; };
+  if (block < units) {
+    const auto& net = gradients.nets[block / s.hidden];
+    const int row = block % s.hidden;
+    sum_over_sequences(room.hidden + block, units, s.sequences, s.in, net.hidden + row * s.in,
+                       net.hidden_bias + row, mean);
+  } else if (block < units + outputs) {
+    int row;
+    const int index = net_of(s, block - units, row);
+    const auto& net = gradients.nets[index];
+    sum_over_sequences(room.raw + (block - units), outputs, s.sequences, s.hidden,
+                       net.output + row * s.hidden, net.output_bias + row, [&](int b, int i) {
+                         return gelu(state.hidden[b * units + index * s.hidden + i]);
+                       });
+  } else {
+    sum_over_sequences(room.logit, 1, s.sequences, s.in, gradients.gate, gradients.gate_bias, mean);
+  }
+}
+
+template <class T>
+void launch_parameter_gradients(CudaStream stream, const GeneratorState<const T>& state,
+                                const GeneratorRoom<T>& room, const Generators<T>& gradients,
+                                const GeneratorShape& s) {
+  const int blocks = s.units() + s.all_outputs() + (gradients.gate ? 1 : 0);
+  const auto shared = static_cast<size_t>(s.sequences + std::max(s.in, s.hidden)) * sizeof(T);
+  launch(stream, {blocks, kGradientThreads, shared}, parameter_gradients<T>, state, room, gradients,
+         s);
+}
+
+inline constexpr int kSequenceThreads = 512;
+
+// One block for each sequence.
+template <class T, class Kernel, class... Arguments>
+void launch_by_sequence(CudaStream stream, Kernel* kernel, const GeneratorShape& s,
+                        Arguments... arguments) {
+  const bool staged = Workspace<T>::bytes(s, true) <= Workspace<T>::kMost;
+  const auto bytes = Workspace<T>::bytes(s, staged);
+  launch(stream, {s.sequences, kSequenceThreads, bytes}, kernel, arguments..., s, staged);
 }
 
 }  // namespace geores::kernels::device

@@ -12,7 +12,7 @@ template <int N, class L, class T, class A>
 __global__ void forward(const T* x, const A* branch, T* total, T* sums, T* entropies,
                         int64_t length, int d) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   __shared__ T entropy_sum;
   const int lane = threadIdx.x % L::kGroup, width = N * d, groups = blockDim.x / L::kGroup;
   if (threadIdx.x == 0) entropy_sum = T(0);

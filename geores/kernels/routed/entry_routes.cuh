@@ -1,11 +1,10 @@
-// Routes of a token with four residual streams, computed by several lanes. Sums over rows and
-// columns of its 4 × 4 matrices are exchanges between lanes, and the chains of dependent operations
-// are shorter than in one lane.
+// Routes of a token with four residual streams, with a lane for each entry of its 4 × 4 matrices. Sums
+// over rows and columns are exchanges between lanes, and the chains of dependent operations are shorter
+// than in one lane.
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
-#include "geores/kernels/mixers/mixers.h"
-#include "geores/kernels/mixers/quad_sinkhorn.cuh"
+#include "geores/kernels/routed/route_values.cuh"
 
 namespace geores::kernels::device {
 
@@ -32,7 +31,6 @@ __device__ inline float column_maximum(float x) {
 __device__ inline float entry_of(float x, int i, int j) {
   return __shfl_sync(kAllLanes, x, 4 * i + j, 16);
 }
-__device__ inline float logistic(float x) { return 1.f / (1.f + __expf(-x)); }
 
 // Σ_k row[k] m_kj, where `row` is this lane's row of the left factor.
 __device__ inline float row_times(const float (&row)[4], float m, const Entry& e) {
@@ -42,34 +40,71 @@ __device__ inline float row_times(const float (&row)[4], float m, const Entry& e
   return sum;
 }
 
-// The raw values and the routes of one token: res (4, 4), read (4), write (4).
-struct RouteValues {
-  static constexpr int kCount = 24, kRead = 16, kWrite = 20;
-};
-
-// JPmHC's routes (manifold/cayley_iterative.h), one lane for each entry (i, j).
-struct CayleyLane {
-  using Routes = CayleyRoutes<float>;
-  static constexpr int kRaw = 48, kLanes = 16, kHeld = 3;  // raw values of a lane
-  Routes routes;
+// What the routes of JPmHC and EΔ-Stream share, one lane for each entry (i, j).
+struct SoftmaxEntry {
+  static constexpr bool kByStream = false;
+  static constexpr int kLanes = 16;
   Entry e;
-  float pre, post, w, half[4];  // softmaxes, W = H̃ − H̃ᵀ, this row of (α/2) W
+  float scale, pre, post;  // softmaxes
 
   static __device__ int place(int k) { return 16 * k + Entry().at; }  // index of the kth raw value
 
-  __device__ CayleyLane(const float* raw, const Routes& with) : routes(with) {
-    const float scale = 1.f / routes.temperature, first = raw[e.at] * scale,
-                second = raw[16 + e.at] * scale, h = raw[32 + e.at];
+  __device__ SoftmaxEntry(const float* raw, float with_scale) : scale(with_scale) {
+    const float first = raw[e.at] * scale, second = raw[16 + e.at] * scale;
     pre = __expf(first - row_maximum(first));
     pre /= row_sum(pre);
     post = __expf(second - column_maximum(second));
     post /= column_sum(post);
+  }
+
+  __device__ float one() const { return e.i == e.j ? 1.f : 0.f; }
+
+  __device__ void forward_reads(float* made) const {
+    const float read = column_sum(pre) / 4, write = row_sum(post);
+    if (e.i == 0) made[RouteValues::kRead + e.j] = read;
+    if (e.j == 0) made[RouteValues::kWrite + e.i] = write;
+  }
+
+  __device__ void backward_reads(const float* d, float& dfirst, float& dsecond) const {
+    const float dpre = d[RouteValues::kRead + e.j] / 4, dpost = d[RouteValues::kWrite + e.i];
+    dfirst = pre * (dpre - row_sum(pre * dpre)) * scale;
+    dsecond = post * (dpost - column_sum(post * dpost)) * scale;
+  }
+};
+
+// EΔ-Stream's routes: nothing is mixed.
+struct SoftmaxLane : SoftmaxEntry, RawSums<SoftmaxLane, 32, 2> {
+  using Routes = SoftmaxRoutes;
+  static constexpr bool kMixes = false;
+  static constexpr int kRaw = 32, kHeld = 2;  // raw values of a lane
+
+  __device__ SoftmaxLane(const float* raw, const Routes&) : SoftmaxEntry(raw, 1.f) {}
+
+  __device__ void forward(float* made) const {
+    made[e.at] = one();
+    forward_reads(made);
+  }
+
+  __device__ void backward(const float* d, const float*, float (&draw)[kHeld]) const {
+    backward_reads(d, draw[0], draw[1]);
+  }
+};
+
+// JPmHC's routes (manifold/cayley_iterative.h).
+struct CayleyLane : SoftmaxEntry, RawSums<CayleyLane, 48, 3> {
+  using Routes = CayleyRoutes<float>;
+  static constexpr bool kMixes = true;
+  static constexpr int kRaw = 48, kHeld = 3;
+  Routes routes;
+  float w, half[4];  // W = H̃ − H̃ᵀ, this row of (α/2) W
+
+  __device__ CayleyLane(const float* raw, const Routes& with)
+      : SoftmaxEntry(raw, 1.f / with.temperature), routes(with) {
+    const float h = raw[32 + e.at];
     w = h - entry_of(h, e.j, e.i);
 #pragma unroll
     for (int k = 0; k < 4; ++k) half[k] = routes.alpha / 2 * entry_of(w, e.i, k);
   }
-
-  __device__ float one() const { return e.i == e.j ? 1.f : 0.f; }
 
   __device__ float iterated(int steps) const {
     float y = one() + routes.alpha * w;
@@ -78,17 +113,12 @@ struct CayleyLane {
   }
 
   __device__ void forward(float* made) const {
-    const float read = column_sum(pre) / 4, write = row_sum(post);
     made[e.at] = iterated(routes.steps);
-    if (e.i == 0) made[RouteValues::kRead + e.j] = read;
-    if (e.j == 0) made[RouteValues::kWrite + e.i] = write;
+    forward_reads(made);
   }
 
-  __device__ void backward(const float* d, float (&draw)[kHeld]) const {
-    const float scale = 1.f / routes.temperature, dpre = d[RouteValues::kRead + e.j] / 4,
-                dpost = d[RouteValues::kWrite + e.i];
-    draw[0] = pre * (dpre - row_sum(pre * dpre)) * scale;
-    draw[1] = post * (dpost - column_sum(post * dpost)) * scale;
+  __device__ void backward(const float* d, const float*, float (&draw)[kHeld]) const {
+    backward_reads(d, draw[0], draw[1]);
     float dw = 0, dy = d[e.at];
     for (int step = routes.steps; step > 0; --step) {
       const float before = one() + iterated(step - 1);
@@ -100,51 +130,6 @@ struct CayleyLane {
     }
     dw += routes.alpha * dy;
     draw[2] = dw - entry_of(dw, e.j, e.i);
-  }
-};
-
-// The routes of the EΔ paper's mHC, one lane for each row: the iterations are long, and four lanes
-// need a fourth of the exchanges of sixteen. Stores only the divisors of the iterations; the
-// backward pass multiplies p back.
-struct GuardedLane {
-  using Routes = GuardedRoutes<float>;
-  static constexpr int kRaw = 24, kLanes = 4, kHeld = 6;
-  Routes routes;
-  int i = static_cast<int>(threadIdx.x) % 4;
-  float open, half;
-  QuadRow<float> start;
-
-  static __device__ int place(int k) {
-    const int i = static_cast<int>(threadIdx.x) % 4;
-    return k < 2 ? 4 * k + i : 8 + 4 * i + k - 2;
-  }
-
-  __device__ GuardedLane(const float* raw, const Routes& with) : routes(with) {
-    open = logistic(raw[i]);
-    half = logistic(raw[4 + i]);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) start.at[j] = __expf(raw[8 + 4 * i + j]);
-  }
-
-  __device__ void forward(float* made) const {
-    auto p = start;
-    float row, column;
-    for (int k = 0; k < routes.iterations; ++k) normalize_quad(p, routes.guard, row, column);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) made[4 * i + j] = p.at[j];
-    made[RouteValues::kRead + i] = open;
-    made[RouteValues::kWrite + i] = 2 * half;
-  }
-
-  __device__ void backward(const float* d, float (&draw)[kHeld]) const {
-    QuadRow<float> dp;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) dp.at[j] = d[4 * i + j];
-    normalized_quad_backward(start, routes, dp);
-    draw[0] = d[RouteValues::kRead + i] * open * (1 - open);
-    draw[1] = d[RouteValues::kWrite + i] * 2 * half * (1 - half);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) draw[2 + j] = dp.at[j] * start.at[j];
   }
 };
 

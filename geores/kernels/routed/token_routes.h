@@ -7,6 +7,8 @@
 // b_i. The norm's weight and bias are part of W and bias (pack_route_weights).
 #pragma once
 
+#include <type_traits>
+
 #include "geores/kernels/dense/norm.h"
 #include "geores/kernels/dense/projections.h"
 #include "geores/kernels/mixers/mixers.h"
@@ -15,19 +17,46 @@ namespace geores::kernels {
 
 inline constexpr int kRoutedStreams = 4;
 
-// The number of raw values of a token: CayleyRoutes (one tile) and GuardedRoutes (four tiles).
+// JPmHC's read and write without its mixer: raw (tokens, 2, 4, 4) -> read, the column means of
+// softmax(raw₀) over rows; write, the row sums of softmax(raw₁) over columns; res = I.
+struct SoftmaxRoutes {};
+
+// The other routes of hyper-connections: read = σ(raw), write = 2σ(raw), and res as its mixer makes it
+// of the rest of raw.
+//   mHC: Sinkhorn-Knopp, rows last, on logits (4, 4) clamped to ±bound (0: not clamped); the gradient
+//   is the implicit one, or that of at most kMostGuardedIterations iterations
+struct SinkhornRoutes {
+  int iterations;
+  float bound;
+  bool unrolled;
+};
+struct PermutationRoutes {};  // mHC-lite: softmax(logits) of all 24 permutations in their order
+// sHC with fixed amplitudes (spectral_sphere_forward): tanh of three entries of U's skew matrix, three of
+// V's, and three singular values.
+struct SphereRoutes {};
+
+// The number of raw values of a token. GuardedRoutes read four tiles, all others one.
 constexpr int64_t raw_values(const CayleyRoutes<float>&) {
   return 3 * kRoutedStreams * kRoutedStreams;
 }
 constexpr int64_t raw_values(const GuardedRoutes<float>&) {
   return 2 * kRoutedStreams + kRoutedStreams * kRoutedStreams;
 }
-constexpr int64_t read_tiles(const CayleyRoutes<float>&) { return 1; }
-constexpr int64_t read_tiles(const GuardedRoutes<float>&) { return kRoutedStreams; }
+constexpr int64_t raw_values(const SoftmaxRoutes&) { return 2 * kRoutedStreams * kRoutedStreams; }
+constexpr int64_t raw_values(const SinkhornRoutes&) { return 24; }
+constexpr int64_t raw_values(const PermutationRoutes&) { return 32; }
+constexpr int64_t raw_values(const SphereRoutes&) { return 17; }
+template <class Routes>
+constexpr int64_t read_tiles(const Routes&) {
+  return std::is_same_v<Routes, GuardedRoutes<float>> ? kRoutedStreams : 1;
+}
 constexpr bool is_routed_stream_width(int64_t d) { return d == 32 || d == 64 || d == 128; }
 
-// W in the order in which the matrix instructions load it, for both products: raw · width values
-// for z Wᵀ, and padded_raw · width for draw W.
+// Arrays of raw values have rows of stored_raw values; those beyond the raw values are 0.
+constexpr int64_t stored_raw(int64_t raw) { return (raw + 7) / 8 * 8; }
+
+// W in the order in which the matrix instructions load it, for both products: stored_raw · width values
+// for z Wᵀ, and padded_raw · width for draw W; bias (stored_raw).
 constexpr int64_t padded_raw(int64_t raw) { return (raw + 15) / 16 * 16; }
 struct RouteWeights {
   BFloat16 *forward, *backward;
@@ -39,7 +68,7 @@ struct NormParameters {
 void pack_route_weights(CudaStream stream, const Projections<const float>& projections,
                         const NormParameters& norm, const RouteWeights& packed);
 
-// From sums = Σ draw zᵀ (raw, width) and dbias (raw) to the gradients of the projections and of the
+// From sums = Σ draw zᵀ (stored_raw, width) and dbias to the gradients of the projections and of the
 // norm's parameters (or null). All of them are added to.
 void unpack_route_gradients(CudaStream stream, const Projections<const float>& projections,
                             const NormParameters& norm, const float* sums, const float* dbias,
@@ -53,7 +82,7 @@ struct TokenRouteForward {
   Norm<float> read_norm;
   BFloat16* z;  // (tokens, 4·d)
   RowStatistics<float>* statistics;
-  float *raw, *res, *read, *write;  // (tokens, raw values), (tokens, 4, 4), (tokens, 4) twice
+  float *raw, *res, *read, *write;  // (tokens, stored_raw), (tokens, 4, 4), (tokens, 4) twice
   BFloat16* h;                      // (tokens, tiles·d)
   RowStatistics<float>* read_statistics;
 };
@@ -71,7 +100,7 @@ struct TokenRouteBackward {
   const RowStatistics<float>* read_statistics;
   const BFloat16* dh;
   const float *dwrite, *dout;
-  BFloat16* draw;  // (tokens, raw values)
+  BFloat16* draw;  // (tokens, stored_raw)
   float* dx;
   float *dread_weight, *dbias;  // added to
 };

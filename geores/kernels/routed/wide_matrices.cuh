@@ -137,15 +137,18 @@ struct ProjectBack {
   int width, count, first, columns;  // first: of the projections here; columns: blocks of columns
 };
 
-inline constexpr int kChunk = 32, kOctets = kChunk / 8;
+// Rows whose factors are staged together.
+template <int Tiles>
+inline constexpr int kChunk = Tiles <= 3 ? 32 : 16;
 
 // The factors g and k of some rows. Products take g as right operands, which are in the order in
 // which lanes load them: high and low parts of the two values of a lane.
 template <int Tiles>
 struct StagedFactors {
+  static constexpr int kOctets = kChunk<Tiles> / 8;
   uint4 across[kOctets][Tiles][32];  // inner: projections, outer: rows
   uint4 down[kOctets][Tiles][32];    // inner: rows (2t, then 2t + 1), outer: projections
-  float along[kChunk];               // k
+  float along[kChunk<Tiles>];        // k
 
   __device__ void put(int row, int r, float g) {
     const int octet = row / 8, i = row % 8, tile = r / 8, j = r % 8;
@@ -160,30 +163,79 @@ struct StagedFactors {
   }
 };
 
-// The compiler would keep both parts of every weight from one round to the next, and has no registers
-// for them: splitting again is cheaper than what it would store and load.
-template <int Tiles>
-__device__ inline void forget_parts([[maybe_unused]] float (&weight)[Tiles][2][4]) {
+// The weights of a lane's four columns for projections 8 s + t and 8 s + t + 4: in registers or, where
+// there are too many of them, in shared memory.
+template <int Tiles, int Block, bool InRegisters>
+struct HeldWeights;
+
+template <int Tiles, int Block>
+struct HeldWeights<Tiles, Block, true> {
+  static constexpr int kShared = 1;
+  float at[Tiles][2][4];
+
+  template <class Load>
+  __device__ HeldWeights(float*, const Place&, int, Load&& load) {
+#pragma unroll
+    for (int i = 0; i < 8 * Tiles; ++i) at[i / 8][i / 4 % 2][i % 4] = load(i / 8, i / 4 % 2, i % 4);
+  }
+
+  // The compiler would keep both parts of every weight from one round to the next, and has no registers
+  // for them: splitting again is cheaper than what it would store and load.
+  __device__ void begin_round() {
 #ifndef GEORES_EMULATED
 #pragma unroll
-  for (int i = 0; i < 8 * Tiles; ++i) asm volatile("" : "+f"(weight[i / 8][i / 4 % 2][i % 4]));
+    for (int i = 0; i < 8 * Tiles; ++i) asm volatile("" : "+f"(at[i / 8][i / 4 % 2][i % 4]));
 #endif
-}
+  }
+  __device__ void get(int s, int h, float (&to)[4]) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) to[c] = at[s][h][c];
+  }
+};
+
+template <int Tiles, int Block>
+struct HeldWeights<Tiles, Block, false> {
+  // Lanes of two g and four t read 16 bytes each at once: rows 8 banks apart do not collide.
+  static constexpr int kStride = Block + 8, kShared = 8 * Tiles * kStride;
+  float* mine;
+
+  template <class Load>
+  __device__ HeldWeights(float* shared, const Place& place, int column_of_block, Load&& load)
+      : mine(shared + place.t * kStride + column_of_block) {
+#pragma unroll
+    for (int s = 0; s < Tiles; ++s)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float four[4] = {load(s, h, 0), load(s, h, 1), load(s, h, 2), load(s, h, 3)};
+        store_values<4>(mine + (8 * s + 4 * h) * kStride, four);
+      }
+  }
+
+  __device__ void begin_round() {  // or the compiler would load all of them before the first round
+#ifndef GEORES_EMULATED
+    asm volatile("" ::: "memory");
+#endif
+  }
+  __device__ void get(int s, int h, float (&to)[4]) const {
+    load_values<4>(mine + (8 * s + 4 * h) * kStride, to);
+  }
+};
 
 // A lane has four neighbouring columns of two neighbouring rows at a time: in a result of columns
-// times rows, tile m, rows 2t and 2t + 1 of column 4g + 2m, then of column 4g + 2m + 1. The weights
-// of its columns and the sums of their gradients stay in registers.
-// Registers allow 16 warps on a multiprocessor, or 12 with 32 projections.
+// times rows, tile m, rows 2t and 2t + 1 of column 4g + 2m, then of column 4g + 2m + 1. The sums of the
+// gradients of its columns stay in registers, and of up to 24 projections the weights too: then 16 warps
+// fit on a multiprocessor.
 template <int Tiles>
 inline constexpr int kBackBlock = Tiles <= 3 ? 256 : 128;  // threads, and columns
 template <int Tiles>
-inline constexpr int kBackBlocksAtOnce = Tiles <= 3 ? 2 : 3;
+inline constexpr int kBackBlocksAtOnce = Tiles <= 3 ? 2 : 4;
 
 template <int Tiles>
 __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     project_back_by_matrices(ProjectBack<float> p) {
   wait_for_previous();
-  constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, each = kChunk * held / block;
+  constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, chunk = kChunk<Tiles>,
+                octets = chunk / 8, each = chunk * held / block;
   __shared__ __align__(16) StagedFactors<Tiles> staged[2];
   const Place place;
   const int column = static_cast<int>(blockIdx.x) % p.columns * block +
@@ -192,17 +244,15 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
             groups = static_cast<int>(gridDim.x) / p.columns;
   const bool there = column < p.width;
   const int here = min(held, p.count - p.first);
-  float weight[Tiles][2][4];  // projections 8 s + t and 8 s + t + 4 of the columns
-#pragma unroll
-  for (int s = 0; s < Tiles; ++s)
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const int r = 8 * s + place.t + 4 * h;
-        weight[s][h][c] =
-            there && r < here ? p.w[static_cast<int64_t>(p.first + r) * p.width + column + c] : 0.f;
-      }
+  using Weights = HeldWeights<Tiles, block, Tiles <= 3>;
+  __shared__ __align__(16) float held_weights[Weights::kShared];
+  Weights weights(held_weights, place, static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
+                  [&](int s, int h, int c) {
+                    const int r = 8 * s + place.t + 4 * h;
+                    return there && r < here
+                               ? p.w[static_cast<int64_t>(p.first + r) * p.width + column + c]
+                               : 0.f;
+                  });
   Result dweight[Tiles][2];
 
   float ahead[each], ahead_along = 0;  // of the factors that are staged next
@@ -214,7 +264,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
                      ? p.factors[(begin + row) * (p.count + 1) + p.first + r]
                      : 0.f;
     }
-    if (threadIdx.x < kChunk)
+    if (threadIdx.x < chunk)
       ahead_along = begin + threadIdx.x < p.rows && p.first == 0
                         ? p.factors[(begin + threadIdx.x) * (p.count + 1) + p.count]
                         : 0.f;
@@ -225,7 +275,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
       const int i = static_cast<int>(threadIdx.x) + j * block;
       to.put(i / held, i % held, ahead[j]);
     }
-    if (threadIdx.x < kChunk) to.along[threadIdx.x] = ahead_along;
+    if (threadIdx.x < chunk) to.along[threadIdx.x] = ahead_along;
   };
   // Two rows of the lane's columns; 0 where there are none.
   const auto load = [&](const float* from, int64_t row, float(&to)[2][4]) {
@@ -239,8 +289,8 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     }
   };
 
-  const auto step = static_cast<int64_t>(groups) * kChunk;
-  auto begin = static_cast<int64_t>(group) * kChunk;
+  const auto step = static_cast<int64_t>(groups) * chunk;
+  auto begin = static_cast<int64_t>(group) * chunk;
   int buffer = 0;
   float next[2][4];
   load_factors(begin);
@@ -251,7 +301,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     const auto& factors = staged[buffer];
     load_factors(begin + step);  // on its way while the products are made
 #pragma unroll 1
-    for (int octet = 0; octet < kOctets; ++octet) {
+    for (int octet = 0; octet < octets; ++octet) {
       const auto row = begin + 8 * octet + 2 * place.t;
       float x[2][4], skip[2][4] = {};
 #pragma unroll
@@ -259,7 +309,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
 #pragma unroll
         for (int c = 0; c < 4; ++c) x[i][c] = next[i][c];
       if (p.skip) load(p.skip, row, skip);
-      load(p.x, octet + 1 < kOctets ? row + 8 : begin + step + 2 * place.t, next);
+      load(p.x, octet + 1 < octets ? row + 8 : begin + step + 2 * place.t, next);
 
       const SplitLeft left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
                                  {x[0][2], x[0][3], x[1][2], x[1][3]}};
@@ -270,11 +320,13 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
         for (int m = 0; m < 2; ++m) multiply_add(dweight[n][m], left[m], right);
       }
       Result sums[2];
-      forget_parts(weight);
+      weights.begin_round();
 #pragma unroll
       for (int s = 0; s < Tiles; ++s) {
         const auto right = StagedFactors<Tiles>::right(factors.across[octet][s][threadIdx.x % 32]);
-        const auto& w = weight[s];
+        float w[2][4];
+        weights.get(s, 0, w[0]);
+        weights.get(s, 1, w[1]);
 #pragma unroll
         for (int m = 0; m < 2; ++m)
           multiply_add(sums[m],

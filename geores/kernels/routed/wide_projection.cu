@@ -357,7 +357,7 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
     const bool matrices = multiplies_by_matrices<T>(s, p.x, p.skip, p.dx, p.dw);
     constexpr int tiles = held.value / 8;
     const int64_t threads = matrices ? kBackBlock<tiles> : kThreads;  // each has a column
-    const int64_t rows_at_once = matrices ? kChunk : kStagedRows;
+    const int64_t rows_at_once = matrices ? kChunk<tiles> : kStagedRows;
     const int64_t blocks = matrices ? kBackBlocksAtOnce<tiles> : kBackBlocks<held.value, T>;
     const auto columns = (s.width + threads - 1) / threads;
     const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_at_once - 1) / rows_at_once,

@@ -134,9 +134,10 @@ PackedProjections::PackedBehindNorm PackedProjections::packed_behind(
   const auto& like = parameters_[0];
   const auto in = like.size(1);
   const auto half = like.options().dtype(torch::kBFloat16);
-  const PackedBehindNorm result{torch::empty({rows() * in}, half),
+  const auto stored = kernels::stored_raw(rows());
+  const PackedBehindNorm result{torch::empty({stored * in}, half),
                                 torch::empty({kernels::padded_raw(rows()) * in}, half),
-                                torch::empty({rows()}, like.options())};
+                                torch::empty({stored}, like.options())};
   if constexpr (kernels::kHasCuda)
     kernels::pack_route_weights(current_cuda_stream(),
                                 arrays_of<const float>(parameters_, has_scale_, in),

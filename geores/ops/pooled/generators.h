@@ -33,6 +33,16 @@ std::optional<Hybrid> fused_hybrid(const State& state, Pool pool, int64_t stream
                                    const std::vector<PerceptronWeights>& u_v_beta_k,
                                    const HybridGate& gate);
 
+// G x for EΔ-Stream's operator of a whole sequence, G as above: one perceptron makes [u | v | β | k |
+// logit of γ] of LN(mean), with the norm's weight and bias. x (B, T, n·d).
+struct JointMix {
+  Tensor mixed;    // G x (B, T, n·d)
+  Tensor penalty;  // its sum is weight · mean 4γ(1 − γ); undefined for weight 0
+};
+std::optional<JointMix> fused_joint_mix(const Tensor& x, int64_t streams, const Tensor& norm_weight,
+                                        const Tensor& norm_bias,
+                                        const PerceptronWeights& perceptron, double penalty_weight);
+
 // DDL's direction and strength of a sequence: k (B, 1, D) of length 1, beta (B, 1, 1) = 2σ(·).
 struct SequenceErase {
   Tensor k, beta, skip;

@@ -19,10 +19,18 @@ using torch::Tensor;
 // called once.
 class DeltaStreams {
  public:
+  // read() is LN(c) with c = Σ_j weight_j X_j, and write() takes l = [β; V] c + bias: one kernel each way.
+  struct Reading {
+    Tensor weight, norm_weight;                 // (n), (d)
+    Tensor beta, beta_bias, value, value_bias;  // (1, d), (1), (n, d), (n)
+  };
+  static std::optional<DeltaStreams> make(const Reading& reading, const Tensor& x);
+  Tensor write(const Tensor& y) { return write(y, l_); }
+
   // weight (n), the same for all tokens; x (B, T, n, d).
   static std::optional<DeltaStreams> make(const Tensor& weight, const Tensor& x);
 
-  const Tensor& read() const { return read_; }  // Σ_j weight_j X_j: (B, T, d)
+  const Tensor& read() const { return read_; }  // Σ_j weight_j X_j, or its norm: (B, T, d)
 
   // X_j + β (v_j − ⟨k, X_j⟩) k with k = y/‖y‖, β = 2 σ(l_0), v_j = l_{1 + j}: y (B, T, d),
   // l (B, T, 1 + n) -> (B, T, n, d).
@@ -35,9 +43,9 @@ class DeltaStreams {
   };
 
  private:
-  DeltaStreams(Tensor read, Tensor carried, std::shared_ptr<Left> left);
+  DeltaStreams(Tensor read, Tensor l, Tensor carried, std::shared_ptr<Left> left);
 
-  Tensor read_, carried_;
+  Tensor read_, l_, carried_;  // l_ is undefined where write() is given it
   std::shared_ptr<Left> left_;
 };
 

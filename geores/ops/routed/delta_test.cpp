@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
+#include "geores/ops/dense/norm.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/streams/streams.h"
@@ -35,6 +37,42 @@ TEST(Delta, EqualsComposed) {
       expect_fused_equals_composed(
           {random({n}), random({2, length, n, d}), random({2, length, 1 + n}), random({d})},
           delta_of, "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
+}
+
+// The same with the norm and the projections before the sublayer. Inputs: as Reading, x, and a map that
+// stands for the sublayer.
+Tensors normed_delta_of(const Tensors& t) {
+  const auto branch = [&](const Tensor& read) {
+    return torch::tanh(read.to(t[7].scalar_type()) * t[7]);
+  };
+  if (auto delta = DeltaStreams::make({.weight = t[0],
+                                       .norm_weight = t[1],
+                                       .beta = t[2],
+                                       .beta_bias = t[3],
+                                       .value = t[4],
+                                       .value_bias = t[5]},
+                                      t[6]))
+    return {delta->read(), delta->write(branch(delta->read()))};
+  const auto seen = t[0].matmul(t[6]), read = layer_norm(seen, t[1]), k = normalize(branch(read)),
+             beta = 2 * torch::sigmoid(torch::nn::functional::linear(seen, t[2], t[3])),
+             v = torch::nn::functional::linear(seen, t[4], t[5]),
+             erased = t[6].matmul(k.unsqueeze(-1)).squeeze(-1);
+  return {read, t[6] + spread_to_streams(beta * (v - erased), k)};
+}
+
+TEST(Delta, WithNormAndProjectionsEqualsComposed) {
+  torch::manual_seed(7);
+  struct Size {
+    int64_t n, d, length;
+  };
+  for (const auto& [n, d, length] :
+       {Size{2, 5, 3}, Size{4, 36, 5}, Size{3, 129, 4}, Size{4, 128, 37}, Size{4, 768, 19},
+        Size{8, 1024, 3}, Size{4, 1028, 2}})
+    if (torch::cuda::is_available() || d <= 36)
+      expect_fused_equals_composed(
+          {random({n}), random({d}), random({1, d}) / std::sqrt(d), random({1}),
+           random({n, d}) / std::sqrt(d), random({n}), random({2, length, n, d}), random({d})},
+          normed_delta_of, "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
 }
 
 // Where the sublayer's answer is zero there is no direction, and nothing is NaN.

@@ -22,12 +22,19 @@ Choice& need_routes_on_gpu(Choice& choice, const Tensor& x, const RoutedSpec& sp
   choice.need(x.is_cuda(), "a GPU").need(fits, "a state (B, T, n·d) with at least one value");
   const auto* cayley = std::get_if<CayleyRouting>(&spec.routing);
   const auto* guarded = std::get_if<GuardedRouting>(&spec.routing);
+  const auto* sinkhorn = std::get_if<SinkhornRouting>(&spec.routing);
+  const bool unrolled =
+      sinkhorn != nullptr && sinkhorn->spec.gradient == SinkhornGradient::unrolled;
   return need_streams(choice, n, fits ? x.size(2) / n : 0)
       .need(fits && x.size(2) <= kernels::kDeviceRow, row.c_str())
       .need(PackedProjections::fit(spec.projections), "few projections with bias, contiguous")
       .need(cayley == nullptr || !cayley->exact, "the iterated Cayley map")
       .need(guarded == nullptr || guarded->iterations <= kernels::kMostGuardedIterations,
-            iterations.c_str());
+            iterations.c_str())
+      .need(!unrolled || sinkhorn->spec.iterations <= kernels::kMostGuardedIterations,
+            iterations.c_str())
+      .need(sinkhorn == nullptr || sinkhorn->spec.order == SinkhornOrder::rows_last,
+            "rows that are normalised last");
 }
 
 }  // namespace fused
@@ -83,7 +90,8 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     const auto statistics = torch::empty({batch, length, 2}, x.options());
     on_gpu(x, normal, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
       kernels::norm_forward(
-          cuda_stream, values<T>(x), state_norm<T>(spec.norm.layer, norm_weight, norm_bias),
+          cuda_stream, values<T>(x),
+          state_norm<T>(spec.norm.layer, norm_weight, norm_bias, spec.norm.epsilon),
           values<A>(normal), statistics_in<T>(statistics), shape.streams.tokens, x.size(2));
     });
     const auto raw = multiply(normal, weight.t(), x.scalar_type());
@@ -241,7 +249,10 @@ Routed::Routed(Tensor normalized, const Tensor& carried, Routes routes)
 
 std::optional<Routed> Routed::by_passes(const Tensor& x, const RoutedSpec& spec) {
   Choice choice("routes", x, "passes over the state");
-  if (!need_routes_on_gpu(choice, x, spec).runs()) return std::nullopt;
+  if (!need_routes_on_gpu(choice, x, spec)
+           .need(has_passes(spec.routing), "Cayley routes or guarded ones")
+           .runs())
+    return std::nullopt;
   const auto parameters = PackedProjections::parameters_of(spec.projections);
   const auto outputs = FusedRoute::apply(x, maybe(spec.norm.weight), maybe(spec.norm.bias),
                                          spec.read_weight, at::TensorList(parameters), spec);

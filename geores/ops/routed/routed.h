@@ -11,6 +11,8 @@
 
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
+#include "geores/ops/mixers/sinkhorn.h"
+#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/routes.h"
 
 namespace geores {
@@ -18,7 +20,17 @@ namespace geores {
 struct GuardedRouting {
   int64_t iterations;
 };
-using Routing = std::variant<CayleyRouting, GuardedRouting>;
+
+// Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer of the rest. By one kernel each way or
+// not at all.
+struct SinkhornRouting {  // mHC: rows last
+  SinkhornSpec spec;
+};
+struct PermutationRouting {};  // mHC-lite
+struct SphereRouting {};       // sHC with fixed amplitudes: left, right, singular
+
+using Routing = std::variant<CayleyRouting, GuardedRouting, SoftmaxRouting, SinkhornRouting,
+                             PermutationRouting, SphereRouting>;
 
 struct RoutedSpec {
   int64_t streams;
@@ -26,6 +38,15 @@ struct RoutedSpec {
   std::vector<ProjectionWeights> projections;  // from the normalized state to raw values
   Routing routing;                             // from raw values to routes
   Tensor read_weight{};  // of the LayerNorm of what the sublayer reads: (d), or (n·d) for n copies
+};
+
+// The hyper-connections of Zhu et al.: RMSNorm of each stream by itself, the same projections for all
+// streams, and routes by tanh_routes() (route_maps.h).
+struct TanhRoutedSpec {
+  Tensor pre, res, post;  // weights (1, d), (n, d), (1, d)
+  TanhRoutes routes;
+  Tensor read_weight;  // of the LayerNorm of what the sublayer reads: (d)
+  double epsilon = 0;  // of the RMSNorm
 };
 
 // What the first operation leaves for the sublayer and for the second operation:
@@ -42,6 +63,7 @@ class Routed {
   // x (B, T, n·d). Nothing where no kernel fits: then a connection runs one operation after the
   // other.
   static std::optional<Routed> make(const Tensor& x, const RoutedSpec& spec);
+  static std::optional<Routed> make(const Tensor& x, const TanhRoutedSpec& spec);  // x (B, T, n, d)
 
   // What the sublayer reads: (B, T, d) or (B, T, n·d).
   const Tensor& normalized() const { return normalized_; }

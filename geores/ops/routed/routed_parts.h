@@ -4,6 +4,8 @@
 #include <variant>
 
 #include "geores/kernels/mixers/mixers.h"
+#include "geores/kernels/routed/token_routes.h"
+#include "geores/ops/dense/norm.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/run/choice.h"
@@ -11,7 +13,13 @@
 
 namespace geores::fused {
 
-// f(routes as kernels take them). A Cayley map is the iterated one.
+// Routes that passes over the state can make, too.
+inline bool has_passes(const Routing& routing) {
+  return std::holds_alternative<CayleyRouting>(routing) ||
+         std::holds_alternative<GuardedRouting>(routing);
+}
+
+// f(routes as kernels take them), for those. A Cayley map is the iterated one.
 template <class T, class F>
 void with_routes(const Routing& routing, F&& f) {
   if (const auto* cayley = std::get_if<CayleyRouting>(&routing))
@@ -22,13 +30,30 @@ void with_routes(const Routing& routing, F&& f) {
                                 T(kSinkhornGuard)});
 }
 
+// The same for kernels that make all routes of a token.
+template <class F>
+void with_token_routes(const Routing& routing, F&& f) {
+  if (has_passes(routing)) return with_routes<float>(routing, f);
+  if (const auto* sinkhorn = std::get_if<SinkhornRouting>(&routing))
+    f(kernels::SinkhornRoutes{static_cast<int>(sinkhorn->spec.iterations),
+                              static_cast<float>(sinkhorn->spec.logit_bound),
+                              sinkhorn->spec.gradient == SinkhornGradient::unrolled});
+  else if (std::holds_alternative<PermutationRouting>(routing))
+    f(kernels::PermutationRoutes());
+  else if (std::holds_alternative<SphereRouting>(routing))
+    f(kernels::SphereRoutes());
+  else
+    f(kernels::SoftmaxRoutes());
+}
+
 // Norm of the state.
 template <class T>
-kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias = {}) {
+kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias = {},
+                            double epsilon = 1e-6) {
   return {.kind = layer ? kernels::NormKind::layer : kernels::NormKind::rms,
           .weight = values<T>(weight),
           .bias = values<T>(bias),
-          .eps = T(layer ? 1e-5 : 1e-6)};
+          .eps = T(layer ? 1e-5 : rms_epsilon(epsilon))};
 }
 
 // What all of these forms need.

@@ -56,24 +56,25 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const auto read = torch::empty({batch, length, n}, x.options());
     const auto write = torch::empty_like(read);
     const auto h = for_product_of(x, {batch, length, read_weight.numel()});
-    with_routes<float>(spec.routing, [&](const auto& routes) {
+    with_token_routes(spec.routing, [&](const auto& routes) {
       if constexpr (kernels::kHasCuda)
-        kernels::token_route_forward(current_cuda_stream(),
-                                     {.x = values<float>(x),
-                                      .norm = state_norm<float>(spec.norm.layer, Tensor()),
-                                      .weights = {.forward = values<Half>(packed.forward),
-                                                  .backward = nullptr,
-                                                  .bias = values<float>(packed.bias)},
-                                      .read_norm = {.weight = values<float>(read_weight)},
-                                      .z = values<Half>(z),
-                                      .statistics = statistics_in<float>(statistics),
-                                      .raw = values<float>(raw),
-                                      .res = values<float>(res),
-                                      .read = values<float>(read),
-                                      .write = values<float>(write),
-                                      .h = values<Half>(h),
-                                      .read_statistics = statistics_in<float>(read_statistics)},
-                                     routes, tokens, x.size(2) / n);
+        kernels::token_route_forward(
+            current_cuda_stream(),
+            {.x = values<float>(x),
+             .norm = state_norm<float>(spec.norm.layer, Tensor(), Tensor(), spec.norm.epsilon),
+             .weights = {.forward = values<Half>(packed.forward),
+                         .backward = nullptr,
+                         .bias = values<float>(packed.bias)},
+             .read_norm = {.weight = values<float>(read_weight)},
+             .z = values<Half>(z),
+             .statistics = statistics_in<float>(statistics),
+             .raw = values<float>(raw),
+             .res = values<float>(res),
+             .read = values<float>(read),
+             .write = values<float>(write),
+             .h = values<Half>(h),
+             .read_statistics = statistics_in<float>(read_statistics)},
+            routes, tokens, x.size(2) / n);
     });
 
     save(context, Kept{.x = x,
@@ -112,7 +113,7 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     const ParameterSums dprojections(s.projections);
     const auto draw = torch::empty(s.raw.sizes(), s.z.options());
     const auto dx = torch::empty_like(s.x);
-    with_routes<float>(s.routing, [&](const auto& routes) {
+    with_token_routes(s.routing, [&](const auto& routes) {
       if constexpr (kernels::kHasCuda)
         kernels::token_route_backward(
             current_cuda_stream(),
@@ -162,7 +163,7 @@ std::optional<Routed> Routed::by_token(const Tensor& x, const RoutedSpec& spec) 
   int64_t raw = 0;
   for (const auto& projection : spec.projections) raw += projection.weight.size(0);
   bool same = false;
-  with_routes<float>(spec.routing, [&](const auto& routes) {
+  with_token_routes(spec.routing, [&](const auto& routes) {
     same = raw == kernels::raw_values(routes) &&
            spec.read_weight.numel() == kernels::read_tiles(routes) * d;
   });

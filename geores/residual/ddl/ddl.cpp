@@ -43,6 +43,15 @@ Tensor Ddl::logit_and_value(const Tensor& seen) const {
 }
 
 Tensor Ddl::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  if (!trace.probing())
+    if (auto delta = DeltaStreams::make({.weight = read_,
+                                         .norm_weight = norm_->weight(),
+                                         .beta = beta_->weight,
+                                         .beta_bias = beta_->bias,
+                                         .value = value_->weight,
+                                         .value_bias = value_->bias},
+                                        x))
+      return delta->write(f(delta->read()));
   auto delta = DeltaStreams::make(read_, x);
   const auto [normalized, seen] =
       norm_->forward_and_skip(delta ? delta->read() : read_.matmul(x));  // (B, T, C)

@@ -3,6 +3,8 @@
 #include "geores/base/error.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
+#include "geores/ops/pooled/generators.h"
+#include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/streams.h"
 
@@ -118,10 +120,37 @@ EdeltaStream::Mixed EdeltaStream::mixed(const Tensor& x, Trace& trace) {
           .for_routes = router_norm_ ? router_norm_->forward(g) : rms_normalize(g, kStreamNormEps)};
 }
 
+std::optional<Tensor> EdeltaStream::fused_forward(const Tensor& x, const Sublayer& f,
+                                                  Trace& trace) {
+  if (pool_ != Pool::sequence || !norm_ || !generator_norm_ || !x.is_cuda() || trace.probing() ||
+      trace.memory() != nullptr)
+    return std::nullopt;
+  const auto mixed =
+      fused_joint_mix(x, traits_.streams, generator_norm_->weight(), generator_norm_->bias(),
+                      generator_->weights(), options_.gate_weight);
+  if (!mixed) return std::nullopt;
+  if (mixed->penalty.defined()) trace.add_loss(mixed->penalty);
+  const auto routed = Routed::make(
+      mixed->mixed,
+      {.streams = traits_.streams,
+       .norm = {.layer = true, .weight = router_norm_->weight(), .bias = router_norm_->bias()},
+       .projections = {{router_->weight, router_->bias, Tensor()}},
+       .routing = SoftmaxRouting(),
+       .read_weight = norm_->weight()});
+  if (routed) return join_streams(routed->write(f(routed->normalized())));
+  return routed_by_steps({mixed->mixed, router_norm_->forward(mixed->mixed)}, f, trace);
+}
+
 Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  if (const auto fused = fused_forward(x, f, trace)) return *fused;
+  return routed_by_steps(mixed(x, trace), f, trace);
+}
+
+Tensor EdeltaStream::routed_by_steps(const Mixed& mixed, const Sublayer& f, Trace& trace) const {
   const auto n = traits_.streams;
-  const auto [g_flat, for_routes] = mixed(x, trace);
-  const auto routes = linear_map_to(for_routes, router_->weight, router_->bias, x.scalar_type());
+  const auto& [g_flat, for_routes] = mixed;
+  const auto routes =
+      linear_map_to(for_routes, router_->weight, router_->bias, g_flat.scalar_type());
   const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
   const auto pre = both.select(-3, 0).softmax(-1);
   const auto post = both.select(-3, 1).softmax(-2);
@@ -131,7 +160,7 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   // The result depends only on the column means of H_pre and the row sums of H_post.
   const auto streams = split_streams(g_flat, n);
   if (!norm_) {
-    const auto pass = identity_like(x, n).expand({x.size(0), x.size(1), -1, -1});
+    const auto pass = identity_like(g_flat, n).expand({g_flat.size(0), g_flat.size(1), -1, -1});
     if (const auto wide =
             WideStreams::make({.res = pass, .read = pre.mean(-2), .write = post.sum(-1)}, streams,
                               {.kind = ReadNormSpec::Kind::none}))

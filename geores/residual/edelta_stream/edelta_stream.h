@@ -19,6 +19,8 @@
 // pool = sequence and T otherwise.
 #pragma once
 
+#include <optional>
+
 #include "geores/modules/layers.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
@@ -51,6 +53,9 @@ class EdeltaStream final : public Residual {
     Tensor g, for_routes;  // G x, and what the routes are made from
   };
   Mixed mixed(const Tensor& x, Trace& trace);
+  Tensor routed_by_steps(const Mixed& mixed, const Sublayer& f, Trace& trace) const;
+  // On a GPU, an operator of the whole sequence; nothing where no kernel fits.
+  std::optional<Tensor> fused_forward(const Tensor& x, const Sublayer& f, Trace& trace);
   bool reflects_whole() const { return options_.reflection == "whole"; }
 
   EdeltaStreamOptions options_;

@@ -56,12 +56,24 @@ Hc::Hc(const ResidualConfig& config, const HcOptions& options)
 HyperConnection::Routed Hc::route(const Tensor& x) {
   const auto [raw, skip] =
       stream_projections(x, {pre_->weight, res_->weight, post_->weight}, norm_epsilon());
-  return {.routes = tanh_routes(raw, {.scale = scale_,
-                                      .post_scale = post_scale_,
-                                      .pre = pre_->bias,
-                                      .res = res_->bias,
-                                      .post = post_->bias}),
-          .streams = skip};
+  return {.routes = tanh_routes(raw, route_parameters()), .streams = skip};
+}
+
+TanhRoutes Hc::route_parameters() const {
+  return {.scale = scale_,
+          .post_scale = post_scale_,
+          .pre = pre_->bias,
+          .res = res_->bias,
+          .post = post_->bias};
+}
+
+std::optional<geores::Routed> Hc::routed_at_once(const Tensor& x) {
+  return geores::Routed::make(x, TanhRoutedSpec{.pre = pre_->weight,
+                                                .res = res_->weight,
+                                                .post = post_->weight,
+                                                .routes = route_parameters(),
+                                                .read_weight = norm_weight(),
+                                                .epsilon = norm_epsilon()});
 }
 
 std::vector<Tensor> Hc::decay_exceptions() const {

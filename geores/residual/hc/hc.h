@@ -34,6 +34,8 @@ class Hc final : public HyperConnection {
 
  private:
   Routed route(const Tensor& x) override;
+  std::optional<geores::Routed> routed_at_once(const Tensor& x) override;
+  TanhRoutes route_parameters() const;
 
   // A dynamic part, the same for all streams, and a static part for each.
   struct Map : torch::nn::Module {

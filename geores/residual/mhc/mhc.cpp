@@ -64,6 +64,11 @@ Tensor Mhc::mixing(const std::vector<Tensor>& projected, const Tensor& like) {
   return sinkhorn(projected[0], sinkhorn_);
 }
 
+std::optional<Routing> Mhc::routing() const {
+  if (options_.form != "paper" || has_no_mixer(options_)) return std::nullopt;
+  return SinkhornRouting{sinkhorn_};
+}
+
 std::shared_ptr<StreamHead> Mhc::make_head() const {
   if (options_.head == "sum") return nullptr;
   return std::make_shared<StreamHead>(streams(), width(), norm_epsilon(), options_.guard);

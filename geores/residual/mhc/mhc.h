@@ -49,6 +49,7 @@ class Mhc : public SigmoidHyperConnection {
 
  private:
   Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
+  std::optional<Routing> routing() const override;
 
   MhcOptions options_;
   SinkhornSpec sinkhorn_;

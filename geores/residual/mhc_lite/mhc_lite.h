@@ -15,6 +15,8 @@ class MhcLite final : public SigmoidHyperConnection {
 
  private:
   Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
+  std::optional<Routing> routing() const override { return PermutationRouting(); }
+
   Tensor permutations_;  // (n!, n·n)
 };
 

@@ -79,6 +79,11 @@ Tensor Shc::mixing(const std::vector<Tensor>& projected, const Tensor&) {
   return mean + (left * singular.unsqueeze(-2)).matmul(right.transpose(-1, -2));
 }
 
+std::optional<Routing> Shc::routing() const {
+  if (left_amplitude_.defined()) return std::nullopt;
+  return SphereRouting();
+}
+
 Connection shc_connection() {
   return describe_connection<Shc, ShcOptions>(
       {.name = "shc",

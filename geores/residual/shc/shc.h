@@ -34,6 +34,7 @@ class Shc final : public SigmoidHyperConnection {
 
  private:
   Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
+  std::optional<Routing> routing() const override;
   Tensor rotated_basis(const Tensor& entries) const;  // U_Z U from U's skew entries
 
   Tensor left_amplitude_, right_amplitude_;  // undefined: 1

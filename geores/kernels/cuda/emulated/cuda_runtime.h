@@ -107,6 +107,34 @@ class Block {
     meet(warps_[me / kWarp], kWarp);
   }
 
+  // The same with pairs of bfloat16 factors (cuda/matrix.cuh).
+  void multiply_add_bfloat16(float (&c)[4], const std::array<uint32_t, 6>& mine) {
+    const auto me = threadIdx.x, first = me / kWarp * kWarp, g = me % kWarp / 4, t = me % 4;
+    operands_[me] = mine;
+    meet(warps_[me / kWarp], kWarp);
+    for (unsigned i = 0; i < 4; ++i) {
+      const auto row = g + i / 2 * 8, column = 2 * t + i % 2;
+      for (unsigned k = 0; k < 16; ++k)
+        c[i] += half(operands_[first + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2) *
+                half(operands_[first + column * 4 + k % 8 / 2][4 + k / 8], k % 2);
+    }
+    meet(warps_[me / kWarp], kWarp);
+  }
+
+  // Four 8 × 8 matrices of 16-bit values, of which this lane gives the address of one row.
+  void load_matrices(uint32_t (&to)[4], const void* row, bool transposed) {
+    const auto lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
+    for (unsigned matrix = 0; matrix < 4; ++matrix) {
+      uint16_t two[2];
+      for (unsigned i = 0; i < 2; ++i) {
+        const auto* from =
+            static_cast<const uint16_t*>(exchange(row, 8 * matrix + (transposed ? 2 * t + i : g)));
+        two[i] = from[transposed ? g : 2 * t + i];
+      }
+      std::memcpy(&to[matrix], two, sizeof(two));
+    }
+  }
+
   static inline Block* current = nullptr;
   unsigned char* shared;
 
@@ -126,6 +154,13 @@ class Block {
 
   static float tf32(uint32_t bits) {
     bits &= 0xffffe000u;
+    float x;
+    std::memcpy(&x, &bits, sizeof(x));
+    return x;
+  }
+
+  static float half(uint32_t pair, unsigned which) {
+    const auto bits = which == 0 ? pair << 16 : pair & 0xffff0000u;
     float x;
     std::memcpy(&x, &bits, sizeof(x));
     return x;
@@ -208,6 +243,10 @@ struct alignas(8) ushort4 {
 struct alignas(8) float2 {
   float x, y;
 };
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z,
@@ -224,6 +263,8 @@ inline unsigned __float_as_uint(float x) {
   std::memcpy(&bits, &x, sizeof(bits));
   return bits;
 }
+inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 inline size_t __cvta_generic_to_shared(const void*) { emulated::end("takes a shared address"); }
 using std::max;
 using std::min;
