@@ -203,6 +203,19 @@ TEST_P(Contract, AddsABranchThatTheConnectionBeforeHasLeft) {
   }
 }
 
+TEST_P(Contract, NormalizesAllValuesOfATokenBehindItsForward) {
+  randomize(*residual_);
+  constexpr double kEpsilon = 1e-2;
+  Trace trace, same;
+  const auto out = residual_->forward(x_, *sublayer_, trace),
+             normal = residual_->forward_normalized(x_, *sublayer_, kEpsilon, same);
+  ASSERT_EQ(normal.sizes(), x_.sizes());
+  const auto flat = out.flatten(2);
+  const auto wanted = flat / (flat.square().mean(-1, /*keepdim=*/true) + kEpsilon).sqrt();
+  EXPECT_LT(largest(normal.flatten(2) - wanted), 1e-12);
+  EXPECT_EQ(same.loss().defined(), trace.loss().defined());
+}
+
 TEST_P(Contract, Float32FollowsFloat64) {
   randomize(*residual_);
   const auto single = make(GetParam());

@@ -1,5 +1,6 @@
 #include "geores/residual/hyper_connection.h"
 
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/probe_routes.h"
 
@@ -43,6 +44,21 @@ Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace
   probe_routes(trace, routes);
   if (const auto wide = WideStreams::make(routes, streams, read_norm()))
     return wide->write(f(wide->read()));
+  return composed(routes, streams, f);
+}
+
+Tensor HyperConnection::forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
+                                           Trace& trace) {
+  const auto [routes, streams] = route(x);
+  probe_routes(trace, routes);
+  if (const auto wide = WideStreams::make(routes, streams, read_norm()))
+    return wide->write_normalized(f(wide->read()), epsilon);
+  const auto out = composed(routes, streams, f);
+  return post_norm_state(out.flatten(2), epsilon).view_as(out);
+}
+
+Tensor HyperConnection::composed(const Routes& routes, const Tensor& streams,
+                                 const Sublayer& f) const {
   const auto [normalized, skip] = read(routes.read, streams);
   return mix_and_write(routes.res, skip, routes.write, f(normalized));
 }

@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/dense/linear.h"
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/run/execution.h"
 
 namespace geores {
@@ -21,6 +22,12 @@ Tensor Trace::loss() const {
   std::vector<Tensor> flat;
   for (const auto& loss : losses_) flat.push_back(loss.reshape({-1}));
   return torch::cat(flat).sum();
+}
+
+Tensor Residual::forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
+                                    Trace& trace) {
+  const auto out = forward(x, f, trace);
+  return post_norm_state(out.flatten(2), epsilon).view_as(out);
 }
 
 Tensor to_state(const Traits& traits, const Tensor& embedding) {

@@ -144,6 +144,11 @@ class Residual : public torch::nn::Module {
     return forward(state.total(), f, trace);
   }
 
+  // RMSNorm over all values of a token behind forward(), v / √(mean v² + ε), for models that normalize
+  // their state after each connection. Override it if the last operation of the connection can do both.
+  virtual Tensor forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
+                                    Trace& trace);
+
   virtual const Traits& traits() const = 0;
 
   // Linear maps directly before and after the sublayer; undefined if there are none. forward()

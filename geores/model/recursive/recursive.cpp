@@ -108,7 +108,8 @@ const RotaryTables& Recursive::rotary() {
 }
 
 Tensor Recursive::net(const Tensor& state, const Tensor& input, Trace& trace) {
-  auto h = with_product(state + input);
+  const auto sum = state + input;
+  auto h = options_.mixes() ? StateAndProduct{sum, Tensor()} : with_product(sum);
   for (const auto& layer : layers_) h = layer->forward(h, rotary(), trace);
   return h.state;
 }

@@ -61,8 +61,9 @@ RecursiveLayer::RecursiveLayer(const RecursiveOptions& options, int64_t position
 
 Tensor RecursiveLayer::mixed(Residual& mixer, const Tensor& h, const Sublayer& f,
                              Trace& trace) const {
-  if (mixer.traits().layout != StreamLayout::expand) return mixer.forward(h, f, trace);
-  return join_streams(mixer.forward(split_streams(h, streams_), f, trace));
+  if (mixer.traits().layout != StreamLayout::expand)
+    return mixer.forward_normalized(h, f, eps_, trace);
+  return join_streams(mixer.forward_normalized(split_streams(h, streams_), f, eps_, trace));
 }
 
 StateAndProduct RecursiveLayer::forward(const StateAndProduct& h, const RotaryTables& rotary,
@@ -72,8 +73,8 @@ StateAndProduct RecursiveLayer::forward(const StateAndProduct& h, const RotaryTa
       return attention_->forward(with_product(x).product, rotary);
     };
     const Sublayer think = [&](const Tensor& x) { return mlp_->forward(with_product(x).product); };
-    const auto after = post_norm(mixed(*attention_mixer_, h.state, attend, trace), {}, eps_).state;
-    return post_norm(mixed(*mlp_mixer_, after, think, trace), {}, eps_);
+    const auto after = mixed(*attention_mixer_, h.state, attend, trace);
+    return {mixed(*mlp_mixer_, after, think, trace), Tensor()};  // mixers make their own products
   }
   StateAndProduct after;
   if (positions_mlp_) {

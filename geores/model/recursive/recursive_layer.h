@@ -36,11 +36,13 @@ class RecursiveLayer : public torch::nn::Module {
   // `positions` is S, for mlp_t; `index` counts layers.
   RecursiveLayer(const RecursiveOptions& options, int64_t positions, int64_t index);
 
+  // With mixers only the state counts and is made.
   StateAndProduct forward(const StateAndProduct& h, const RotaryTables& rotary, Trace& trace);
 
   std::vector<Residual*> mixers() const;
 
  private:
+  // The mixer and the norm after it.
   Tensor mixed(Residual& mixer, const Tensor& h, const Sublayer& f, Trace& trace) const;
 
   double eps_;

@@ -26,14 +26,17 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
 
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
-                             const OptionalTensor& branches, double eps, bool with_backward) {
+                             const OptionalTensor& branches, double eps, bool with_backward,
+                             bool with_product) {
     const auto x = input.contiguous();
-    auto y = torch::empty_like(x), product = for_product_of(x, x.sizes());
+    auto y = torch::empty_like(x);
+    auto product = with_product ? for_product_of(x, x.sizes()) : Tensor();
+    const auto like = with_product ? product : for_product_of(x, {0});
     auto branch = contiguous(branches);
-    if (branch.defined()) branch = branch.to(product.scalar_type());
+    if (branch.defined()) branch = branch.to(like.scalar_type());
     const auto width = x.size(-1), rows = x.numel() / width;
     const auto inverse = with_backward ? torch::empty({rows}, x.options()) : Tensor();
-    on_gpu(x, product, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
+    on_gpu(x, like, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::post_norm_forward(stream, values<T>(x), values<A>(branch), T(eps), values<T>(y),
                                  values<A>(product), values<T>(inverse), rows, width);
     });
@@ -41,15 +44,17 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
       save(context, Kept{.y = y,
                          .inverse = inverse,
                          .has_branch = branch.defined(),
-                         .product = product.scalar_type()});
+                         .product = like.scalar_type()});
     context->set_materialize_grads(false);  // no zeros where one of the two is not used
+    if (!with_product) return {y};
     return {y, product};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto dy = contiguous(gradients[0]), dproduct = contiguous(gradients[1]);
-    if (!dy.defined() && !dproduct.defined()) return {Tensor(), Tensor(), Tensor(), Tensor()};
+    const auto dy = contiguous(gradients[0]),
+               dproduct = gradients.size() > 1 ? contiguous(gradients[1]) : Tensor();
+    if (!dy.defined() && !dproduct.defined()) return tensor_list(5);
     const auto dx = torch::empty_like(s.y);
     const auto dbranch =
         s.has_branch ? torch::empty(s.y.sizes(), s.y.options().dtype(s.product)) : Tensor();
@@ -60,22 +65,32 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
                                   values<A>(dproduct), values<T>(dx), values<A>(dbranch), rows,
                                   width);
     });
-    return {dx, dbranch, Tensor(), Tensor()};
+    return {dx, dbranch, Tensor(), Tensor(), Tensor()};
   }
 };
+
+bool normalizes_fused(const Tensor& x) {
+  return Choice("post_norm", x)
+      .need(x.is_cuda(), "a GPU")
+      .need(x.dim() > 0 && x.numel() > 0, "at least one value")
+      .need(x.size(-1) <= kernels::kPostNormRow, "rows of at most 2048 values")
+      .runs();
+}
 
 }  // namespace
 
 StateAndProduct post_norm(const Tensor& x, const Tensor& branch, double eps) {
-  if (!Choice("post_norm", x)
-           .need(x.is_cuda(), "a GPU")
-           .need(x.dim() > 0 && x.numel() > 0, "at least one value")
-           .need(x.size(-1) <= kernels::kPostNormRow, "rows of at most 2048 values")
-           .runs())
+  if (!normalizes_fused(x))
     return with_product(rms_normalize(branch.defined() ? x + branch : x, eps));
-  const auto outputs =
-      FusedPostNorm::apply(x, maybe(branch), rms_epsilon(eps), needs_gradient(x, branch));
+  const auto outputs = FusedPostNorm::apply(x, maybe(branch), rms_epsilon(eps),
+                                            needs_gradient(x, branch), /*with_product=*/true);
   return {outputs[0], outputs[1]};
+}
+
+Tensor post_norm_state(const Tensor& x, double eps) {
+  if (!normalizes_fused(x)) return rms_normalize(x, eps);
+  return FusedPostNorm::apply(x, OptionalTensor(), rms_epsilon(eps), needs_gradient(x),
+                              /*with_product=*/false)[0];
 }
 
 StateAndProduct with_product(const Tensor& state) {

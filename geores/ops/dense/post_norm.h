@@ -17,6 +17,9 @@ struct StateAndProduct {
 // in bfloat16 beside a float32 state.
 StateAndProduct post_norm(const Tensor& x, const Tensor& branch, double eps);
 
+// The norm of x alone, without what a product takes of it.
+Tensor post_norm_state(const Tensor& x, double eps);
+
 // A state that no norm has made, beside what a product takes of it.
 StateAndProduct with_product(const Tensor& state);
 

@@ -26,14 +26,6 @@ struct CayleyRouting {
 //   res    iterative (or exact) Cayley map of W = H̃_res − H̃_resᵀ
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing);
 
-// The differences of raw values that cayley_routes() depends on, because a softmax ignores a number
-// added to all its logits: differences = sums · raw, and differences · places are raw values that have
-// them. Both (differences, 3n²), made on the device of `like`.
-struct RouteDifferences {
-  Tensor sums, places;
-};
-RouteDifferences route_differences(int64_t n, const Tensor& like);
-
 // The EΔ paper's mHC: raw (B, T, 2n + n²) = [pre | post | res] -> read = σ(pre), write = 2σ(post),
 // res = guarded_sinkhorn(res).
 Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations);

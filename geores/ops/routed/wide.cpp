@@ -3,8 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "geores/kernels/routed/wide_post_norm.h"
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/ops/dense/norm.h"
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
@@ -130,6 +132,61 @@ class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
   }
 };
 
+// The same and the norm of its result. The gradient of x is that before the norm, unmixed.
+class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> {
+  struct Kept {
+    Tensor write, y, out, inverse;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.write), f(s.y), f(s.out), f(s.inverse);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& res, const Tensor& input,
+                        const Tensor& writes, const Tensor& branch, double epsilon,
+                        bool with_backward) {
+    const auto x = input.contiguous(), write = writes.contiguous(), y = branch.contiguous();
+    auto out = torch::empty_like(x);
+    const auto inverse =
+        with_backward ? torch::empty({x.size(0), x.size(1)}, x.options()) : Tensor();
+    on_gpu(x, y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_norm_forward<T, A>(cuda_stream, values<T>(res), values<T>(x),
+                                             values<T>(write), values<A>(y), T(epsilon),
+                                             values<T>(out), values<T>(inverse), stream_shape(x));
+    });
+    if (with_backward) save(context, Kept{.write = write, .y = y, .out = out, .inverse = inverse});
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dout = gradients[0].contiguous();
+    const auto dwrite = torch::empty_like(s.write), dy = torch::empty_like(s.y),
+               dv = torch::empty_like(s.out);
+    on_gpu(dout, s.y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_norm_backward<T, A>(cuda_stream,
+                                              {.write = values<T>(s.write),
+                                               .y = values<A>(s.y),
+                                               .out = values<T>(s.out),
+                                               .inverse = values<T>(s.inverse),
+                                               .dout = values<T>(dout),
+                                               .dv = values<T>(dv),
+                                               .dwrite = values<T>(dwrite),
+                                               .dy = values<A>(dy)},
+                                              stream_shape(dout));
+    });
+    return {Tensor(), dv, dwrite, dy, Tensor(), Tensor()};
+  }
+};
+
+bool fits_post_norm(const Tensor& x) {
+  const auto n = x.size(2), d = x.size(3);
+  return x.scalar_type() == torch::kFloat64 ? kernels::fits_wide_post_norm<double>(n, d)
+                                            : kernels::fits_wide_post_norm<float>(n, d);
+}
+
 }  // namespace
 
 WideStreams::WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write)
@@ -162,10 +219,23 @@ std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor&
   return WideStreams(outputs[0], outputs[1], res.detach(), routes.write);
 }
 
+// A sublayer may answer in the type of products or in that of the state.
+Tensor WideStreams::branch(const Tensor& y) const {
+  return y.scalar_type() == read_.scalar_type() ? y : y.to(carried_.scalar_type());
+}
+
 Tensor WideStreams::write(const Tensor& y) const {
-  // A sublayer may answer in the type of products or in that of the state.
-  const bool as_read = y.scalar_type() == read_.scalar_type();
-  return FusedWideWrite::apply(res_, carried_, write_, as_read ? y : y.to(carried_.scalar_type()));
+  return FusedWideWrite::apply(res_, carried_, write_, branch(y));
+}
+
+Tensor WideStreams::write_normalized(const Tensor& y, double epsilon) const {
+  if (Choice("write_and_norm", carried_, "one kernel each way")
+          .need(fits_post_norm(carried_), "four tokens in 224 KiB")
+          .runs())
+    return FusedWideWriteNorm::apply(res_, carried_, write_, branch(y), rms_epsilon(epsilon),
+                                     needs_gradient(carried_, write_, y));
+  const auto out = write(y);
+  return post_norm_state(out.flatten(2), epsilon).view_as(out);
 }
 
 }  // namespace geores

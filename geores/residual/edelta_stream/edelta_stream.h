@@ -19,7 +19,10 @@
 // pool = sequence and T otherwise.
 #pragma once
 
+#include <optional>
+
 #include "geores/modules/layers.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
 
@@ -42,15 +45,28 @@ class EdeltaStream final : public Residual {
  public:
   EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  Tensor forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
+                            Trace& trace) override;
   const Traits& traits() const override { return traits_; }
 
  private:
   void draw_start();
-  Tensor generators_of(const Tensor& summary) const;  // (B, T', 2n + 2 + size of k)
+  // (B, T', 2n + 2 + size of k) from x, and x for its other uses.
+  ProjectionAndSkip generators_of(const Tensor& x, Trace& trace);
   struct Mixed {
-    Tensor g, for_routes;  // G x, and what the routes are made from
+    Tensor g;           // G x
+    Tensor for_routes;  // norm of g, where a kernel has made both; else undefined
   };
   Mixed mixed(const Tensor& x, Trace& trace);
+  // g as streams, and of the routes what the result depends on, all (B, T, ·).
+  struct Routed {
+    Tensor streams;
+    Tensor read, write;  // column means of H_pre, row sums of H_post
+  };
+  Routed routed(const Tensor& x, Trace& trace);
+  // The way around a sublayer that reads g as it is; nothing where no kernel fits.
+  std::optional<WideStreams> wide(const Routed& r) const;
+  Tensor composed(const Routed& r, const Sublayer& f) const;
   bool reflects_whole() const { return options_.reflection == "whole"; }
 
   EdeltaStreamOptions options_;
