@@ -3,6 +3,7 @@
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 
+#include "geores/kernels/dense/post_norm.h"
 #include "geores/kernels/emulated_check_test.h"
 #include "geores/kernels/mixers/mixer_lines.h"
 #include "geores/kernels/routed/routed_streams.h"
@@ -216,9 +217,20 @@ void compare_write_norm(const StreamShape& s) {
   const Arrays in = {drawn<double>(s.tokens * s.n * s.n), drawn<double>(s.tokens * s.n * s.d),
                      drawn<double>(s.tokens * s.n), drawn<double>(s.tokens * s.d)};
   auto out = room<double>(s.tokens * s.n * s.d), inverse = room<double>(s.tokens);
-  wide_write_norm_forward(kStream, in[0].data(), in[1].data(), in[2].data(), in[3].data(), kEps,
-                          out.data(), inverse.data(), s);
-  expect_close(out, defined_write_norm(in, s), what);
+  const auto added = drawn<double>(s.tokens * s.n * s.d);
+  auto sum = out, sum_alone = out;
+  WideWriteNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),
+                                         in[3].data(), kEps,         added.data(),
+                                         out.data(),   sum.data(),   inverse.data()};
+  wide_write_norm_forward(kStream, p, s);
+  const auto normal = defined_write_norm(in, s);
+  auto wanted_sum = normal;
+  for (size_t i = 0; i < wanted_sum.size(); ++i) wanted_sum[i] += added[i];
+  expect_close(out, normal, what);
+  expect_close(sum, wanted_sum, what + " sum");
+  p.out = p.inverse = nullptr, p.sum = sum_alone.data();
+  wide_write_norm_forward(kStream, p, s);
+  EXPECT_EQ(sum_alone, sum) << what;
 
   const auto dout = drawn<double>(s.tokens * s.n * s.d);
   auto dv = room<double>(s.tokens * s.n * s.d);
@@ -247,8 +259,11 @@ void compare_write_norm(const StreamShape& s) {
   const Values<float> fdout(dout.begin(), dout.end());
   auto fout = room<float>(s.tokens * s.n * s.d), finverse = room<float>(s.tokens), fdv = fout,
        fdwrite = room<float>(s.tokens * s.n), fdy = room<float>(s.tokens * s.d);
-  wide_write_norm_forward(kStream, f[0].data(), f[1].data(), f[2].data(), f[3].data(), float(kEps),
-                          fout.data(), finverse.data(), s);
+  wide_write_norm_forward<float, float>(
+      kStream,
+      {f[0].data(), f[1].data(), f[2].data(), f[3].data(), float(kEps), nullptr, fout.data(),
+       nullptr, finverse.data()},
+      s);
   wide_write_norm_backward<float, float>(kStream,
                                          {f[2].data(), f[3].data(), fout.data(), finverse.data(),
                                           fdout.data(), fdv.data(), fdwrite.data(), fdy.data()},
@@ -265,6 +280,54 @@ TEST(EmulatedSoftmax, TheNormBehindAWriteHasItsGradients) {
   for (const auto& s : {StreamShape{9, 4, 12}, StreamShape{3, 2, 7}, StreamShape{5, 3, 140},
                         StreamShape{6, 4, 400}, StreamShape{2, 8, 36}})
     compare_write_norm(s);
+}
+
+// Inputs: x, branch, what is added.
+TEST(EmulatedSoftmax, APostNormAndItsSumHaveTheirGradients) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{3, 5}, {9, 128}, {2, 700}}) {
+    const auto size = rows * columns, width = columns;
+    const Arrays in = {drawn<double>(size), drawn<double>(size), drawn<double>(size)};
+    const auto defined = [&, count = rows](const Arrays& at) {
+      Arrays out = {room<double>(size), room<double>(size)};
+      for (size_t row = 0; row < static_cast<size_t>(count); ++row) {
+        const auto w = static_cast<size_t>(width);
+        double squares = 0;
+        for (size_t i = row * w; i < (row + 1) * w; ++i)
+          squares += (at[0][i] + at[1][i]) * (at[0][i] + at[1][i]) / double(w);
+        for (size_t i = row * w; i < (row + 1) * w; ++i) {
+          out[0][i] = (at[0][i] + at[1][i]) / std::sqrt(squares + kEps);
+          out[1][i] = out[0][i] + at[2][i];
+        }
+      }
+      return out;
+    };
+    auto y = room<double>(size), sum = y, product = y, alone = y, inverse = room<double>(rows);
+    PostNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),   kEps,
+                                      y.data(),     sum.data(),   product.data(), inverse.data()};
+    post_norm_forward(kStream, p, rows, width);
+    const auto wanted = defined(in);
+    expect_close(y, wanted[0], "state");
+    expect_close(sum, wanted[1], "sum");
+    EXPECT_EQ(product, sum);
+    p.y = p.sum = p.inverse = nullptr, p.product = alone.data();
+    post_norm_forward(kStream, p, rows, width);
+    EXPECT_EQ(alone, sum);
+    const auto dy = drawn<double>(size), dsum = drawn<double>(size), dproduct = drawn<double>(size);
+    Arrays gradients = {Values<double>(y.size(), NAN), Values<double>(y.size(), NAN),
+                        Values<double>(y.size(), NAN)};
+    post_norm_backward<double, double>(
+        kStream,
+        {y.data(), inverse.data(), dy.data(), dsum.data(), dproduct.data(), gradients[0].data(),
+         gradients[1].data(), gradients[2].data()},
+        rows, width);
+    expect_slope(
+        in, gradients,
+        [&](const Arrays& at) {
+          const auto out = defined(at);
+          return inner(out[0], dy) + inner(out[1], dsum) + inner(out[1], dproduct);
+        },
+        "post norm");
+  }
 }
 
 // Inputs: m, x.

@@ -48,8 +48,12 @@ Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle, cons
   });
   State state = x;
   for (const auto& residual : stack)
-    state = normalized ? State(residual->forward_normalized(state.total(), f, 1e-5, trace))
-                       : residual->advance(state, f, trace);
+    state =
+        normalized
+            ? State(residual
+                        ->forward_normalized(state.total(), f, {.epsilon = 1e-5, .added = x}, trace)
+                        .next)
+            : residual->advance(state, f, trace);
   const auto out = state.total();
   auto loss = (out * cotangent).sum();
   if (trace.loss().defined()) loss = loss + 3 * trace.loss();

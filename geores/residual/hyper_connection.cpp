@@ -1,6 +1,5 @@
 #include "geores/residual/hyper_connection.h"
 
-#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/probe_routes.h"
 
@@ -47,14 +46,13 @@ Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace
   return composed(routes, streams, f);
 }
 
-Tensor HyperConnection::forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
-                                           Trace& trace) {
+PostNormed HyperConnection::forward_normalized(const Tensor& x, const Sublayer& f,
+                                               const PostNorm& norm, Trace& trace) {
   const auto [routes, streams] = route(x);
   probe_routes(trace, routes);
   if (const auto wide = WideStreams::make(routes, streams, read_norm()))
-    return wide->write_normalized(f(wide->read()), epsilon);
-  const auto out = composed(routes, streams, f);
-  return post_norm_state(out.flatten(2), epsilon).view_as(out);
+    return wide->write_normalized(f(wide->read()), norm);
+  return post_norm_of_tokens(composed(routes, streams, f), norm);
 }
 
 Tensor HyperConnection::composed(const Routes& routes, const Tensor& streams,

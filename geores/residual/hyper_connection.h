@@ -29,7 +29,8 @@ struct HyperOptions {
 class HyperConnection : public Residual {
  public:
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) final;
-  Tensor forward_normalized(const Tensor& x, const Sublayer& f, double epsilon, Trace& trace) final;
+  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                Trace& trace) final;
   const Traits& traits() const final { return traits_; }
   std::vector<Tensor> decay_exceptions() const override;
   std::vector<Tensor> mixer_parameters() const final { return static_parts_; }

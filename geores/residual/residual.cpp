@@ -2,7 +2,6 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/dense/linear.h"
-#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/run/execution.h"
 
 namespace geores {
@@ -24,10 +23,9 @@ Tensor Trace::loss() const {
   return torch::cat(flat).sum();
 }
 
-Tensor Residual::forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
-                                    Trace& trace) {
-  const auto out = forward(x, f, trace);
-  return post_norm_state(out.flatten(2), epsilon).view_as(out);
+PostNormed Residual::forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                        Trace& trace) {
+  return post_norm_of_tokens(forward(x, f, trace), norm);
 }
 
 Tensor to_state(const Traits& traits, const Tensor& embedding) {

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/ops/streams/state.h"
 #include "geores/ops/torch.h"
@@ -144,10 +145,10 @@ class Residual : public torch::nn::Module {
     return forward(state.total(), f, trace);
   }
 
-  // RMSNorm over all values of a token behind forward(), v / √(mean v² + ε), for models that normalize
-  // their state after each connection. Override it if the last operation of the connection can do both.
-  virtual Tensor forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
-                                    Trace& trace);
+  // RMSNorm over all values of a token behind forward(), for models that normalize their state after
+  // each connection; no product. Override it if the last operation of the connection can do both.
+  virtual PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                        Trace& trace);
 
   virtual const Traits& traits() const = 0;
 

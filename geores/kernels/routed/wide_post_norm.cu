@@ -11,8 +11,7 @@ using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stre
 
 template <int N, int V, class T, class A>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_write_norm(const T* res, const T* x, const T* write, const A* y, T eps, T* out,
-                    T* inverses, int64_t tokens, int d) {
+    wide_write_norm(WideWriteNormForward<T, A> p, int64_t tokens, int d) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   // The token before its norm: each lane reads only what it wrote, so nothing has to wait.
@@ -20,14 +19,14 @@ __global__ void __launch_bounds__(kWideBlock)
   for_each_warp_token(tokens, [&](int64_t t) {
     T mixer[N * N], share[N], squares = 0;
 #pragma unroll
-    for (int i = 0; i < N * N; ++i) mixer[i] = res[t * (N * N) + i];
+    for (int i = 0; i < N * N; ++i) mixer[i] = p.res[t * (N * N) + i];
 #pragma unroll
-    for (int i = 0; i < N; ++i) share[i] = write[t * N + i];
+    for (int i = 0; i < N; ++i) share[i] = p.write[t * N + i];
     for_each_run<V>(d, [&](int column) {
       Piece<N, V, T> in;
       T branch[V];
-      in.load(x + t * N * d, column, d);
-      load_values<V>(y + t * d + column, branch);
+      in.load(p.x + t * N * d, column, d);
+      load_values<V>(p.y + t * d + column, branch);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         T sum[V];
@@ -42,7 +41,7 @@ __global__ void __launch_bounds__(kWideBlock)
         store_values<V>(held + i * d + column, sum);
       }
     });
-    const T inverse = T(1) / sqrt(group_sum<32>(squares) / T(N * d) + eps);
+    const T inverse = T(1) / sqrt(group_sum<32>(squares) / T(N * d) + p.eps);
     for_each_run<V>(d, [&](int column) {
 #pragma unroll
       for (int i = 0; i < N; ++i) {
@@ -50,10 +49,18 @@ __global__ void __launch_bounds__(kWideBlock)
         load_values<V>(held + i * d + column, sum);
 #pragma unroll
         for (int k = 0; k < V; ++k) sum[k] *= inverse;
-        store_values<V>(out + (t * N + i) * d + column, sum);
+        const auto at = (t * N + i) * d + column;
+        if (p.out) store_values<V>(p.out + at, sum);
+        if (p.sum) {
+          T added[V];
+          load_values<V>(p.added + at, added);
+#pragma unroll
+          for (int k = 0; k < V; ++k) sum[k] += added[k];
+          store_values<V>(p.sum + at, sum);
+        }
       }
     });
-    if (inverses && threadIdx.x % 32 == 0) inverses[t] = inverse;
+    if (p.inverse && threadIdx.x % 32 == 0) p.inverse[t] = inverse;
   });
 }
 
@@ -112,12 +119,11 @@ __global__ void __launch_bounds__(kWideBlock)
 }  // namespace
 
 template <class T, class A>
-void wide_write_norm_forward(CudaStream stream, const T* res, const T* x, const T* write,
-                             const A* y, T eps, T* out, T* inverse, const StreamShape& s) {
+void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A>& p,
+                             const StreamShape& s) {
   with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, wide_rows<T>(s.n * s.d)},
-           wide_write_norm<n.value, v.value, T, A>, res, x, write, y, eps, out, inverse, s.tokens,
-           static_cast<int>(s.d));
+           wide_write_norm<n.value, v.value, T, A>, p, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_write_norm_forward");
 }
@@ -134,10 +140,10 @@ void wide_write_norm_backward(CudaStream stream, const WideWriteNormBackward<T, 
   check_launch("wide_write_norm_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                                   \
-  template void wide_write_norm_forward(CudaStream, const T*, const T*, const T*, const A*, T, T*, \
-                                        T*, const StreamShape&);                                   \
-  template void wide_write_norm_backward(CudaStream, const WideWriteNormBackward<T, A>&,           \
+#define GEORES_INSTANTIATE(T, A)                                                         \
+  template void wide_write_norm_forward(CudaStream, const WideWriteNormForward<T, A>&,   \
+                                        const StreamShape&);                             \
+  template void wide_write_norm_backward(CudaStream, const WideWriteNormBackward<T, A>&, \
                                          const StreamShape&);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)

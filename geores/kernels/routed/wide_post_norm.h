@@ -1,8 +1,8 @@
 // wide_write_forward (wide_streams.h) and the RMSNorm of all values of a token after it, on a GPU:
-//   out = v / sqrt(mean v² + eps),   v_i = Σ_j res_ij x_j + write_i y
+//   out = v / sqrt(mean v² + eps),   v_i = Σ_j res_ij x_j + write_i y,   sum = out + added
 // v waits for its norm in shared memory: the state is read once and written once. Backward dv takes the
 // place that the gradient of v has in wide_read_backward.
-//   x, out, dout, dv (tokens, n, d); res (tokens, n, n); write (tokens, n); y (tokens, d)
+//   x, out, sum, added, dout, dv (tokens, n, d); res (tokens, n, n); write (tokens, n); y (tokens, d)
 #pragma once
 
 #include "geores/kernels/routed/wide_streams.h"
@@ -16,10 +16,18 @@ constexpr bool fits_wide_post_norm(int64_t n, int64_t d) {
          4 * ((n * d + 3) / 4 * 4) * static_cast<int64_t>(sizeof(T)) <= 224 * 1024;
 }
 
-// `inverse` (tokens) gets 1/sqrt(mean v² + eps), or is null.
+// `inverse` (tokens) gets 1/sqrt(mean v² + eps). It may be null, as may be out, and sum with `added`.
 template <class T, class A>
-void wide_write_norm_forward(CudaStream stream, const T* res, const T* x, const T* write,
-                             const A* y, T eps, T* out, T* inverse, const StreamShape& shape);
+struct WideWriteNormForward {
+  const T *res, *x, *write;
+  const A* y;
+  T eps;
+  const T* added;
+  T *out, *sum, *inverse;
+};
+template <class T, class A>
+void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A>& p,
+                             const StreamShape& shape);
 
 template <class T, class A>
 struct WideWriteNormBackward {

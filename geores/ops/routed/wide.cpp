@@ -6,12 +6,12 @@
 #include "geores/kernels/routed/wide_post_norm.h"
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/ops/dense/norm.h"
-#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 namespace {
@@ -132,10 +132,12 @@ class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
   }
 };
 
-// The same and the norm of its result. The gradient of x is that before the norm, unmixed.
+// The same and the norm of its result. Outputs: the state, if it is wanted, and the sum, if something is
+// added. The gradient of x is that before the norm, unmixed.
 class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> {
   struct Kept {
     Tensor write, y, out, inverse;
+    bool sums;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -144,25 +146,48 @@ class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> 
   };
 
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& res, const Tensor& input,
-                        const Tensor& writes, const Tensor& branch, double epsilon,
-                        bool with_backward) {
-    const auto x = input.contiguous(), write = writes.contiguous(), y = branch.contiguous();
-    auto out = torch::empty_like(x);
+  static tensor_list forward(AutogradContext* context, const Tensor& res, const Tensor& input,
+                             const Tensor& writes, const Tensor& branch,
+                             const OptionalTensor& addeds, double epsilon, bool wants_state,
+                             bool with_backward) {
+    const auto x = input.contiguous(), write = writes.contiguous(), y = branch.contiguous(),
+               added = contiguous(addeds);
+    const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
+    const auto out = room(wants_state), sum = room(added.defined());
     const auto inverse =
         with_backward ? torch::empty({x.size(0), x.size(1)}, x.options()) : Tensor();
     on_gpu(x, y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_write_norm_forward<T, A>(cuda_stream, values<T>(res), values<T>(x),
-                                             values<T>(write), values<A>(y), T(epsilon),
-                                             values<T>(out), values<T>(inverse), stream_shape(x));
+      kernels::wide_write_norm_forward<T, A>(cuda_stream,
+                                             {.res = values<T>(res),
+                                              .x = values<T>(x),
+                                              .write = values<T>(write),
+                                              .y = values<A>(y),
+                                              .eps = T(epsilon),
+                                              .added = values<T>(added),
+                                              .out = values<T>(out),
+                                              .sum = values<T>(sum),
+                                              .inverse = values<T>(inverse)},
+                                             stream_shape(x));
     });
-    if (with_backward) save(context, Kept{.write = write, .y = y, .out = out, .inverse = inverse});
-    return out;
+    if (with_backward)
+      save(context,
+           Kept{.write = write, .y = y, .out = out, .inverse = inverse, .sums = sum.defined()});
+    context->set_materialize_grads(false);  // the state and the sum are rarely both used
+    tensor_list outputs;
+    for (const auto& output : {out, sum})
+      if (output.defined()) outputs.push_back(output);
+    return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto dout = gradients[0].contiguous();
+    const auto dsum = s.sums ? gradients[1] : Tensor();
+    tensor_list result(8);
+    if (!gradients[0].defined() && !dsum.defined()) return result;
+    const auto dout = (!dsum.defined()          ? gradients[0]
+                       : gradients[0].defined() ? gradients[0] + dsum
+                                                : dsum)
+                          .contiguous();
     const auto dwrite = torch::empty_like(s.write), dy = torch::empty_like(s.y),
                dv = torch::empty_like(s.out);
     on_gpu(dout, s.y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
@@ -177,7 +202,8 @@ class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> 
                                                .dy = values<A>(dy)},
                                               stream_shape(dout));
     });
-    return {Tensor(), dv, dwrite, dy, Tensor(), Tensor()};
+    result[1] = dv, result[2] = dwrite, result[3] = dy, result[4] = dsum;
+    return result;
   }
 };
 
@@ -228,14 +254,25 @@ Tensor WideStreams::write(const Tensor& y) const {
   return FusedWideWrite::apply(res_, carried_, write_, branch(y));
 }
 
-Tensor WideStreams::write_normalized(const Tensor& y, double epsilon) const {
-  if (Choice("write_and_norm", carried_, "one kernel each way")
-          .need(fits_post_norm(carried_), "four tokens in 224 KiB")
-          .runs())
-    return FusedWideWriteNorm::apply(res_, carried_, write_, branch(y), rms_epsilon(epsilon),
-                                     needs_gradient(carried_, write_, y));
-  const auto out = write(y);
-  return post_norm_state(out.flatten(2), epsilon).view_as(out);
+PostNormed WideStreams::write_normalized(const Tensor& y, const PostNorm& norm) const {
+  const auto added = norm.added.defined() ? norm.added.reshape(carried_.sizes()) : Tensor();
+  if (!Choice("write_and_norm", carried_, "one kernel each way")
+           .need(fits_post_norm(carried_), "four tokens in 224 KiB")
+           .need(!added.defined() || added.scalar_type() == carried_.scalar_type(),
+                 "the same type in what is added")
+           .runs())
+    return post_norm_of_tokens(write(y), {norm.epsilon, added, norm.keeps_state});
+  const bool learns = needs_gradient(carried_, write_, y, added),
+             keeps = norm.keeps_state || learns || !added.defined();
+  const auto outputs = FusedWideWriteNorm::apply(res_, carried_, write_, branch(y), maybe(added),
+                                                 rms_epsilon(norm.epsilon), keeps, learns);
+  return {.state = keeps ? outputs[0] : Tensor(), .next = outputs.back(), .product = {}};
+}
+
+PostNormed joined(const PostNormed& streams) {
+  return {.state = streams.state.defined() ? join_streams(streams.state) : Tensor(),
+          .next = join_streams(streams.next),
+          .product = {}};
 }
 
 }  // namespace geores

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "geores/ops/dense/normalized_linear.h"
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/routes.h"
@@ -60,8 +61,8 @@ class WideStreams {
 
   Tensor write(const Tensor& y) const;  // Σ_j res_ij x_j + write_i y (B, T, n, d): y (B, T, d)
 
-  // The same, and RMSNorm over all n·d values of a token.
-  Tensor write_normalized(const Tensor& y, double epsilon) const;
+  // The same, and RMSNorm over all n·d values of a token; no product.
+  PostNormed write_normalized(const Tensor& y, const PostNorm& norm) const;
 
  private:
   WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write);
@@ -69,5 +70,8 @@ class WideStreams {
 
   Tensor read_, carried_, res_, write_;
 };
+
+// What is normalized with its streams side by side: (B, T, n, d) -> (B, T, n·d).
+PostNormed joined(const PostNormed& streams);
 
 }  // namespace geores

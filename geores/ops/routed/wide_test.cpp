@@ -76,15 +76,20 @@ TEST_F(Wide, MixedStreamsEqualComposed) {
           "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
 }
 
-// Inputs as those of around_a_sublayer; without a norm before the sublayer, with one after the sum.
-Tensors around_a_sublayer_and_norm(const Tensors& t, double epsilon) {
+// Inputs as those of around_a_sublayer, then what is added; without a norm before the sublayer, with one
+// after the sum.
+Tensors around_a_sublayer_and_norm(const Tensors& t, double epsilon, bool adds) {
   const auto sublayer = [&](const Tensor& h) { return torch::tanh(h * t[5]); };
   const Routes routes{.res = t[0], .read = t[1], .write = t[2]};
+  const PostNorm norm{.epsilon = epsilon, .added = adds ? t[6] : Tensor()};
+  const auto result = [&](const PostNormed& made) {
+    return Tensors{made.state, made.next, t[4] * 1, t[6] * 1};
+  };
   if (const auto wide = WideStreams::make(routes, t[3], {.kind = ReadNormSpec::Kind::none}))
-    return {wide->write_normalized(sublayer(wide->read()), epsilon), t[4] * 1};
-  const auto sum =
-      mix_and_write(routes.res, t[3], routes.write, sublayer(collect_streams(routes.read, t[3])));
-  return {rms_normalize(sum.flatten(2), epsilon).view_as(sum), t[4] * 1};
+    return result(wide->write_normalized(sublayer(wide->read()), norm));
+  return result(post_norm_of_tokens(
+      mix_and_write(routes.res, t[3], routes.write, sublayer(collect_streams(routes.read, t[3]))),
+      norm));
 }
 
 // The last two do not fit the shared memory of a block: in float64, and at all.
@@ -101,12 +106,38 @@ TEST_F(Wide, TheNormBehindAWriteEqualsComposed) {
                                      {8, 1024, 2},
                                      {4, 4096, 2}})
     if (counts(n * d))
-      for (const double epsilon : {1e-5, 1e-2})
+      for (const bool adds : {false, true})
         expect_fused_equals_composed(
             {random({2, length, n, n}), random({2, length, n}), random({2, length, n}),
-             random({2, length, n, d}), random({d}), random({d})},
-            [epsilon](const Tensors& t) { return around_a_sublayer_and_norm(t, epsilon); },
+             random({2, length, n, d}), random({d}), random({d}), random({2, length, n, d})},
+            [adds](const Tensors& t) { return around_a_sublayer_and_norm(t, 1e-2, adds); },
             "n " + std::to_string(n) + " d " + std::to_string(d), 3e-4);
+}
+
+// Where only the sum counts: its gradient alone arrives, and without gradients the state is not made.
+TEST_F(Wide, TheSumBehindANormMayBeAllThatIsMade) {
+  const auto inputs =
+      Tensors{random({2, 5, 4, 4}), random({2, 5, 4}), random({2, 5, 4}),    random({2, 5, 4, 12}),
+              random({12}),         random({12}),      random({2, 5, 4, 12})};
+  expect_fused_equals_composed(
+      inputs,
+      [](const Tensors& t) {
+        const auto all = around_a_sublayer_and_norm(t, 1e-2, true);
+        return Tensors{all[1], all[2], all[3]};
+      },
+      "sum alone", 1e-4);
+  if (!torch::cuda::is_available()) return;
+  const torch::NoGradGuard no_grad;
+  Tensors t;
+  for (const auto& input : inputs) t.push_back(input.to(torch::kCUDA));
+  const auto wide = WideStreams::make({.res = t[0], .read = t[1], .write = t[2]}, t[3],
+                                      {.kind = ReadNormSpec::Kind::none});
+  ASSERT_TRUE(wide);
+  const auto both = wide->write_normalized(wide->read(), {.epsilon = 1e-2, .added = t[6]}),
+             alone = wide->write_normalized(wide->read(),
+                                            {.epsilon = 1e-2, .added = t[6], .keeps_state = false});
+  EXPECT_FALSE(alone.state.defined());
+  EXPECT_TRUE(torch::equal(alone.next, both.next));
 }
 
 TEST_F(Wide, StreamsOfOneValueEqualComposedWithoutANorm) {
@@ -267,7 +298,8 @@ TEST_F(Wide, StreamsOfTheBaseModelRunFusedOnAGpu) {
   ASSERT_TRUE(wide);
   EXPECT_EQ(wide->read().scalar_type(), torch::kBFloat16);
   EXPECT_EQ(wide->write(wide->read()).scalar_type(), torch::kFloat32);
-  EXPECT_EQ(wide->write_normalized(wide->read(), 1e-5).scalar_type(), torch::kFloat32);
+  EXPECT_EQ(wide->write_normalized(wide->read(), {.epsilon = 1e-5}).next.scalar_type(),
+            torch::kFloat32);
 }
 
 // In bfloat16 what the sublayer reads and writes is rounded, and nothing else.

@@ -1,7 +1,6 @@
 #include "geores/residual/edelta_stream/edelta_stream.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/routed/softmax_routes.h"
@@ -173,12 +172,12 @@ Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   return join_streams(composed(r, f));
 }
 
-Tensor EdeltaStream::forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
-                                        Trace& trace) {
+PostNormed EdeltaStream::forward_normalized(const Tensor& x, const Sublayer& f,
+                                            const PostNorm& norm, Trace& trace) {
   const auto r = routed(x, trace);
-  if (const auto around = wide(r))
-    return join_streams(around->write_normalized(f(around->read()), epsilon));
-  return post_norm_state(join_streams(composed(r, f)), epsilon);
+  const auto around = wide(r);
+  if (!around) return post_norm_of_tokens(join_streams(composed(r, f)), norm);
+  return joined(around->write_normalized(f(around->read()), norm));
 }
 
 Connection edelta_stream_connection() {

@@ -45,8 +45,8 @@ class EdeltaStream final : public Residual {
  public:
   EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
-  Tensor forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
-                            Trace& trace) override;
+  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                Trace& trace) override;
   const Traits& traits() const override { return traits_; }
 
  private:

@@ -1,6 +1,5 @@
 #include "geores/residual/jpmhc/jpmhc.h"
 
-#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/probe_routes.h"
@@ -32,12 +31,13 @@ Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   return join_streams(a.wide ? a.wide->write(f(a.wide->read())) : composed(a, f));
 }
 
-Tensor Jpmhc::forward_normalized(const Tensor& x, const Sublayer& f, double epsilon, Trace& trace) {
+PostNormed Jpmhc::forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                     Trace& trace) {
   // With a norm before the sublayer, forward() may have a kernel of its own.
-  if (norm_) return Residual::forward_normalized(x, f, epsilon, trace);
+  if (norm_) return Residual::forward_normalized(x, f, norm, trace);
   const auto a = around(x, trace);
-  if (a.wide) return join_streams(a.wide->write_normalized(f(a.wide->read()), epsilon));
-  return post_norm_state(join_streams(composed(a, f)), epsilon);
+  if (!a.wide) return post_norm_of_tokens(join_streams(composed(a, f)), norm);
+  return joined(a.wide->write_normalized(f(a.wide->read()), norm));
 }
 
 Jpmhc::Around Jpmhc::around(const Tensor& x, Trace& trace) {

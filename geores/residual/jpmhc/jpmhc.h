@@ -42,8 +42,8 @@ class Jpmhc final : public Residual {
  public:
   Jpmhc(const ResidualConfig& config, const JpmhcOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
-  Tensor forward_normalized(const Tensor& x, const Sublayer& f, double epsilon,
-                            Trace& trace) override;
+  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                Trace& trace) override;
   const Traits& traits() const override { return traits_; }
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
