@@ -395,9 +395,14 @@ void add_bench(CLI::App& app, int& exit_code) {
       "768\n"
       "  geores bench --generate --models additive edelta shc     text: 12 layers of width 384, "
       "context 512\n"
+      "  geores bench --puzzles --device cuda --models none cayley     a recursive model: width "
+      "512, "
+      "900 cells,\n"
+      "                                            3 cycles of 4 + 1 calls, 4 streams of a mixer\n"
       "  geores bench --models jpmhc --explain     which kernels run, and why others do not\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
-  command->add_option("--models", flags->models, "connections, see `geores list` [all]");
+  command->add_option("--models", flags->models,
+                      "connections, see `geores list` [all]; --puzzles: mixers, or none");
   command->add_option("--batch", flags->batch, "sequences a step [64; --text: 16]")
       ->check(positive);
   command->add_option("--length", flags->length, "positions a sequence [255; --text: 1024]")
@@ -413,7 +418,9 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--heads", flags->heads, "of attention [4; --text: 12]")->check(positive);
   command->add_option("--streams", flags->streams, "residual streams [4]")->check(positive);
   command->add_flag("--text", flags->text, "language models: ids in, a tied head, causal variants");
-  command->add_option("--vocabulary", flags->vocabulary, "of --text [50304]")->check(positive);
+  command->add_flag("--puzzles", flags->puzzles, "recursive models, mixers in layout expand");
+  command->add_option("--vocabulary", flags->vocabulary, "of --text [50304], of --puzzles [12]")
+      ->check(positive);
   command->add_flag("--connection-alone", flags->alone,
                     "time each connection once, around a sublayer that costs nothing");
   command->add_flag("--generate", flags->generate,

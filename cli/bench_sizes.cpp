@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "geores/base/error.h"
 #include "geores/experiments/experiment.h"
+#include "geores/model/recursive/recursive_kind.h"
 #include "geores/model/transformer/parameter_budget.h"
 #include "geores/model/transformer/transformer_kind.h"
 
@@ -38,6 +40,30 @@ BenchSize text_size(const Connection& connection, const BenchFlags& flags) {
   return size;
 }
 
+// Recursive models with these mixers, in layout expand; the model itself refuses an unknown one.
+std::vector<BenchSize> puzzle_sizes(const BenchFlags& flags) {
+  require(!flags.text && !flags.alone && !flags.scaling, "bench",
+          "--puzzles goes with none of --text, --generate, --connection-alone and --scaling");
+  const std::vector<std::string> studied = {"none",     "cayley",           "sinkhorn",
+                                            "identity", "sinkhorn_softmax", "edelta"};
+  std::vector<BenchSize> sizes;
+  for (const auto& mixer : flags.models.empty() ? studied : flags.models)
+    sizes.push_back({mixer, flags.layers, flags.width});
+  return sizes;
+}
+
+std::shared_ptr<Model> puzzle_model(const BenchSize& size, const BenchFlags& flags) {
+  const nlohmann::json options = {{"mixer", size.connection},
+                                  {"layout", "expand"},
+                                  {"width", size.width},
+                                  {"streams", flags.streams},
+                                  {"heads", flags.heads},
+                                  {"layers", size.layers},
+                                  {"l_cycles", 4}};
+  return recursive_kind().make(
+      options, {.length = flags.length, .width = 1, .vocabulary = flags.vocabulary});
+}
+
 }  // namespace
 
 void BenchFlags::complete() {
@@ -45,6 +71,9 @@ void BenchFlags::complete() {
     if (value == 0) value = otherwise;
   };
   text = text || generate;
+  if (puzzles) {
+    fill(length, 900), fill(layers, 2), fill(width, 512), fill(heads, 8), fill(vocabulary, 12);
+  }
   fill(batch, text ? 16 : 64);
   fill(length, generate ? 512 : text ? 1024 : 255);
   if (precision.empty()) precision = device == "cuda" ? "bf16" : "fp32";
@@ -56,6 +85,7 @@ void BenchFlags::complete() {
 }
 
 std::vector<BenchSize> wanted_sizes(const BenchFlags& flags) {
+  if (flags.puzzles) return puzzle_sizes(flags);
   for (const auto& model : flags.models) find_connection(model);
   std::vector<BenchSize> sizes;
   for (const auto& connection : connections()) {
@@ -85,7 +115,8 @@ TransformerConfig config_of(const BenchSize& size, const BenchFlags& flags) {
   return config;
 }
 
-std::shared_ptr<Transformer> model_of(const BenchSize& size, const BenchFlags& flags) {
+std::shared_ptr<Model> model_of(const BenchSize& size, const BenchFlags& flags) {
+  if (flags.puzzles) return puzzle_model(size, flags);
   auto model = std::make_shared<Transformer>(config_of(size, flags));
   model->set_recompute(recompute_from(flags.checkpoint));
   return model;

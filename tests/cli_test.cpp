@@ -444,6 +444,18 @@ TEST_F(CommandLine, BenchComparesBfloat16WithBothFloat32Forms) {
   EXPECT_NE(refused.output.find("needs device cuda"), std::string::npos) << refused.output;
 }
 
+TEST_F(CommandLine, BenchExplainsARecursiveModel) {
+  const std::string bench =
+      "bench --puzzles --explain --batch 2 --length 6 --width 16 --heads 2 --layers 1 --models ";
+  const auto explained = run_program(bench + "none cayley");
+  EXPECT_EQ(explained.exit_code, 0) << explained.output;
+  for (const auto* part : {"none: one training step", "cayley: one training step", "post_norm"})
+    EXPECT_NE(explained.output.find(part), std::string::npos) << explained.output;
+  const auto refused = run_program(bench + "wrong");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.output.find("wrong"), std::string::npos) << refused.output;
+}
+
 TEST_F(CommandLine, HelpTeaches) {
   const auto help = run_program("--help");
   EXPECT_EQ(help.exit_code, 0);

@@ -33,6 +33,36 @@ TEST(EmulatedHeads, GradientsOfPartsThatDoNotTurnAreJoined) {
   }
 }
 
+TEST(EmulatedHeads, QueriesAndKeysTurnAndValuesMayStayWhereTheyAre) {
+  for (const auto& s : {HeadsShape{2, 3, 2, 8}, HeadsShape{1, 5, 3, 6}}) {
+    const auto row = s.heads * s.head_width, tokens = s.batch * s.length, half = s.head_width / 2;
+    const auto qkv = drawn<float>(3 * tokens * row), cosine = drawn<float>(s.length * half),
+               sine = drawn<float>(s.length * half);
+    auto q = room<float>(tokens * row), k = q, v = q, q_alone = q, k_alone = q;
+    split_heads_forward<float, float>(kStream, qkv.data(), cosine.data(), sine.data(), q.data(),
+                                      k.data(), v.data(), s);
+    split_heads_forward<float, float>(kStream, qkv.data(), cosine.data(), sine.data(),
+                                      q_alone.data(), k_alone.data(), nullptr, s);
+    for (int64_t i = 0; i < tokens * row; ++i) {
+      const auto token = i / row, column = i % s.head_width, angle = token % s.length * half;
+      const auto at = [&](int part, int64_t to) {
+        return qkv[static_cast<size_t>((token * 3 + part) * row + i % row - column + to)];
+      };
+      const auto c = cosine[static_cast<size_t>(angle + column % half)],
+                 turn = sine[static_cast<size_t>(angle + column % half)];
+      const auto turned = [&](int part) {
+        return column < half ? at(part, column) * c - at(part, column + half) * turn
+                             : at(part, column) * c + at(part, column - half) * turn;
+      };
+      EXPECT_NEAR(q[static_cast<size_t>(i)], turned(0), 1e-5);
+      EXPECT_NEAR(k[static_cast<size_t>(i)], turned(1), 1e-5);
+      EXPECT_EQ(v[static_cast<size_t>(i)], at(2, column));
+    }
+    EXPECT_EQ(q, q_alone);
+    EXPECT_EQ(k, k_alone);
+  }
+}
+
 }  // namespace
 }  // namespace geores::kernels
 #endif

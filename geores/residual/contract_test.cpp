@@ -203,6 +203,22 @@ TEST_P(Contract, AddsABranchThatTheConnectionBeforeHasLeft) {
   }
 }
 
+TEST_P(Contract, NormalizesAllValuesOfATokenBehindItsForward) {
+  randomize(*residual_);
+  constexpr double kEpsilon = 1e-2;
+  Trace trace, same;
+  const auto added = random_state(), out = residual_->forward(x_, *sublayer_, trace).flatten(2);
+  const auto [state, next, product] =
+      residual_->forward_normalized(x_, *sublayer_, {.epsilon = kEpsilon, .added = added}, same);
+  ASSERT_EQ(state.sizes(), x_.sizes());
+  ASSERT_EQ(next.sizes(), x_.sizes());
+  const auto wanted = out / (out.square().mean(-1, /*keepdim=*/true) + kEpsilon).sqrt();
+  EXPECT_LT(largest(state.flatten(2) - wanted), 1e-12);
+  EXPECT_LT(largest((next - added).flatten(2) - wanted), 1e-12);
+  EXPECT_FALSE(product.defined());
+  EXPECT_EQ(same.loss().defined(), trace.loss().defined());
+}
+
 TEST_P(Contract, Float32FollowsFloat64) {
   randomize(*residual_);
   const auto single = make(GetParam());

@@ -37,8 +37,8 @@ using Stack = std::vector<std::shared_ptr<Residual>>;
 // Runs connections one after the other, each around a small sublayer, forward and backward. The
 // sublayer computes in the type of `middle`: the fused forms hand it what a bfloat16 product takes,
 // the composed forms float32, and it must round the same in both.
-Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle,
-             const Tensor& cotangent) {
+Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle, const Tensor& cotangent,
+             bool normalized) {
   for (const auto& residual : stack)
     for (const auto& parameter : residual->parameters()) parameter.mutable_grad() = Tensor();
   const auto x = input.detach().clone().requires_grad_(true);
@@ -47,7 +47,13 @@ Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle,
     return torch::tanh(h.to(middle.scalar_type()).matmul(middle)).to(h.scalar_type());
   });
   State state = x;
-  for (const auto& residual : stack) state = residual->advance(state, f, trace);
+  for (const auto& residual : stack)
+    state =
+        normalized
+            ? State(residual
+                        ->forward_normalized(state.total(), f, {.epsilon = 1e-5, .added = x}, trace)
+                        .next)
+            : residual->advance(state, f, trace);
   const auto out = state.total();
   auto loss = (out * cotangent).sum();
   if (trace.loss().defined()) loss = loss + 3 * trace.loss();
@@ -70,6 +76,7 @@ struct GpuCase {
   std::string precision;
   double tolerance;
   int64_t width, length, streams = 4, depth = 1;
+  bool normalized = false;  // forward_normalized() in place of advance()
 };
 
 void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
@@ -111,7 +118,7 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
     const ExecutionScope form(implementation);
     const ExecutionScope scope(precision_from(of_products));
     return pass_of(stack, x, of_products == "bf16" ? middle.to(torch::kBFloat16) : middle,
-                   cotangent);
+                   cotangent, c.normalized);
   };
   const auto fused = run(Form::fused, c.precision);
   const auto composed = run(Form::composed, "fp32");
@@ -245,6 +252,42 @@ TEST_F(Gpu, RoutesOfNarrowStreamsFusedEqualComposed) {
         for (const auto& options : {options_of("{}"), options_of(R"({"gate_weight": 0.1})")})
           expect_fused_equals_composed(device_, {torch::kFloat32, "bf16", 2e-2, width, 45},
                                        connection, options);
+}
+
+// As a recursive model takes them: those that its mixers are made of, at its widths.
+TEST_F(Gpu, ConnectionsOfRecursiveModelsFusedEqualComposed) {
+  for (const auto& connection : connections()) {
+    if (connection.name != "jpmhc" && connection.name != "edelta_stream" &&
+        connection.name != "shc")
+      continue;
+    std::vector<nlohmann::json> variants = connection.variants;
+    if (connection.name == "jpmhc")
+      for (const auto* mixer :
+           {"cayley", "cayley_exact", "sinkhorn", "identity", "sinkhorn_softmax"})
+        variants.push_back({{"mixer", mixer}, {"bias", false}, {"read_norm", "none"}});
+    if (connection.name == "edelta_stream")
+      variants.push_back({{"pool", "token"},
+                          {"gate_weight", 0.1},
+                          {"generator_norm", "rms"},
+                          {"read_norm", "none"},
+                          {"start", "spread"}});
+    if (connection.name == "shc") variants.push_back({{"read_norm", "none"}});
+    for (const auto& options : variants)
+      for (const int64_t width : {20, 512, 2048}) {  // of the state, but of a stream of sHC
+        const auto length = width > 512 ? 17 : 33;
+        for (const int64_t depth : {1, 2}) {
+          expect_fused_equals_composed(
+              device_, {torch::kFloat64, "fp32", 1e-9, width, length, 4, depth, true}, connection,
+              options);
+          expect_fused_equals_composed(
+              device_, {torch::kFloat32, "fp32", 2e-3, width, length, 4, depth, true}, connection,
+              options);
+        }
+        if (width >= 512)
+          expect_fused_equals_composed(
+              device_, {torch::kFloat32, "bf16", 2e-2, width, 65, 4, 1, true}, connection, options);
+      }
+  }
 }
 
 // Lengths around the number of tokens that a block takes at a time, 16 in double and 64 in float.

@@ -47,6 +47,20 @@ Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace
   probe_routes(trace, routes);
   if (const auto wide = WideStreams::make(routes, streams, read_norm()))
     return wide->write(f(wide->read()));
+  return composed(routes, streams, f);
+}
+
+PostNormed HyperConnection::forward_normalized(const Tensor& x, const Sublayer& f,
+                                               const PostNorm& norm, Trace& trace) {
+  const auto [routes, streams] = route(x);
+  probe_routes(trace, routes);
+  if (const auto wide = WideStreams::make(routes, streams, read_norm()))
+    return wide->write_normalized(f(wide->read()), norm);
+  return post_norm_of_tokens(composed(routes, streams, f), norm);
+}
+
+Tensor HyperConnection::composed(const Routes& routes, const Tensor& streams,
+                                 const Sublayer& f) const {
   const auto [normalized, skip] = read(routes.read, streams);
   return mix_and_write(routes.res, skip, routes.write, f(normalized));
 }

@@ -31,6 +31,8 @@ struct HyperOptions {
 class HyperConnection : public Residual {
  public:
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) final;
+  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                Trace& trace) final;
   const Traits& traits() const final { return traits_; }
   std::vector<Tensor> decay_exceptions() const override;
   std::vector<Tensor> mixer_parameters() const final { return static_parts_; }
@@ -64,6 +66,7 @@ class HyperConnection : public Residual {
  private:
   // Norm(H_pre X), and the streams for the operations after it.
   NormAndSkip read(const Tensor& pre, const Tensor& streams) const;
+  Tensor composed(const Routes& routes, const Tensor& streams, const Sublayer& f) const;
 
   Traits traits_;
   HyperOptions options_;

@@ -23,6 +23,11 @@ Tensor Trace::loss() const {
   return torch::cat(flat).sum();
 }
 
+PostNormed Residual::forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                        Trace& trace) {
+  return post_norm_of_tokens(forward(x, f, trace), norm);
+}
+
 Tensor to_state(const Traits& traits, const Tensor& embedding) {
   if (traits.layout != StreamLayout::expand) return embedding;
   return embedding.unsqueeze(-2).repeat({1, 1, traits.streams, 1});

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/ops/streams/state.h"
 #include "geores/ops/torch.h"
@@ -143,6 +144,11 @@ class Residual : public torch::nn::Module {
   virtual State advance(const State& state, const Sublayer& f, Trace& trace) {
     return forward(state.total(), f, trace);
   }
+
+  // RMSNorm over all values of a token behind forward(), for models that normalize their state after
+  // each connection; no product. Override it if the last operation of the connection can do both.
+  virtual PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                        Trace& trace);
 
   virtual const Traits& traits() const = 0;
 

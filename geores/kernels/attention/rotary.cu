@@ -16,14 +16,14 @@ struct Place {
   int64_t whole, alone, angle;
 };
 
-// f(place) for each run of V pairs of all heads of q, k and v.
+// f(place) for each run of V pairs of all heads of q, k and v, or of the first `parts` of them.
 template <int V, class F>
-__device__ inline void for_each_run(const HeadsShape& s, F&& f) {
+__device__ inline void for_each_run(const HeadsShape& s, int parts, F&& f) {
   const int64_t half = s.head_width / 2, runs = half / V, per_part = s.heads * runs;
-  const int64_t all = s.batch * s.length * 3 * per_part;
+  const int64_t all = s.batch * s.length * parts * per_part;
   for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < all;
        i += int64_t(gridDim.x) * blockDim.x) {
-    const int64_t token = i / (3 * per_part), inside = i - token * 3 * per_part;
+    const int64_t token = i / (parts * per_part), inside = i - token * parts * per_part;
     const int part = static_cast<int>(inside / per_part);
     const int64_t rest = inside - part * per_part, head = rest / runs;
     const int64_t column = (rest - head * runs) * V, at = head * s.head_width + column;
@@ -52,7 +52,7 @@ __global__ void forward(const A* qkv, const T* cosine, const T* sine, A* q, A* k
                         HeadsShape shape) {
   wait_for_previous();
   const int64_t half = shape.head_width / 2;
-  for_each_run<V>(shape, [&](const Place& place) {
+  for_each_run<V>(shape, v ? 3 : 2, [&](const Place& place) {
     T a[V], b[V];
     load_values<V>(qkv + place.whole, a);
     load_values<V>(qkv + place.whole + half, b);
@@ -68,7 +68,7 @@ __global__ void backward(const A* dq, const A* dk, const A* dv, const T* cosine,
                          A* dqkv, HeadsShape shape) {
   wait_for_previous();
   const int64_t half = shape.head_width / 2;
-  for_each_run<V>(shape, [&](const Place& place) {
+  for_each_run<V>(shape, 3, [&](const Place& place) {
     const A* from = (place.part == 0 ? dq : place.part == 1 ? dk : dv) + place.alone;
     T a[V], b[V];
     load_values<V>(from, a);
@@ -118,8 +118,8 @@ void with_pairs(int64_t pairs, F&& f) {
     f(std::integral_constant<int, 1>());
 }
 
-Grid grid_for(const HeadsShape& s, int values) {
-  const auto runs = s.batch * s.length * 3 * s.heads * (s.head_width / 2 / values);
+Grid grid_for(const HeadsShape& s, int values, int parts = 3) {
+  const auto runs = s.batch * s.length * parts * s.heads * (s.head_width / 2 / values);
   return {std::clamp<int64_t>((runs + kThreads - 1) / kThreads, 1, 1 << 15), kThreads};
 }
 
@@ -129,7 +129,8 @@ template <class T, class A>
 void split_heads_forward(CudaStream stream, const A* qkv, const T* cosine, const T* sine, A* q,
                          A* k, A* v, const HeadsShape& shape) {
   with_pairs<T>(shape.head_width / 2, [&]<int V>(std::integral_constant<int, V>) {
-    launch(stream, grid_for(shape, V), forward<V, T, A>, qkv, cosine, sine, q, k, v, shape);
+    launch(stream, grid_for(shape, V, v ? 3 : 2), forward<V, T, A>, qkv, cosine, sine, q, k, v,
+           shape);
   });
   check_launch("split_heads_forward");
 }

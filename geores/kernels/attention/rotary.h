@@ -12,7 +12,8 @@ struct HeadsShape {
   int64_t batch, length, heads, head_width;  // head_width is even
 };
 
-// qkv (B, S, 3, h, d) -> q, k (turned) and v, (B, S, h, d) each. Null tables: nothing turns.
+// qkv (B, S, 3, h, d) -> q, k (turned) and v, (B, S, h, d) each. Null tables: nothing turns; null v: it
+// stays where it is.
 template <class T, class A>
 void split_heads_forward(CudaStream stream, const A* qkv, const T* cosine, const T* sine, A* q,
                          A* k, A* v, const HeadsShape& shape);

@@ -7,90 +7,93 @@ namespace {
 
 using namespace device;
 
+// held += what stands in the row, if there is one.
 template <class L, class T, class A>
-__global__ void forward(const T* x, const A* branch, T eps, T* y, A* product, T* inverses,
-                        int64_t rows, int width) {
+__device__ inline void add_row(const A* rows, int64_t at, int lane, int width,
+                               T (&held)[L::kHeld]) {
+  if (!rows) return;
+  T more[L::kHeld];
+  L::load(rows + at, lane, width, more);
+#pragma unroll
+  for (int i = 0; i < L::kHeld; ++i) held[i] += more[i];
+}
+
+template <class L, class T, class A>
+__global__ void forward(PostNormForward<T, A> p, int64_t rows, int width) {
   wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
+    const auto at = row * width;
     T v[L::kHeld];
-    L::load(x + row * width, lane, width, v);
-    if (branch) {
-      T added[L::kHeld];
-      L::load(branch + row * width, lane, width, added);
-#pragma unroll
-      for (int i = 0; i < L::kHeld; ++i) v[i] += added[i];
-    }
+    L::load(p.x + at, lane, width, v);
+    add_row<L>(p.branch, at, lane, width, v);
     T squares = 0;
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) squares += v[i] * v[i];
-    const T inverse = T(1) / sqrt(group_sum<L::kGroup>(squares) / T(width) + eps);
+    const T inverse = T(1) / sqrt(group_sum<L::kGroup>(squares) / T(width) + p.eps);
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) v[i] *= inverse;
     if (!there) return;
-    L::store(v, y + row * width, lane, width);
-    if (product) L::store(v, product + row * width, lane, width);
-    if (inverses && lane == 0) inverses[row] = inverse;
+    if (p.y) L::store(v, p.y + at, lane, width);
+    add_row<L>(p.added, at, lane, width, v);
+    if (p.sum) L::store(v, p.sum + at, lane, width);
+    if (p.product) L::store(v, p.product + at, lane, width);
+    if (p.inverse && lane == 0) p.inverse[row] = inverse;
   });
 }
 
 template <class L, class T, class A>
-__global__ void backward(const T* y, const T* inverses, const T* dy, const A* dproduct, T* dx,
-                         A* dbranch, int64_t rows, int width) {
+__global__ void backward(PostNormBackward<T, A> p, int64_t rows, int width) {
   wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
+    const auto at = row * width;
     T z[L::kHeld], g[L::kHeld] = {};
-    L::load(y + row * width, lane, width, z);
-    if (dy) L::load(dy + row * width, lane, width, g);
-    if (dproduct) {
-      T more[L::kHeld];
-      L::load(dproduct + row * width, lane, width, more);
-#pragma unroll
-      for (int i = 0; i < L::kHeld; ++i) g[i] += more[i];
-    }
+    L::load(p.y + at, lane, width, z);
+    add_row<L>(p.dsum, at, lane, width, g);
+    add_row<L>(p.dproduct, at, lane, width, g);
+    if (p.dadded && there) L::store(g, p.dadded + at, lane, width);
+    add_row<L>(p.dy, at, lane, width, g);
     T along = 0;
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) along += g[i] * z[i];
     along = group_sum<L::kGroup>(along) / T(width);
-    const T inverse = inverses[row];
+    const T inverse = p.inverse[row];
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) g[i] = inverse * (g[i] - z[i] * along);
     if (!there) return;
-    L::store(g, dx + row * width, lane, width);
-    if (dbranch) L::store(g, dbranch + row * width, lane, width);
+    L::store(g, p.dx + at, lane, width);
+    if (p.dbranch) L::store(g, p.dbranch + at, lane, width);
   });
 }
 
 }  // namespace
 
 template <class T, class A>
-void post_norm_forward(CudaStream stream, const T* x, const A* branch, T eps, T* y, A* product,
-                       T* inverse, int64_t rows, int64_t width) {
+void post_norm_forward(CudaStream stream, const PostNormForward<T, A>& p, int64_t rows,
+                       int64_t width) {
   if (rows == 0) return;
   with_long_row<T, kPostNormRow>(width, [&]<class L>(L) {
-    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A>, x, branch, eps, y,
-           product, inverse, rows, static_cast<int>(width));
+    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A>, p, rows,
+           static_cast<int>(width));
   });
   check_launch("post_norm_forward");
 }
 
 template <class T, class A>
-void post_norm_backward(CudaStream stream, const T* y, const T* inverse, const T* dy,
-                        const A* dproduct, T* dx, A* dbranch, int64_t rows, int64_t width) {
+void post_norm_backward(CudaStream stream, const PostNormBackward<T, A>& p, int64_t rows,
+                        int64_t width) {
   if (rows == 0) return;
   with_long_row<T, kPostNormRow>(width, [&]<class L>(L) {
-    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, backward<L, T, A>, y, inverse, dy,
-           dproduct, dx, dbranch, rows, static_cast<int>(width));
+    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, backward<L, T, A>, p, rows,
+           static_cast<int>(width));
   });
   check_launch("post_norm_backward");
 }
 
 #define GEORES_INSTANTIATE(T, A)                                                               \
-  template void post_norm_forward(CudaStream, const T*, const A*, T, T*, A*, T*, int64_t,      \
-                                  int64_t);                                                    \
-  template void post_norm_backward(CudaStream, const T*, const T*, const T*, const A*, T*, A*, \
-                                   int64_t, int64_t);
+  template void post_norm_forward(CudaStream, const PostNormForward<T, A>&, int64_t, int64_t); \
+  template void post_norm_backward(CudaStream, const PostNormBackward<T, A>&, int64_t, int64_t);
 GEORES_INSTANTIATE(float, float)
 GEORES_INSTANTIATE(float, BFloat16)
 GEORES_INSTANTIATE(double, double)

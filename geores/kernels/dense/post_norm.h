@@ -1,5 +1,5 @@
 // RMSNorm after a residual sum, on a GPU: y = v / sqrt(mean v² + eps), v = x + branch. y is the new
-// state, and rounded to type A what the next product takes.
+// state; sum = y + added what the next reader takes, and rounded to type A what its product takes.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,34 @@ namespace geores::kernels {
 
 inline constexpr int64_t kPostNormRow = 2048;  // the longest row
 
-// branch (null: none) and `product` (null: not wanted) have the shape of x; `inverse` gets
-// 1/sqrt(mean v² + eps) of each row, or is null.
+// All of the shape of x, and all but x may be null. Without `added` the product is that of y. `inverse`
+// gets 1/sqrt(mean v² + eps) of each row.
 template <class T, class A>
-void post_norm_forward(CudaStream stream, const T* x, const A* branch, T eps, T* y, A* product,
-                       T* inverse, int64_t rows, int64_t width);
+struct PostNormForward {
+  const T* x;
+  const A* branch;
+  const T* added;
+  T eps;
+  T *y, *sum;
+  A* product;
+  T* inverse;
+};
+template <class T, class A>
+void post_norm_forward(CudaStream stream, const PostNormForward<T, A>& p, int64_t rows,
+                       int64_t width);
 
-// The gradient of v from those of y and of `product`, either of which may be null. dbranch, if not
-// null, gets a copy of dx.
+// The gradient of v from those of y, of the sum and of the product, each of which may be null. dbranch
+// gets a copy of dx, dadded what comes by the sum and the product; both may be null.
 template <class T, class A>
-void post_norm_backward(CudaStream stream, const T* y, const T* inverse, const T* dy,
-                        const A* dproduct, T* dx, A* dbranch, int64_t rows, int64_t width);
+struct PostNormBackward {
+  const T *y, *inverse, *dy, *dsum;
+  const A* dproduct;
+  T* dx;
+  A* dbranch;
+  T* dadded;
+};
+template <class T, class A>
+void post_norm_backward(CudaStream stream, const PostNormBackward<T, A>& p, int64_t rows,
+                        int64_t width);
 
 }  // namespace geores::kernels

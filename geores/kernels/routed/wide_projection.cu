@@ -308,9 +308,13 @@ int64_t wide_projection_values(const WideProjectionShape& s) {
 }
 
 template <class T>
-void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
-                             T* partial, T* plain, T* raw, T* inverse, const WideProjectionShape& s,
-                             const SigmoidParts<T>& parts, T offset) {
+int64_t wide_projection_slices(const WideProjectionShape& s) {
+  return slices_of<T>(s);
+}
+
+template <class T>
+void wide_projection_sums(CudaStream stream, const T* x, const T* w, T* partial,
+                          const WideProjectionShape& s) {
   if (s.rows == 0) return;
   with_held(s.count, [&](auto held) {
     const bool matrices = multiplies_by_matrices<T>(s, x);
@@ -337,6 +341,15 @@ void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T*
             project_by_matrices<held.value / 8>, p);
     launch(stream, {groups * parts, kBlock, shared(slice)}, project<held.value, T>, p);
   });
+  check_launch("wide_projection_sums");
+}
+
+template <class T>
+void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
+                             T* partial, T* plain, T* raw, T* inverse, const WideProjectionShape& s,
+                             const SigmoidParts<T>& parts, T offset) {
+  if (s.rows == 0) return;
+  wide_projection_sums(stream, x, w, partial, s);
   launch(stream, {(s.rows * s.count + kThreads - 1) / kThreads, kThreads}, finish_projection<T>,
          partial, bias, eps, plain, raw, inverse, static_cast<int>(slices_of<T>(s)), s.rows,
          static_cast<int>(s.width), static_cast<int>(s.count), s.normalized, parts, offset);
@@ -353,6 +366,14 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
           static_cast<size_t>(warps * s.count) * sizeof(T)},
          projection_factors<T>, p.draw, p.plain, p.inverse, p.factors, p.dbias, s.rows,
          static_cast<int>(s.width), static_cast<int>(s.count), s.normalized, p.bias, p.parts);
+  check_launch("wide_projection_backward");
+  wide_projection_from_factors(stream, p, s);
+}
+
+template <class T>
+void wide_projection_from_factors(CudaStream stream, const WideProjectionBackward<T>& p,
+                                  const WideProjectionShape& s) {
+  if (s.rows == 0) return;
   with_held(s.count, [&](auto held) {
     const bool matrices = multiplies_by_matrices<T>(s, p.x, p.skip, p.dx, p.dw);
     constexpr int tiles = held.value / 8;
@@ -383,11 +404,16 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
       launch(stream, grid, project_back<held.value, T>, part);
     }
   });
-  check_launch("wide_projection_backward");
+  check_launch("wide_projection_from_factors");
 }
 
 #define GEORES_INSTANTIATE(T)                                                                    \
   template int64_t wide_projection_values<T>(const WideProjectionShape&);                        \
+  template int64_t wide_projection_slices<T>(const WideProjectionShape&);                        \
+  template void wide_projection_sums(CudaStream, const T*, const T*, T*,                         \
+                                     const WideProjectionShape&);                                \
+  template void wide_projection_from_factors(CudaStream, const WideProjectionBackward<T>&,       \
+                                             const WideProjectionShape&);                        \
   template void wide_projection_forward(CudaStream, const T*, const T*, const T*, T, T*, T*, T*, \
                                         T*, const WideProjectionShape&, const SigmoidParts<T>&,  \
                                         T);                                                      \

@@ -51,4 +51,16 @@ template <class T>
 void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>& p,
                               const WideProjectionShape& shape);
 
+// The two halves that other routes share (softmax_routes.h): the sums of each slice of the columns,
+// partial (slices, rows, count + 1), products first and then the sum of squares; and all of the backward
+// pass that follows from the factors.
+template <class T>
+int64_t wide_projection_slices(const WideProjectionShape& shape);
+template <class T>
+void wide_projection_sums(CudaStream stream, const T* x, const T* w, T* partial,
+                          const WideProjectionShape& shape);
+template <class T>
+void wide_projection_from_factors(CudaStream stream, const WideProjectionBackward<T>& p,
+                                  const WideProjectionShape& shape);
+
 }  // namespace geores::kernels

@@ -65,12 +65,12 @@ __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int
                                             T* dweight) {
   const auto& norm = p.norm.norm;
   const T *x = p.x + t * N * d, *dout = p.dout + t * N * d;
-  const A* dh = p.dh + t * d;
+  const A* dh = p.dh ? p.dh + t * d : nullptr;  // null: nothing was read
   T* dx = p.dx + t * N * d;
   T share[N], mean_g = 0, mean_gz = 0;
   RowStatistics<T> s{T(0), T(1)};
 #pragma unroll
-  for (int j = 0; j < N; ++j) share[j] = p.read[t * N + j];
+  for (int j = 0; j < N; ++j) share[j] = dh ? p.read[t * N + j] : T(0);
   if (!p.norm.none) {
     s = p.statistics[t];
     for_each_run<V>(d, [&](int column) {
@@ -93,10 +93,10 @@ __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int
   for (int i = 0; i < N * N; ++i) res[i] = p.res[t * (N * N) + i];
   for_each_run<V>(d, [&](int column) {
     Piece<N, V, T> in, around;
-    T dc[V];
+    T dc[V] = {};
     in.load(x, column, d);
     around.load(dout, column, d);
-    load_values<V>(dh + column, dc);
+    if (dh) load_values<V>(dh + column, dc);
     if (!p.norm.none) {
       T z[V], weight[V], sums[V];
       load_weight<V>(norm.weight, column, weight);
@@ -129,7 +129,7 @@ __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int
     }
   });
   store_sums(dres, p.dres + t * (N * N));
-  store_sums(dread, p.dread + t * N);
+  if (dh) store_sums(dread, p.dread + t * N);
 }
 
 template <int N, int V, class T, class A>
@@ -164,12 +164,12 @@ __global__ void __launch_bounds__(kWideBlock)
 #pragma unroll
     for (int i = 0; i < N * N; ++i) mixer[i] = res[t * (N * N) + i];
 #pragma unroll
-    for (int i = 0; i < N; ++i) share[i] = write[t * N + i];
+    for (int i = 0; i < N; ++i) share[i] = y ? write[t * N + i] : T(0);
     for_each_run<V>(d, [&](int column) {
       Piece<N, V, T> in;
-      T branch[V];
+      T branch[V] = {};
       in.load(x + t * N * d, column, d);
-      load_values<V>(y + t * d + column, branch);
+      if (y) load_values<V>(y + t * d + column, branch);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         T sum[V];

@@ -5,6 +5,7 @@
 // own backward pass between the two:
 //   wide_write_backward   dout          -> dy, dwrite
 //   wide_read_backward    x, dout, h, dh -> dx, dread, dres
+// Without a sublayer (y and dh null, with read, write and dread) they are out = res x and its gradients.
 //   x, dout, dx (tokens, n, d); res (tokens, n, n); read, write (tokens, n); h, y (tokens, d)
 #pragma once
 

@@ -107,17 +107,30 @@ const RotaryTables& Recursive::rotary() {
   return rotary_;
 }
 
-Tensor Recursive::net(const Tensor& state, const Tensor& input, Trace& trace) {
-  auto h = with_product(state + input);
-  for (const auto& layer : layers_) h = layer->forward(h, rotary(), trace);
-  return h.state;
+StateAndProduct Recursive::started(const Tensor& state, const Tensor& input) const {
+  const auto sum = state + input;
+  return options_.mixes() ? StateAndProduct{sum, Tensor()} : with_product(sum);
 }
 
+PostNormed Recursive::net(StateAndProduct h, const Tensor& added, bool keeps_state, Trace& trace) {
+  for (size_t i = 0; i + 1 < layers_.size(); ++i) {
+    const auto made = layers_[i]->forward(h, rotary(), trace);
+    h = {made.next, made.product};
+  }
+  return layers_.back()->forward(h, rotary(), trace, added, keeps_state);
+}
+
+// Each application starts from its state plus an input, so the one before it makes that sum.
 void Recursive::cycle(States& states, const Tensor& e, Trace& early, Trace& last) {
   const auto question = states.answer + e;
-  for (int64_t i = 0; i < options_.l_cycles; ++i)
-    states.scratch = net(states.scratch, question, early);
-  states.answer = net(states.answer, states.scratch, last);
+  auto h = started(states.scratch, question);
+  for (int64_t i = 1; i <= options_.l_cycles; ++i) {
+    const bool ends = i == options_.l_cycles;
+    const auto made = net(h, ends ? states.answer : question, /*keeps_state=*/ends, early);
+    if (ends) states.scratch = made.state;
+    h = {made.next, made.product};
+  }
+  states.answer = net(h, {}, /*keeps_state=*/true, last).state;
 }
 
 Tensor Recursive::mean_of_streams(const Tensor& state) const {

@@ -93,7 +93,9 @@ class Recursive final : public Model {
   std::vector<TableRows> take_table_rows();
 
  private:
-  Tensor net(const Tensor& state, const Tensor& input, Trace& trace);
+  // The network from h on; its last norm adds to its result what the next application starts with.
+  StateAndProduct started(const Tensor& state, const Tensor& input) const;
+  PostNormed net(StateAndProduct h, const Tensor& added, bool keeps_state, Trace& trace);
   void cycle(States& states, const Tensor& e, Trace& early, Trace& last);
   Tensor mean_of_streams(const Tensor& state) const;
   const RotaryTables& rotary();

@@ -4,6 +4,7 @@
 
 #include "geores/ops/attention/attention.h"
 #include "geores/ops/dense/linear.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -59,21 +60,26 @@ RecursiveLayer::RecursiveLayer(const RecursiveOptions& options, int64_t position
   mlp_mixer_ = register_module("mlp_mixer", make_mixer(options, 2 * index + 1));
 }
 
-Tensor RecursiveLayer::mixed(Residual& mixer, const Tensor& h, const Sublayer& f,
-                             Trace& trace) const {
-  if (mixer.traits().layout != StreamLayout::expand) return mixer.forward(h, f, trace);
-  return join_streams(mixer.forward(split_streams(h, streams_), f, trace));
+PostNormed RecursiveLayer::mixed(Residual& mixer, const Tensor& h, const Sublayer& f,
+                                 const PostNorm& norm, Trace& trace) const {
+  if (mixer.traits().layout != StreamLayout::expand)
+    return mixer.forward_normalized(h, f, norm, trace);
+  auto in_streams = norm;
+  if (norm.added.defined()) in_streams.added = split_streams(norm.added, streams_);
+  return joined(mixer.forward_normalized(split_streams(h, streams_), f, in_streams, trace));
 }
 
-StateAndProduct RecursiveLayer::forward(const StateAndProduct& h, const RotaryTables& rotary,
-                                        Trace& trace) {
+PostNormed RecursiveLayer::forward(const StateAndProduct& h, const RotaryTables& rotary,
+                                   Trace& trace, const Tensor& added, bool keeps_state) {
+  const PostNorm inside{.epsilon = eps_},
+      last{.epsilon = eps_, .added = added, .keeps_state = keeps_state};
   if (attention_mixer_) {
     const Sublayer attend = [&](const Tensor& x) {
       return attention_->forward(with_product(x).product, rotary);
     };
     const Sublayer think = [&](const Tensor& x) { return mlp_->forward(with_product(x).product); };
-    const auto after = post_norm(mixed(*attention_mixer_, h.state, attend, trace), {}, eps_).state;
-    return post_norm(mixed(*mlp_mixer_, after, think, trace), {}, eps_);
+    const auto after = mixed(*attention_mixer_, h.state, attend, inside, trace).state;
+    return mixed(*mlp_mixer_, after, think, last, trace);
   }
   StateAndProduct after;
   if (positions_mlp_) {
@@ -84,7 +90,7 @@ StateAndProduct RecursiveLayer::forward(const StateAndProduct& h, const RotaryTa
   } else {
     after = post_norm(h.state, attention_->forward(h.product, rotary), eps_);
   }
-  return post_norm(after.state, mlp_->forward(after.product), eps_);
+  return post_norm(after.state, mlp_->forward(after.product), last, /*wants_product=*/true);
 }
 
 std::vector<Residual*> RecursiveLayer::mixers() const {

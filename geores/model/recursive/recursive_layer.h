@@ -36,12 +36,17 @@ class RecursiveLayer : public torch::nn::Module {
   // `positions` is S, for mlp_t; `index` counts layers.
   RecursiveLayer(const RecursiveOptions& options, int64_t positions, int64_t index);
 
-  StateAndProduct forward(const StateAndProduct& h, const RotaryTables& rotary, Trace& trace);
+  // h is what the layer starts from; with mixers only its state counts. `added` and `keeps_state` are
+  // those of the norm at its end: what the next application of the network adds to the result.
+  PostNormed forward(const StateAndProduct& h, const RotaryTables& rotary, Trace& trace,
+                     const Tensor& added = {}, bool keeps_state = true);
 
   std::vector<Residual*> mixers() const;
 
  private:
-  Tensor mixed(Residual& mixer, const Tensor& h, const Sublayer& f, Trace& trace) const;
+  // The mixer and the norm after it.
+  PostNormed mixed(Residual& mixer, const Tensor& h, const Sublayer& f, const PostNorm& norm,
+                   Trace& trace) const;
 
   double eps_;
   int64_t streams_;

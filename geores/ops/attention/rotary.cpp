@@ -18,7 +18,7 @@ Tensor rotated(const Tensor& x, const RotaryTables& tables) {
       .to(x.scalar_type());
 }
 
-// Where nothing turns the parts are views, and the gradients alone are written.
+// Parts that do not turn are views: of them the gradients alone are written.
 class FusedSplitHeads : public torch::autograd::Function<FusedSplitHeads> {
   struct Kept {
     Tensor cosine, sine;
@@ -52,19 +52,17 @@ class FusedSplitHeads : public torch::autograd::Function<FusedSplitHeads> {
                        .shape = qkv.sizes().vec(),
                        .heads = heads,
                        .options = qkv.options()});
-    if (!cosine.defined()) {
-      const auto parts = qkv.view({s.batch, s.length, 3, s.heads, s.head_width});
-      return {parts.select(2, 0), parts.select(2, 1), parts.select(2, 2)};
-    }
+    const auto parts = qkv.view({s.batch, s.length, 3, s.heads, s.head_width});
+    if (!cosine.defined()) return {parts.select(2, 0), parts.select(2, 1), parts.select(2, 2)};
     const auto room = [&] {
       return torch::empty({s.batch, s.length, s.heads, s.head_width}, qkv.options());
     };
-    const auto q = room(), k = room(), v = room();
+    const auto q = room(), k = room();
     on_gpu(state_like(qkv.options()), qkv, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::split_heads_forward(stream, values<A>(qkv), values<T>(cosine), values<T>(sine),
-                                   values<A>(q), values<A>(k), values<A>(v), s);
+                                   values<A>(q), values<A>(k), static_cast<A*>(nullptr), s);
     });
-    return {q, k, v};
+    return {q, k, parts.select(2, 2)};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {

@@ -11,11 +11,16 @@ namespace {
 
 using namespace fused;
 
-// Outputs: the normalized sum in the type of x, and in that of products.
+// Which tensors FusedPostNorm makes, in this order.
+struct PostNormOutputs {
+  bool state, sum, product;
+};
+
 class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
   struct Kept {
     Tensor y, inverse;
-    bool has_branch;
+    bool has_branch, learns_added;
+    PostNormOutputs outputs;
     torch::ScalarType product;
 
     template <class Self, class F>
@@ -26,56 +31,114 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
 
  public:
   static tensor_list forward(AutogradContext* context, const Tensor& input,
-                             const OptionalTensor& branches, double eps, bool with_backward) {
-    const auto x = input.contiguous();
-    auto y = torch::empty_like(x), product = for_product_of(x, x.sizes());
+                             const OptionalTensor& branches, const OptionalTensor& addeds,
+                             double eps, const PostNormOutputs& wanted, bool with_backward,
+                             bool learns_added) {
+    const auto x = input.contiguous(), added = contiguous(addeds);
+    const auto like = for_product_of(x, {0});
     auto branch = contiguous(branches);
-    if (branch.defined()) branch = branch.to(product.scalar_type());
+    if (branch.defined()) branch = branch.to(like.scalar_type());
+    const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
+    const auto y = room(wanted.state), sum = room(wanted.sum),
+               product = wanted.product ? for_product_of(x, x.sizes()) : Tensor();
     const auto width = x.size(-1), rows = x.numel() / width;
     const auto inverse = with_backward ? torch::empty({rows}, x.options()) : Tensor();
-    on_gpu(x, product, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
-      kernels::post_norm_forward(stream, values<T>(x), values<A>(branch), T(eps), values<T>(y),
-                                 values<A>(product), values<T>(inverse), rows, width);
+    on_gpu(x, like, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
+      kernels::post_norm_forward<T, A>(stream,
+                                       {.x = values<T>(x),
+                                        .branch = values<A>(branch),
+                                        .added = values<T>(added),
+                                        .eps = T(eps),
+                                        .y = values<T>(y),
+                                        .sum = values<T>(sum),
+                                        .product = values<A>(product),
+                                        .inverse = values<T>(inverse)},
+                                       rows, width);
     });
     if (with_backward)
       save(context, Kept{.y = y,
                          .inverse = inverse,
                          .has_branch = branch.defined(),
-                         .product = product.scalar_type()});
-    context->set_materialize_grads(false);  // no zeros where one of the two is not used
-    return {y, product};
+                         .learns_added = learns_added,
+                         .outputs = wanted,
+                         .product = like.scalar_type()});
+    context->set_materialize_grads(false);  // no zeros where one of them is not used
+    tensor_list outputs;
+    for (const auto& output : {y, sum, product})
+      if (output.defined()) outputs.push_back(output);
+    return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto dy = contiguous(gradients[0]), dproduct = contiguous(gradients[1]);
-    if (!dy.defined() && !dproduct.defined()) return {Tensor(), Tensor(), Tensor(), Tensor()};
+    size_t next = 0;
+    const auto of = [&](bool made) { return made ? contiguous(gradients[next++]) : Tensor(); };
+    const auto dy = of(s.outputs.state), dsum = of(s.outputs.sum), dproduct = of(s.outputs.product);
+    tensor_list result(7);
+    if (!dy.defined() && !dsum.defined() && !dproduct.defined()) return result;
     const auto dx = torch::empty_like(s.y);
     const auto dbranch =
         s.has_branch ? torch::empty(s.y.sizes(), s.y.options().dtype(s.product)) : Tensor();
+    const auto dadded = s.learns_added ? torch::empty_like(s.y) : Tensor();
     const auto width = s.y.size(-1), rows = s.y.numel() / width;
     const auto like = torch::empty({0}, s.y.options().dtype(s.product));
     on_gpu(s.y, like, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
-      kernels::post_norm_backward(stream, values<T>(s.y), values<T>(s.inverse), values<T>(dy),
-                                  values<A>(dproduct), values<T>(dx), values<A>(dbranch), rows,
-                                  width);
+      kernels::post_norm_backward<T, A>(stream,
+                                        {.y = values<T>(s.y),
+                                         .inverse = values<T>(s.inverse),
+                                         .dy = values<T>(dy),
+                                         .dsum = values<T>(dsum),
+                                         .dproduct = values<A>(dproduct),
+                                         .dx = values<T>(dx),
+                                         .dbranch = values<A>(dbranch),
+                                         .dadded = values<T>(dadded)},
+                                        rows, width);
     });
-    return {dx, dbranch, Tensor(), Tensor()};
+    result[0] = dx, result[1] = dbranch, result[2] = dadded;
+    return result;
   }
 };
 
 }  // namespace
 
-StateAndProduct post_norm(const Tensor& x, const Tensor& branch, double eps) {
+PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm,
+                     bool wants_product) {
+  const auto& added = norm.added;
   if (!Choice("post_norm", x)
            .need(x.is_cuda(), "a GPU")
            .need(x.dim() > 0 && x.numel() > 0, "at least one value")
            .need(x.size(-1) <= kernels::kPostNormRow, "rows of at most 2048 values")
-           .runs())
-    return with_product(rms_normalize(branch.defined() ? x + branch : x, eps));
+           .need(!added.defined() ||
+                     (added.sizes() == x.sizes() && added.scalar_type() == x.scalar_type()),
+                 "the same shape and type in what is added")
+           .runs()) {
+    const auto state = rms_normalize(branch.defined() ? x + branch : x, norm.epsilon);
+    const auto next = added.defined() ? state + added : state;
+    return {state, next, wants_product ? with_product(next).product : Tensor()};
+  }
+  const bool learns = needs_gradient(x, branch, added);
+  const PostNormOutputs wanted{.state = norm.keeps_state || learns || !added.defined(),
+                               .sum = added.defined(),
+                               .product = wants_product};
   const auto outputs =
-      FusedPostNorm::apply(x, maybe(branch), rms_epsilon(eps), needs_gradient(x, branch));
-  return {outputs[0], outputs[1]};
+      FusedPostNorm::apply(x, maybe(branch), maybe(added), rms_epsilon(norm.epsilon), wanted,
+                           learns, needs_gradient(added));
+  const auto state = wanted.state ? outputs[0] : Tensor();
+  return {.state = state,
+          .next = wanted.sum ? outputs[wanted.state ? 1 : 0] : state,
+          .product = wanted.product ? outputs.back() : Tensor()};
+}
+
+PostNormed post_norm_of_tokens(const Tensor& x, const PostNorm& norm) {
+  auto flat = norm;
+  if (flat.added.defined()) flat.added = flat.added.flatten(2);
+  auto [state, next, none] = post_norm(x.flatten(2), {}, flat, /*wants_product=*/false);
+  return {state.defined() ? state.view_as(x) : state, next.view_as(x), none};
+}
+
+StateAndProduct post_norm(const Tensor& x, const Tensor& branch, double epsilon) {
+  const auto made = post_norm(x, branch, {.epsilon = epsilon}, /*wants_product=*/true);
+  return {made.next, made.product};
 }
 
 StateAndProduct with_product(const Tensor& state) {

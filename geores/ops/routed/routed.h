@@ -29,7 +29,7 @@ struct SinkhornRouting {  // mHC: rows last
 struct PermutationRouting {};  // mHC-lite
 struct SphereRouting {};       // sHC with fixed amplitudes: left, right, singular
 
-using Routing = std::variant<CayleyRouting, GuardedRouting, SoftmaxRouting, SinkhornRouting,
+using Routing = std::variant<CayleyRouting, GuardedRouting, StreamRouting, SinkhornRouting,
                              PermutationRouting, SphereRouting>;
 
 struct RoutedSpec {

@@ -82,22 +82,6 @@ Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations) {
           .write = 2 * torch::sigmoid(parts[1])};
 }
 
-RouteDifferences route_differences(int64_t n, const Tensor& like) {
-  const auto raw = torch::eye(3 * n * n, like.options()).view({3, n, n, 3 * n * n});
-  const auto pre = raw[0], post = raw[1], res = raw[2], transposed = res.transpose(0, 1);
-  const auto last = n - 1;
-  std::vector<Tensor> at = {pre.slice(1, 0, last).flatten(0, 1),
-                            post.slice(0, 0, last).flatten(0, 1)},
-                      minus = {pre.slice(1, last).expand({n, last, -1}).flatten(0, 1),
-                               post.slice(0, last).expand({last, n, -1}).flatten(0, 1)};
-  for (int64_t i = 0; i < last; ++i) {
-    at.push_back(res[i].slice(0, i + 1));
-    minus.push_back(transposed[i].slice(0, i + 1));
-  }
-  const auto places = torch::cat(at);
-  return {.sums = places - torch::cat(minus), .places = places};
-}
-
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing) {
   require(raw.dim() == 3 && raw.size(-1) == 3 * n * n, "cayley_routes",
           "expected 3n² = {} values per token, got {}", 3 * n * n, raw.size(-1));

@@ -27,15 +27,7 @@ struct CayleyRouting {
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing);
 
 // EΔ-Stream: the same read and write, and res = I. raw (B, T, 2n²) = [H̃_pre | H̃_post].
-struct SoftmaxRouting {};
-
-// The differences of raw values that cayley_routes() depends on, because a softmax ignores a number
-// added to all its logits: differences = sums · raw, and differences · places are raw values that have
-// them. Both (differences, 3n²), made on the device of `like`.
-struct RouteDifferences {
-  Tensor sums, places;
-};
-RouteDifferences route_differences(int64_t n, const Tensor& like);
+struct StreamRouting {};
 
 // The EΔ paper's mHC: raw (B, T, 2n + n²) = [pre | post | res] -> read = σ(pre), write = 2σ(post),
 // res = guarded_sinkhorn(res).

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "geores/kernels/routed/wide_post_norm.h"
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
@@ -10,6 +11,7 @@
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 namespace {
@@ -130,6 +132,87 @@ class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
   }
 };
 
+// The same and the norm of its result. Outputs: the state, if it is wanted, and the sum, if something is
+// added. The gradient of x is that before the norm, unmixed.
+class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> {
+  struct Kept {
+    Tensor write, y, out, inverse;
+    bool sums;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.write), f(s.y), f(s.out), f(s.inverse);
+    }
+  };
+
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& res, const Tensor& input,
+                             const Tensor& writes, const Tensor& branch,
+                             const OptionalTensor& addeds, double epsilon, bool wants_state,
+                             bool with_backward) {
+    const auto x = input.contiguous(), write = writes.contiguous(), y = branch.contiguous(),
+               added = contiguous(addeds);
+    const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
+    const auto out = room(wants_state), sum = room(added.defined());
+    const auto inverse =
+        with_backward ? torch::empty({x.size(0), x.size(1)}, x.options()) : Tensor();
+    on_gpu(x, y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_norm_forward<T, A>(cuda_stream,
+                                             {.res = values<T>(res),
+                                              .x = values<T>(x),
+                                              .write = values<T>(write),
+                                              .y = values<A>(y),
+                                              .eps = T(epsilon),
+                                              .added = values<T>(added),
+                                              .out = values<T>(out),
+                                              .sum = values<T>(sum),
+                                              .inverse = values<T>(inverse)},
+                                             stream_shape(x));
+    });
+    if (with_backward)
+      save(context,
+           Kept{.write = write, .y = y, .out = out, .inverse = inverse, .sums = sum.defined()});
+    context->set_materialize_grads(false);  // the state and the sum are rarely both used
+    tensor_list outputs;
+    for (const auto& output : {out, sum})
+      if (output.defined()) outputs.push_back(output);
+    return outputs;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dsum = s.sums ? gradients[1] : Tensor();
+    tensor_list result(8);
+    if (!gradients[0].defined() && !dsum.defined()) return result;
+    const auto dout = (!dsum.defined()          ? gradients[0]
+                       : gradients[0].defined() ? gradients[0] + dsum
+                                                : dsum)
+                          .contiguous();
+    const auto dwrite = torch::empty_like(s.write), dy = torch::empty_like(s.y),
+               dv = torch::empty_like(s.out);
+    on_gpu(dout, s.y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_norm_backward<T, A>(cuda_stream,
+                                              {.write = values<T>(s.write),
+                                               .y = values<A>(s.y),
+                                               .out = values<T>(s.out),
+                                               .inverse = values<T>(s.inverse),
+                                               .dout = values<T>(dout),
+                                               .dv = values<T>(dv),
+                                               .dwrite = values<T>(dwrite),
+                                               .dy = values<A>(dy)},
+                                              stream_shape(dout));
+    });
+    result[1] = dv, result[2] = dwrite, result[3] = dy, result[4] = dsum;
+    return result;
+  }
+};
+
+bool fits_post_norm(const Tensor& x) {
+  const auto n = x.size(2), d = x.size(3);
+  return x.scalar_type() == torch::kFloat64 ? kernels::fits_wide_post_norm<double>(n, d)
+                                            : kernels::fits_wide_post_norm<float>(n, d);
+}
+
 }  // namespace
 
 WideStreams::WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write)
@@ -162,10 +245,34 @@ std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor&
   return WideStreams(outputs[0], outputs[1], res.detach(), routes.write);
 }
 
+// A sublayer may answer in the type of products or in that of the state.
+Tensor WideStreams::branch(const Tensor& y) const {
+  return y.scalar_type() == read_.scalar_type() ? y : y.to(carried_.scalar_type());
+}
+
 Tensor WideStreams::write(const Tensor& y) const {
-  // A sublayer may answer in the type of products or in that of the state.
-  const bool as_read = y.scalar_type() == read_.scalar_type();
-  return FusedWideWrite::apply(res_, carried_, write_, as_read ? y : y.to(carried_.scalar_type()));
+  return FusedWideWrite::apply(res_, carried_, write_, branch(y));
+}
+
+PostNormed WideStreams::write_normalized(const Tensor& y, const PostNorm& norm) const {
+  const auto added = norm.added.defined() ? norm.added.reshape(carried_.sizes()) : Tensor();
+  if (!Choice("write_and_norm", carried_, "one kernel each way")
+           .need(fits_post_norm(carried_), "four tokens in 224 KiB")
+           .need(!added.defined() || added.scalar_type() == carried_.scalar_type(),
+                 "the same type in what is added")
+           .runs())
+    return post_norm_of_tokens(write(y), {norm.epsilon, added, norm.keeps_state});
+  const bool learns = needs_gradient(carried_, write_, y, added),
+             keeps = norm.keeps_state || learns || !added.defined();
+  const auto outputs = FusedWideWriteNorm::apply(res_, carried_, write_, branch(y), maybe(added),
+                                                 rms_epsilon(norm.epsilon), keeps, learns);
+  return {.state = keeps ? outputs[0] : Tensor(), .next = outputs.back(), .product = {}};
+}
+
+PostNormed joined(const PostNormed& streams) {
+  return {.state = streams.state.defined() ? join_streams(streams.state) : Tensor(),
+          .next = join_streams(streams.next),
+          .product = {}};
 }
 
 }  // namespace geores

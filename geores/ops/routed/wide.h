@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "geores/ops/dense/normalized_linear.h"
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/routes.h"
@@ -36,12 +37,6 @@ std::optional<WideSigmoidRoutes> wide_sigmoid_routes(
 std::optional<WideProjected> wide_linear(const Tensor& x,
                                          const std::vector<ProjectionWeights>& projections);
 
-// The same of LN(x), with the norm's weight and bias, by one projection (bias may be undefined). The
-// variance is a difference of two means of x: a row whose mean is a thousand times its deviation has
-// no digits left in float32.
-std::optional<WideProjected> wide_layer_projected(const Tensor& x, const NormSpec& norm,
-                                                  const Tensor& weight, const Tensor& bias);
-
 // The norm of what a sublayer reads.
 struct ReadNormSpec {
   enum class Kind { layer, rms, none } kind = Kind::layer;
@@ -66,10 +61,17 @@ class WideStreams {
 
   Tensor write(const Tensor& y) const;  // Σ_j res_ij x_j + write_i y (B, T, n, d): y (B, T, d)
 
+  // The same, and RMSNorm over all n·d values of a token; no product.
+  PostNormed write_normalized(const Tensor& y, const PostNorm& norm) const;
+
  private:
   WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write);
+  Tensor branch(const Tensor& y) const;  // y in a type that kernels take
 
   Tensor read_, carried_, res_, write_;
 };
+
+// What is normalized with its streams side by side: (B, T, n, d) -> (B, T, n·d).
+PostNormed joined(const PostNormed& streams);
 
 }  // namespace geores

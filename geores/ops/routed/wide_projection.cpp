@@ -169,24 +169,4 @@ std::optional<WideProjected> wide_linear(const Tensor& x,
   return and_skip(projected("wide_linear", x, false, 0, projections));
 }
 
-// With the mean of each row of W taken off, x W is (x − mean of x) W. One more projection gives
-// a = mean(x)/rms(x), and LN divides by rms(x) √(1 − a²).
-std::optional<WideProjected> wide_layer_projected(const Tensor& x, const NormSpec& norm,
-                                                  const Tensor& weight, const Tensor& bias) {
-  constexpr double kLayerEps = 1e-5, kLeast = 1e-6;  // kLeast: of 1 − a², where digits end
-  if (!x.is_cuda() || weight.scalar_type() != x.scalar_type()) return std::nullopt;
-  const auto count = weight.size(0), width = weight.size(1);
-  const auto folded = folded_into(norm, weight, bias);
-  const auto centred = folded.weight - folded.weight.mean(1, /*keepdim=*/true);
-  const auto average = torch::full({1, width}, 1 / static_cast<double>(width), weight.options());
-  const auto wide = wide_projected(
-      x, kLayerEps,
-      {{torch::cat({centred, average}), torch::zeros({count + 1}, weight.options()), Tensor()}});
-  if (!wide) return std::nullopt;
-  const auto parts = wide->projected.split_with_sizes({count, 1}, -1);
-  const auto plain = parts[0] * (1 - parts[1].square()).clamp_min(kLeast).rsqrt();
-  return WideProjected{.projected = folded.bias.defined() ? plain + folded.bias : plain,
-                       .skip = wide->skip};
-}
-
 }  // namespace geores

@@ -29,4 +29,6 @@ void wait_for_event(kernels::CudaStream stream, kernels::Event event) {
   C10_CUDA_CHECK(cudaEventDestroy(event));
 }
 
+bool gpu_is_hopper() { return at::cuda::getCurrentDeviceProperties()->major == 9; }
+
 }  // namespace geores::fused

@@ -69,6 +69,7 @@ kernels::CudaStream make_side_stream();
 void destroy_side_stream(kernels::CudaStream stream) noexcept;
 kernels::Event record_event(kernels::CudaStream stream);
 void wait_for_event(kernels::CudaStream stream, kernels::Event event);
+bool gpu_is_hopper();  // the current one: H100, H200
 
 // f(T(), A(), stream) with the types of a state and of the activations beside it.
 template <class F>

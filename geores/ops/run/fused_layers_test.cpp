@@ -42,6 +42,25 @@ TEST_F(FusedLayers, PostNormEqualsComposed) {
   EXPECT_LT((post_norm(x, branch, 0.5).state - wanted).abs().max().item<double>(), 1e-14);
 }
 
+// Inputs: x, branch, what is added.
+TEST_F(FusedLayers, WhatIsAddedBehindAPostNormEqualsComposed) {
+  for (const int64_t width : {1, 7, 64, 130, 512, 516, 2048})
+    for (const bool sum_alone : {false, true})
+      expect_fused_equals_composed(
+          {random({2, 5, width}), random({2, 5, width}), random({2, 5, width})},
+          [sum_alone](const Tensors& t) {
+            const auto made = post_norm(t[0], t[1], {.epsilon = 1e-5, .added = t[2]}, true);
+            if (sum_alone) return Tensors{made.next, t[2] * 1};
+            return Tensors{made.state, made.next, made.product};
+          },
+          "width " + std::to_string(width));
+  const auto x = random({2, 3}), added = random({2, 3});
+  const auto made = post_norm(x, {}, {.epsilon = 0.5, .added = added}, false);
+  const auto wanted = x / (x.square().mean(-1, true) + 0.5).sqrt() + added;
+  EXPECT_LT((made.next - wanted).abs().max().item<double>(), 1e-14);
+  EXPECT_FALSE(made.product.defined());
+}
+
 TEST_F(FusedLayers, SwiGluEqualsComposed) {
   for (const int64_t hidden : {1, 3, 4, 8, 12, 130, 256})
     expect_fused_equals_composed(
@@ -122,6 +141,10 @@ TEST_F(FusedLayers, InBfloat16OnAGpuTheyRoundAndNoMore) {
     compare("post_norm", {state, half(1)}, [](const Tensors& t) {
       const auto [y, product] = post_norm(t[0], t[1], 1e-5);
       return Tensors{y, product};
+    });
+    compare("post_norm_and_sum", {state, half(1), state * 2}, [](const Tensors& t) {
+      const auto made = post_norm(t[0], t[1], {.epsilon = 1e-5, .added = t[2]}, true);
+      return Tensors{made.next, made.product};
     });
     compare("swiglu", {half(2)}, [](const Tensors& t) { return Tensors{swiglu(t[0])}; });
     compare("split_heads", {half(3)}, [&](const Tensors& t) {

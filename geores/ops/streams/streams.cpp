@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "geores/base/error.h"
+#include "geores/kernels/routed/wide_streams.h"
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/choice.h"
@@ -155,6 +156,53 @@ class FusedMixWrite : public torch::autograd::Function<FusedMixWrite> {
   }
 };
 
+// On a GPU, an operator for each token.
+class FusedMix : public torch::autograd::Function<FusedMix> {
+  struct Kept {
+    Tensor m, x;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.m), f(s.x);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& operators, const Tensor& input) {
+    const auto m = operators.contiguous(), x = input.contiguous();
+    auto out = torch::empty_like(x);
+    on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_forward<T, T>(cuda_stream, values<T>(m), values<T>(x), nullptr, nullptr,
+                                        values<T>(out), stream_shape(x));
+    });
+    save(context, Kept{.m = m, .x = x});
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dout = gradients[0].contiguous();
+    const auto dm = torch::empty_like(s.m), dx = torch::empty_like(s.x);
+    on_gpu(s.x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+      kernels::wide_read_backward<T, T>(cuda_stream,
+                                        {.res = values<T>(s.m),
+                                         .read = nullptr,
+                                         .x = values<T>(s.x),
+                                         .norm = {.none = true},
+                                         .statistics = nullptr,
+                                         .h = nullptr,
+                                         .dh = nullptr,
+                                         .dout = values<T>(dout),
+                                         .dx = values<T>(dx),
+                                         .dread = nullptr,
+                                         .dres = values<T>(dm),
+                                         .dweight = nullptr},
+                                        stream_shape(s.x));
+    });
+    return {dm, dx};
+  }
+};
+
 class FusedStreamEntropy : public torch::autograd::Function<FusedStreamEntropy> {
   struct Kept {
     Tensor x;
@@ -205,7 +253,20 @@ Tensor split_streams(const Tensor& x, int64_t n) {
 
 Tensor join_streams(const Tensor& x) { return x.flatten(-2); }
 
-Tensor mix_streams(const Tensor& m, const Tensor& x) { return m.matmul(x); }
+Tensor mix_streams(const Tensor& m, const Tensor& x) {
+  static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams";
+  const bool fits = m.dim() == 4 && x.dim() == 4 && m.size(0) == x.size(0) &&
+                    m.size(1) == x.size(1) && m.size(3) == x.size(2);
+  if (Choice("mix_streams", x)
+          .need(x.is_cuda(), "a GPU")
+          .need(fits && x.numel() > 0, "an operator (n, n) for each token")
+          .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
+          .need(fits && x.size(3) <= kernels::kMostWideValues, "streams of at most 4096 values")
+          .need(m.scalar_type() == x.scalar_type(), "operators of the state's type")
+          .runs())
+    return FusedMix::apply(m, x);
+  return m.matmul(x);
+}
 
 NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
                          const Tensor& bias) {

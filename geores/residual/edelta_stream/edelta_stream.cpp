@@ -5,7 +5,7 @@
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/pooled/generators.h"
 #include "geores/ops/routed/routed.h"
-#include "geores/ops/routed/wide.h"
+#include "geores/ops/routed/softmax_routes.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -81,14 +81,24 @@ void EdeltaStream::draw_start() {
   bias[-1] = options_.gate_bias;
 }
 
-Tensor EdeltaStream::generators_of(const Tensor& summary) const {
-  return generator_->forward(generator_norm_ ? generator_norm_->forward(summary)
-                                             : rms_normalize(summary, kStreamNormEps));
+ProjectionAndSkip EdeltaStream::generators_of(const Tensor& x, Trace& trace) {
+  if (!generator_norm_ && pool_ == Pool::token) {
+    const auto p = generator_->weights();
+    if (const auto hidden =
+            wide_projected(x, kStreamNormEps, {{p.hidden, p.hidden_bias, /*scale=*/Tensor()}}))
+      return {
+          linear_map_to(torch::gelu(hidden->projected), p.output, p.output_bias, x.scalar_type()),
+          hidden->skip};
+  }
+  const auto summary = pooled(x, pool_, trace.memory());
+  return {generator_->forward(generator_norm_ ? generator_norm_->forward(summary)
+                                              : rms_normalize(summary, kStreamNormEps)),
+          x};
 }
 
-EdeltaStream::Mixed EdeltaStream::mixed(const Tensor& x, Trace& trace) {
+EdeltaStream::Mixed EdeltaStream::mixed(const Tensor& state, Trace& trace) {
   const auto n = traits_.streams;
-  const auto raw = generators_of(pooled(x, pool_, trace.memory()));
+  const auto [raw, x] = generators_of(state, trace);
   const auto gate = [&](const Tensor& gamma, const Tensor& beta) {
     if (options_.gate_weight > 0) trace.add_loss(options_.gate_weight * gate_penalty(gamma));
     trace.probe("gamma", [&] { return gamma; });
@@ -116,8 +126,7 @@ EdeltaStream::Mixed EdeltaStream::mixed(const Tensor& x, Trace& trace) {
     }
     g = join_streams(mix_streams(g_operator, split_streams(x, n)));
   }
-  return {.g = g,
-          .for_routes = router_norm_ ? router_norm_->forward(g) : rms_normalize(g, kStreamNormEps)};
+  return {.g = g, .for_routes = {}};
 }
 
 std::optional<Tensor> EdeltaStream::fused_forward(const Tensor& x, const Sublayer& f,
@@ -135,41 +144,65 @@ std::optional<Tensor> EdeltaStream::fused_forward(const Tensor& x, const Sublaye
       {.streams = traits_.streams,
        .norm = {.layer = true, .weight = router_norm_->weight(), .bias = router_norm_->bias()},
        .projections = {{router_->weight, router_->bias, Tensor()}},
-       .routing = SoftmaxRouting(),
+       .routing = StreamRouting(),
        .read_weight = norm_->weight()});
   if (routed) return join_streams(routed->write(f(routed->normalized())));
-  return routed_by_steps({mixed->mixed, router_norm_->forward(mixed->mixed)}, f, trace);
+  return join_streams(
+      composed(this->routed({mixed->mixed, router_norm_->forward(mixed->mixed)}, trace), f));
 }
 
-Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  if (const auto fused = fused_forward(x, f, trace)) return *fused;
-  return routed_by_steps(mixed(x, trace), f, trace);
-}
-
-Tensor EdeltaStream::routed_by_steps(const Mixed& mixed, const Sublayer& f, Trace& trace) const {
+EdeltaStream::StreamRoutes EdeltaStream::routed(Mixed mixed, Trace& trace) const {
   const auto n = traits_.streams;
-  const auto& [g_flat, for_routes] = mixed;
-  const auto routes =
-      linear_map_to(for_routes, router_->weight, router_->bias, g_flat.scalar_type());
+  auto& [g, for_routes] = mixed;
+  if (!for_routes.defined() && !trace.probing()) {
+    const auto norm = router_norm_ ? NormSpec{.layer = true,
+                                              .weight = router_norm_->weight(),
+                                              .bias = router_norm_->bias()}
+                                   : NormSpec{.layer = false, .epsilon = kStreamNormEps};
+    if (const auto made = wide_softmax_routes(g, {norm, router_->weight, router_->bias}, n, {}))
+      return {.streams = split_streams(made->skip, n),
+              .read = made->routes.read,
+              .write = made->routes.write};
+  }
+  if (!for_routes.defined())
+    for_routes = router_norm_ ? router_norm_->forward(g) : rms_normalize(g, kStreamNormEps);
+  const auto routes = linear_map_to(for_routes, router_->weight, router_->bias, g.scalar_type());
   const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
   const auto pre = both.select(-3, 0).softmax(-1);
   const auto post = both.select(-3, 1).softmax(-2);
   trace.probe("pre", [&p = pre] { return p; });
   trace.probe("post", [&p = post] { return p; });
-
   // The result depends only on the column means of H_pre and the row sums of H_post.
-  const auto streams = split_streams(g_flat, n);
-  if (!norm_) {
-    const auto pass = identity_like(g_flat, n).expand({g_flat.size(0), g_flat.size(1), -1, -1});
-    if (const auto wide =
-            WideStreams::make({.res = pass, .read = pre.mean(-2), .write = post.sum(-1)}, streams,
-                              {.kind = ReadNormSpec::Kind::none}))
-      return join_streams(wide->write(f(wide->read())));
-    return join_streams(streams +
-                        spread_to_streams(post.sum(-1), f(collect_streams(pre.mean(-2), streams))));
-  }
-  const auto [read, g] = collect_and_norm(pre.mean(-2), streams, norm_->weight());
-  return join_streams(g + spread_to_streams(post.sum(-1), f(read)));
+  return {.streams = split_streams(g, n), .read = pre.mean(-2), .write = post.sum(-1)};
+}
+
+std::optional<WideStreams> EdeltaStream::wide(const StreamRoutes& r) const {
+  if (norm_) return std::nullopt;
+  const auto pass =
+      identity_like(r.read, traits_.streams).expand({r.read.size(0), r.read.size(1), -1, -1});
+  return WideStreams::make({.res = pass, .read = r.read, .write = r.write}, r.streams,
+                           {.kind = ReadNormSpec::Kind::none});
+}
+
+Tensor EdeltaStream::composed(const StreamRoutes& r, const Sublayer& f) const {
+  if (!norm_) return r.streams + spread_to_streams(r.write, f(collect_streams(r.read, r.streams)));
+  const auto [read, g] = collect_and_norm(r.read, r.streams, norm_->weight());
+  return g + spread_to_streams(r.write, f(read));
+}
+
+Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
+  if (const auto fused = fused_forward(x, f, trace)) return *fused;
+  const auto r = routed(mixed(x, trace), trace);
+  if (const auto around = wide(r)) return join_streams(around->write(f(around->read())));
+  return join_streams(composed(r, f));
+}
+
+PostNormed EdeltaStream::forward_normalized(const Tensor& x, const Sublayer& f,
+                                            const PostNorm& norm, Trace& trace) {
+  const auto r = routed(mixed(x, trace), trace);
+  const auto around = wide(r);
+  if (!around) return post_norm_of_tokens(join_streams(composed(r, f)), norm);
+  return joined(around->write_normalized(f(around->read()), norm));
 }
 
 Connection edelta_stream_connection() {

@@ -22,6 +22,7 @@
 #include <optional>
 
 #include "geores/modules/layers.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
 
@@ -44,16 +45,28 @@ class EdeltaStream final : public Residual {
  public:
   EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                Trace& trace) override;
   const Traits& traits() const override { return traits_; }
 
  private:
   void draw_start();
-  Tensor generators_of(const Tensor& summary) const;  // (B, T', 2n + 2 + size of k)
+  // (B, T', 2n + 2 + size of k) from x, and x for its other uses.
+  ProjectionAndSkip generators_of(const Tensor& x, Trace& trace);
   struct Mixed {
-    Tensor g, for_routes;  // G x, and what the routes are made from
+    Tensor g;           // G x
+    Tensor for_routes;  // norm of g, where a kernel has made both; else undefined
   };
   Mixed mixed(const Tensor& x, Trace& trace);
-  Tensor routed_by_steps(const Mixed& mixed, const Sublayer& f, Trace& trace) const;
+  // g as streams, and of the routes what the result depends on, all (B, T, ·).
+  struct StreamRoutes {
+    Tensor streams;
+    Tensor read, write;  // column means of H_pre, row sums of H_post
+  };
+  StreamRoutes routed(Mixed mixed, Trace& trace) const;
+  // The way around a sublayer that reads g as it is; nothing where no kernel fits.
+  std::optional<WideStreams> wide(const StreamRoutes& r) const;
+  Tensor composed(const StreamRoutes& r, const Sublayer& f) const;
   // On a GPU, an operator of the whole sequence; nothing where no kernel fits.
   std::optional<Tensor> fused_forward(const Tensor& x, const Sublayer& f, Trace& trace);
   bool reflects_whole() const { return options_.reflection == "whole"; }

@@ -1,7 +1,6 @@
 #include "geores/residual/jpmhc/jpmhc.h"
 
 #include "geores/ops/routed/routed.h"
-#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/probe_routes.h"
 
@@ -28,19 +27,35 @@ Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
       return join_streams(routed->write(f(routed->normalized())));
     }
   }
+  const auto a = around(x, trace);
+  return join_streams(a.wide ? a.wide->write(f(a.wide->read())) : composed(a, f));
+}
+
+PostNormed Jpmhc::forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                     Trace& trace) {
+  // With a norm before the sublayer, forward() may have a kernel of its own.
+  if (norm_) return Residual::forward_normalized(x, f, norm, trace);
+  const auto a = around(x, trace);
+  if (!a.wide) return post_norm_of_tokens(join_streams(composed(a, f)), norm);
+  return joined(a.wide->write_normalized(f(a.wide->read()), norm));
+}
+
+Jpmhc::Around Jpmhc::around(const Tensor& x, Trace& trace) {
   const auto [routes, state] = mixer_->route(x);
   probe_routes(trace, routes);
-  const auto split = split_streams(state, traits_.streams);
+  const auto streams = split_streams(state, traits_.streams);
   const auto read_norm =
       norm_ ? ReadNormSpec{.kind = ReadNormSpec::Kind::layer, .weight = norm_->weight()}
             : ReadNormSpec{.kind = ReadNormSpec::Kind::none};
-  if (const auto wide = WideStreams::make(routes, split, read_norm))
-    return join_streams(wide->write(f(wide->read())));
-  if (!norm_)
-    return join_streams(
-        mix_and_write(routes.res, split, routes.write, f(collect_streams(routes.read, split))));
-  const auto [normalized, streams] = collect_and_norm(routes.read, split, norm_->weight());
-  return join_streams(mix_and_write(routes.res, streams, routes.write, f(normalized)));
+  return {
+      .routes = routes, .streams = streams, .wide = WideStreams::make(routes, streams, read_norm)};
+}
+
+Tensor Jpmhc::composed(const Around& a, const Sublayer& f) const {
+  const auto& [res, read, write] = a.routes;
+  if (!norm_) return mix_and_write(res, a.streams, write, f(collect_streams(read, a.streams)));
+  const auto [normalized, streams] = collect_and_norm(read, a.streams, norm_->weight());
+  return mix_and_write(res, streams, write, f(normalized));
 }
 
 std::vector<Tensor> Jpmhc::manifold_parameters() const { return mixer_->manifold_parameters(); }

@@ -29,8 +29,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "geores/modules/layers.h"
+#include "geores/ops/routed/wide.h"
 #include "geores/residual/jpmhc/mixer.h"
 #include "geores/residual/registry.h"
 
@@ -40,11 +42,22 @@ class Jpmhc final : public Residual {
  public:
   Jpmhc(const ResidualConfig& config, const JpmhcOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
+  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
+                                Trace& trace) override;
   const Traits& traits() const override { return traits_; }
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
 
  private:
+  // Routes, streams and, where kernels fit, the way from the streams to the sublayer and back.
+  struct Around {
+    Routes routes;
+    Tensor streams;
+    std::optional<WideStreams> wide;
+  };
+  Around around(const Tensor& x, Trace& trace);
+  Tensor composed(const Around& a, const Sublayer& f) const;
+
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;  // null: the sublayer reads the streams as they are
   std::shared_ptr<JpmhcMixer> mixer_;

@@ -5,7 +5,7 @@
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/ops/routed/wide.h"
+#include "geores/ops/routed/softmax_routes.h"
 #include "geores/ops/run/precision.h"
 #include "geores/residual/iterations.h"
 #include "geores/residual/jpmhc/grassmann.h"
@@ -35,21 +35,17 @@ class Generator {
             x};
   }
 
-  // Whether rows of x are too long for the kernels of norms before products.
-  static bool is_wide(const Tensor& x) { return runs_cuda_kernel(x) && x.size(-1) > 1024; }
-
-  // The outputs, or the sums of outputs that the rows of `sums` say, in one pass over such rows;
-  // nothing where there is no kernel.
-  std::optional<WideProjected> wide(const Tensor& x, const Tensor& sums = {}) const {
-    auto weight = fused_->weight, bias = fused_->bias;
-    if (sums.defined()) {
-      weight = sums.matmul(weight);
-      if (bias.defined()) bias = sums.matmul(bias);
-    }
-    if (norm_) return wide_layer_projected(x, norm(), weight, bias);
-    const auto none = torch::zeros({weight.size(0)}, weight.options());
-    return wide_projected(x, kGeneratorEps,
-                          {{weight, bias.defined() ? bias : none, /*scale=*/Tensor()}});
+  // Its routes on a GPU; nothing where there is no kernel.
+  std::optional<JpmhcRoutes> routes(const Tensor& x, int64_t n,
+                                    const CayleyRouting& routing) const {
+    const auto made = wide_softmax_routes(
+        x,
+        {.norm = norm_ ? norm() : NormSpec{.layer = false, .epsilon = kGeneratorEps},
+         .weight = fused_->weight,
+         .bias = fused_->bias},
+        n, routing);
+    if (!made) return std::nullopt;
+    return JpmhcRoutes{.routes = made->routes, .skip = made->skip};
   }
 
   bool affine() const { return norm_ != nullptr; }
@@ -72,7 +68,7 @@ class CayleyMixer final : public JpmhcMixer {
       : n_(n), options_(options), generator_(*this, width, 3 * n * n, options) {}
 
   JpmhcRoutes route(const Tensor& x) override {
-    if (const auto wide = wide_route(x)) return *wide;
+    if (const auto made = generator_.routes(x, n_, routing())) return *made;
     const auto [raw, skip] = generator_.forward(x);
     return {.routes = cayley_routes(raw, n_, routing()), .skip = skip};
   }
@@ -86,18 +82,6 @@ class CayleyMixer final : public JpmhcMixer {
   }
 
  private:
-  // Only differences of the generator's outputs matter, 30 of 48 with four streams.
-  std::optional<JpmhcRoutes> wide_route(const Tensor& x) {
-    if (!Generator::is_wide(x)) return std::nullopt;
-    if (!differences_.sums.defined() || differences_.sums.device() != x.device() ||
-        differences_.sums.scalar_type() != x.scalar_type())
-      differences_ = route_differences(n_, x);
-    const auto wide = generator_.wide(x, differences_.sums);
-    if (!wide) return std::nullopt;
-    const auto raw = wide->projected.matmul(differences_.places);
-    return JpmhcRoutes{.routes = cayley_routes(raw, n_, routing()), .skip = wide->skip};
-  }
-
   CayleyRouting routing() const {
     return {.temperature = options_.temperature,
             .alpha = options_.cayley_alpha,
@@ -108,7 +92,6 @@ class CayleyMixer final : public JpmhcMixer {
   int64_t n_;
   JpmhcOptions options_;
   Generator generator_;
-  RouteDifferences differences_;  // constants, made where they are needed first
 };
 
 Tensor doubly_stochastic_start(int64_t n) { return 8 * torch::eye(n) - 8; }
@@ -121,25 +104,27 @@ class SoftmaxRouting : public JpmhcMixer {
       : n_(n), temperature_(options.temperature), generator_(*this, width, 2 * n * n, options) {}
 
   JpmhcRoutes route(const Tensor& x) final {
-    const auto [raw, skip] = projected(x);
+    auto [res, state] = mixing(x);
+    if (auto made = generator_.routes(state, n_, {.temperature = temperature_})) {
+      made->routes.res = res;
+      return *made;
+    }
+    const auto [raw, skip] = generator_.forward(state);
     const auto both = raw.unflatten(-1, std::vector<int64_t>{2, n_, n_}) / temperature_;
-    return {.routes = {.res = mixing(skip),
+    return {.routes = {.res = res,
                        .read = both.select(-3, 0).softmax(-1).mean(-2),
                        .write = both.select(-3, 1).softmax(-2).sum(-1)},
             .skip = skip};
   }
 
  protected:
-  virtual Tensor mixing(const Tensor& x) = 0;  // H_res (B, T, n, n)
+  struct Mixing {
+    Tensor res, skip;  // H_res (B, T, n, n), and x for its other uses
+  };
+  virtual Mixing mixing(const Tensor& x) = 0;
   int64_t streams() const { return n_; }
 
  private:
-  ProjectionAndSkip projected(const Tensor& x) const {
-    if (Generator::is_wide(x))
-      if (const auto wide = generator_.wide(x)) return {wide->projected, wide->skip};
-    return generator_.forward(x);
-  }
-
   int64_t n_;
   double temperature_;
   Generator generator_;
@@ -151,8 +136,8 @@ class IdentityMixer final : public SoftmaxRouting {
   InitialMap initial_map() const override { return InitialMap::identity; }
 
  private:
-  Tensor mixing(const Tensor& x) override {
-    return identity_like(x, streams()).expand({x.size(0), x.size(1), -1, -1});
+  Mixing mixing(const Tensor& x) override {
+    return {identity_like(x, streams()).expand({x.size(0), x.size(1), -1, -1}), x};
   }
 };
 
@@ -168,9 +153,9 @@ class SinkhornSoftmaxMixer final : public SoftmaxRouting {
   InitialMap initial_map() const override { return InitialMap::near_identity; }
 
  private:
-  Tensor mixing(const Tensor& x) override {
-    return sinkhorn(ScaledProjection::forward_all({res_.get()}, x, {.layer = false}).outputs[0],
-                    {.iterations = iterations_, .gradient = gradient_});
+  Mixing mixing(const Tensor& x) override {
+    const auto [outputs, skip] = ScaledProjection::forward_all({res_.get()}, x, {.layer = false});
+    return {sinkhorn(outputs[0], {.iterations = iterations_, .gradient = gradient_}), skip};
   }
 
   int64_t iterations_;

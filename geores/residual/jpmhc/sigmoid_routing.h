@@ -20,12 +20,15 @@ class SigmoidRouting : public JpmhcMixer {
   }
 
   JpmhcRoutes route(const Tensor& x) final {
-    const auto [projected, skip] =
-        ScaledProjection::forward_all({pre_.get(), post_.get(), res_.get()}, x, {.layer = false});
-    return {.routes = {.res = mixing(projected[2]),
-                       .read = torch::sigmoid(projected[0]),
-                       .write = 2 * torch::sigmoid(projected[1])},
-            .skip = skip};
+    const auto [routes, skip] = ScaledProjection::forward_sigmoids(
+        {pre_.get(), post_.get(), res_.get()}, x, {.layer = false}, pre_->bias().numel(), 0);
+    const auto& [read, write, others] = routes;
+    const auto& shape = res_->bias();
+    return {
+        .routes = {.res = mixing(shape.dim() > 1 ? others.unflatten(-1, shape.sizes()) : others),
+                   .read = read,
+                   .write = write},
+        .skip = skip};
   }
 
  protected:

@@ -1,0 +1,44 @@
+// wide_write_forward (wide_streams.h) and the RMSNorm of all values of a token after it, on a GPU:
+//   out = v / sqrt(mean v² + eps),   v_i = Σ_j res_ij x_j + write_i y,   sum = out + added
+// v waits for its norm in shared memory: the state is read once and written once. Backward dv takes the
+// place that the gradient of v has in wide_read_backward.
+//   x, out, sum, added, dout, dv (tokens, n, d); res (tokens, n, n); write (tokens, n); y (tokens, d)
+#pragma once
+
+#include "geores/kernels/routed/wide_streams.h"
+
+namespace geores::kernels {
+
+// A block keeps the tokens of its four warps in shared memory.
+template <class T>
+constexpr bool fits_wide_post_norm(int64_t n, int64_t d) {
+  return is_wide_stream_count(n) && d <= kMostWideValues &&
+         4 * ((n * d + 3) / 4 * 4) * static_cast<int64_t>(sizeof(T)) <= 224 * 1024;
+}
+
+// `inverse` (tokens) gets 1/sqrt(mean v² + eps). It may be null, as may be out, and sum with `added`.
+template <class T, class A>
+struct WideWriteNormForward {
+  const T *res, *x, *write;
+  const A* y;
+  T eps;
+  const T* added;
+  T *out, *sum, *inverse;
+};
+template <class T, class A>
+void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A>& p,
+                             const StreamShape& shape);
+
+template <class T, class A>
+struct WideWriteNormBackward {
+  const T* write;
+  const A* y;
+  const T *out, *inverse, *dout;
+  T *dv, *dwrite;  // overwritten, as dy
+  A* dy;
+};
+template <class T, class A>
+void wide_write_norm_backward(CudaStream stream, const WideWriteNormBackward<T, A>& p,
+                              const StreamShape& shape);
+
+}  // namespace geores::kernels
