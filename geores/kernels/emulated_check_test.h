@@ -19,9 +19,15 @@ inline constexpr CudaStream kStream = nullptr;
 template <class T>
 using Values = std::vector<T>;
 
+// The same numbers in every run of a test, whatever other tests have drawn before it.
 template <class T>
 Values<T> drawn(int64_t size) {
-  static std::mt19937 generator(3);
+  static std::mt19937 generator;
+  static const testing::TestInfo* test = nullptr;
+  if (const auto* now = testing::UnitTest::GetInstance()->current_test_info(); now != test) {
+    test = now;
+    generator.seed(3);
+  }
   std::normal_distribution<double> normal;
   Values<T> values(static_cast<size_t>(size));
   for (auto& value : values) value = static_cast<T>(normal(generator));

@@ -15,7 +15,7 @@
 namespace geores::kernels {
 namespace {
 
-constexpr double kEps = 0.1;
+constexpr double kNormEps = 0.1;
 
 // Inputs: x, the generator's weight and bias, the norm's weight and bias. Outputs: res, read, write.
 using Arrays = std::vector<Values<double>>;
@@ -44,7 +44,7 @@ SoftmaxPass softmax_pass(const Arrays& in, const SoftmaxShape& s,
   wide_projection_sums(kStream, in[0].data(), pass.packed.data(), partial.data(), s.projection());
   softmax_routes_forward<double>(
       kStream,
-      {partial.data(), pass.bias.data(), kEps, pass.plain.data(), pass.inverse.data(),
+      {partial.data(), pass.bias.data(), kNormEps, pass.plain.data(), pass.inverse.data(),
        pass.out[0].data(), pass.out[1].data(), pass.out[2].data()},
       routing, s);
   return pass;
@@ -65,7 +65,7 @@ Arrays defined_routes(const Arrays& in, const SoftmaxShape& s,
     const auto raw = [&](size_t r) {
       double sum = in[2][r];
       for (size_t c = 0; c < width; ++c) {
-        const double z = (x[c] - mean) / std::sqrt(squares + kEps);
+        const double z = (x[c] - mean) / std::sqrt(squares + kNormEps);
         sum += in[1][r * width + c] * (s.layer ? z * in[3][c] + in[4][c] : z);
       }
       return sum;
@@ -182,7 +182,7 @@ TEST(EmulatedSoftmax, FloatsHaveTheRoutesOfDoubles) {
                           packed.data(), bias.data(), s);
   wide_projection_sums(kStream, f[0].data(), packed.data(), partial.data(), s.projection());
   softmax_routes_forward<float>(kStream,
-                                {partial.data(), bias.data(), float(kEps), nullptr, nullptr,
+                                {partial.data(), bias.data(), float(kNormEps), nullptr, nullptr,
                                  res.data(), read.data(), write.data()},
                                 {1.f, 0.1f, 2}, s);
   const auto typed = [](const Values<double>& v) { return Values<float>(v.begin(), v.end()); };
@@ -206,7 +206,7 @@ Values<double> defined_write_norm(const Arrays& in, const StreamShape& s) {
         squares += sum * sum;
       }
     for (size_t i = 0; i < n * d; ++i)
-      out[t * n * d + i] /= std::sqrt(squares / double(n * d) + kEps);
+      out[t * n * d + i] /= std::sqrt(squares / double(n * d) + kNormEps);
   }
   return out;
 }
@@ -220,7 +220,7 @@ void compare_write_norm(const StreamShape& s) {
   const auto added = drawn<double>(s.tokens * s.n * s.d);
   auto sum = out, sum_alone = out;
   WideWriteNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),
-                                         in[3].data(), kEps,         added.data(),
+                                         in[3].data(), kNormEps,         added.data(),
                                          out.data(),   sum.data(),   inverse.data()};
   wide_write_norm_forward(kStream, p, s);
   const auto normal = defined_write_norm(in, s);
@@ -261,7 +261,7 @@ void compare_write_norm(const StreamShape& s) {
        fdwrite = room<float>(s.tokens * s.n), fdy = room<float>(s.tokens * s.d);
   wide_write_norm_forward<float, float>(
       kStream,
-      {f[0].data(), f[1].data(), f[2].data(), f[3].data(), float(kEps), nullptr, fout.data(),
+      {f[0].data(), f[1].data(), f[2].data(), f[3].data(), float(kNormEps), nullptr, fout.data(),
        nullptr, finverse.data()},
       s);
   wide_write_norm_backward<float, float>(kStream,
@@ -295,14 +295,14 @@ TEST(EmulatedSoftmax, APostNormAndItsSumHaveTheirGradients) {
         for (size_t i = row * w; i < (row + 1) * w; ++i)
           squares += (at[0][i] + at[1][i]) * (at[0][i] + at[1][i]) / double(w);
         for (size_t i = row * w; i < (row + 1) * w; ++i) {
-          out[0][i] = (at[0][i] + at[1][i]) / std::sqrt(squares + kEps);
+          out[0][i] = (at[0][i] + at[1][i]) / std::sqrt(squares + kNormEps);
           out[1][i] = out[0][i] + at[2][i];
         }
       }
       return out;
     };
     auto y = room<double>(size), sum = y, product = y, alone = y, inverse = room<double>(rows);
-    PostNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),   kEps,
+    PostNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),   kNormEps,
                                       y.data(),     sum.data(),   product.data(), inverse.data()};
     post_norm_forward(kStream, p, rows, width);
     const auto wanted = defined(in);
