@@ -137,7 +137,8 @@ TEST_F(Wide, TheSumBehindANormMayBeAllThatIsMade) {
              alone = wide->write_normalized(wide->read(),
                                             {.epsilon = 1e-2, .added = t[6], .keeps_state = false});
   EXPECT_FALSE(alone.state.defined());
-  EXPECT_TRUE(torch::equal(alone.next, both.next));
+  // A product and a sum may be rounded once or twice in the two kernels.
+  EXPECT_LT((alone.next - both.next).abs().max().item<double>(), 1e-6);
 }
 
 TEST_F(Wide, StreamsOfOneValueEqualComposedWithoutANorm) {
