@@ -293,6 +293,9 @@ std::vector<Arm> candidates() {
   both("rotary", "rotary positions", {{"positions", "rotary"}});
   both("fast", "from 5e-3", {{"lr", 5e-3}});
   both("swiglu", "SwiGLU", kSwiglu);
+  both("swiglu_early", "SwiGLU, early positions weighted", with(kSwiglu, {{"early_weight", 0.5}}));
+  both("swiglu_little", "SwiGLU, early positions weighted a little",
+       with(kSwiglu, {{"early_weight", 0.25}}));
   both("heads", "8 heads", {{"heads", 8}});
   both("scale", "maps from N(0, 0.04)", {{"maps_std", 0.04}});
   both("after", "one map, after the sublayer", {{"maps_side", "after"}, {"layers", 7}});
