@@ -220,7 +220,7 @@ void compare_write_norm(const StreamShape& s) {
   const auto added = drawn<double>(s.tokens * s.n * s.d);
   auto sum = out, sum_alone = out;
   WideWriteNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),
-                                         in[3].data(), kNormEps,         added.data(),
+                                         in[3].data(), kNormEps,     added.data(),
                                          out.data(),   sum.data(),   inverse.data()};
   wide_write_norm_forward(kStream, p, s);
   const auto normal = defined_write_norm(in, s);
