@@ -1,7 +1,7 @@
 #include "geores/kernels/dense/projections.h"
 
 #include "geores/kernels/cuda/matrix.cuh"
-#include "geores/kernels/routed/token_routes.h"
+#include "geores/kernels/tokens/token_routes.h"
 
 namespace geores::kernels {
 namespace {

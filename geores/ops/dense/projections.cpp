@@ -1,7 +1,7 @@
 #include "geores/ops/dense/projections.h"
 
 #include "geores/kernels/dense/projections.h"
-#include "geores/kernels/routed/token_routes.h"
+#include "geores/kernels/tokens/token_routes.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/packed_gradients.h"

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "geores/kernels/mixers/mixers.h"
-#include "geores/kernels/routed/token_routes.h"
+#include "geores/kernels/tokens/token_routes.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"

@@ -1,4 +1,4 @@
-#include "geores/kernels/routed/tanh_token_routes.h"
+#include "geores/kernels/tokens/tanh_token_routes.h"
 
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/routed_parts.h"

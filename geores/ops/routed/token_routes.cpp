@@ -1,4 +1,4 @@
-#include "geores/kernels/routed/token_routes.h"
+#include "geores/kernels/tokens/token_routes.h"
 
 #include <string>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
-#include "geores/kernels/routed/route_values.cuh"
+#include "geores/kernels/tokens/route_values.cuh"
 
 namespace geores::kernels::device {
 

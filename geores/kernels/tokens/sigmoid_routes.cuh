@@ -3,7 +3,7 @@
 #pragma once
 
 #include "geores/kernels/mixers/quad_sinkhorn.cuh"
-#include "geores/kernels/routed/route_values.cuh"
+#include "geores/kernels/tokens/route_values.cuh"
 #include "geores/manifold/cayley_general.h"
 #include "geores/manifold/permutation.h"
 #include "geores/manifold/sinkhorn.h"

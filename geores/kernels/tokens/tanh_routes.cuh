@@ -2,8 +2,8 @@
 // of them.
 #pragma once
 
-#include "geores/kernels/routed/route_values.cuh"
-#include "geores/kernels/routed/tanh_token_routes.h"
+#include "geores/kernels/tokens/route_values.cuh"
+#include "geores/kernels/tokens/tanh_token_routes.h"
 
 namespace geores::kernels::device {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "geores/kernels/routed/route_maps.h"
-#include "geores/kernels/routed/token_routes.h"
+#include "geores/kernels/tokens/token_routes.h"
 
 namespace geores::kernels {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
-#include "geores/kernels/routed/token_routes.h"
+#include "geores/kernels/tokens/token_routes.h"
 
 namespace geores::kernels::device {
 

@@ -1,7 +1,7 @@
 // nvcc: -prec-div=false
-#include "geores/kernels/routed/token_routes.h"
+#include "geores/kernels/tokens/token_routes.h"
 
-#include "geores/kernels/routed/token_tile.cuh"
+#include "geores/kernels/tokens/token_tile.cuh"
 
 namespace geores::kernels {
 namespace {

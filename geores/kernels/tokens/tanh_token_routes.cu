@@ -1,4 +1,4 @@
-#include "geores/kernels/routed/tanh_token_routes.h"
+#include "geores/kernels/tokens/tanh_token_routes.h"
 
 #include "geores/kernels/cuda/matrix.cuh"
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "geores/kernels/cuda/matrix.cuh"
-#include "geores/kernels/routed/entry_routes.cuh"
-#include "geores/kernels/routed/sigmoid_routes.cuh"
-#include "geores/kernels/routed/tanh_routes.cuh"
 #include "geores/kernels/streams/streams.cuh"
+#include "geores/kernels/tokens/entry_routes.cuh"
+#include "geores/kernels/tokens/sigmoid_routes.cuh"
+#include "geores/kernels/tokens/tanh_routes.cuh"
 
 namespace geores::kernels::device {
 
