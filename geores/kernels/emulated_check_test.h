@@ -45,7 +45,8 @@ void expect_close(const Values<T>& a, const Values<T>& b, const std::string& wha
   double largest = 1, error = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const auto difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= error)) error = difference;  // NaN too
+    // A NaN stays: no number is larger.
+    if (std::isnan(difference) || difference > error) error = difference;
     largest = std::max(largest, std::abs(static_cast<double>(b[i])));
   }
   EXPECT_LT(error, (sizeof(T) == 8 ? 1e-12 : 5e-5) * largest) << what;

