@@ -296,6 +296,8 @@ std::vector<Arm> candidates() {
   both("swiglu_early", "SwiGLU, early positions weighted", with(kSwiglu, {{"early_weight", 0.5}}));
   both("swiglu_little", "SwiGLU, early positions weighted a little",
        with(kSwiglu, {{"early_weight", 0.25}}));
+  both("swiglu_passing", "SwiGLU, early positions weighted at first",
+       with(kSwiglu, {{"early_weight", 1.0}, {"early_steps", 1500}}));
   both("heads", "8 heads", {{"heads", 8}});
   both("scale", "maps from N(0, 0.04)", {{"maps_std", 0.04}});
   both("after", "one map, after the sublayer", {{"maps_side", "after"}, {"layers", 7}});

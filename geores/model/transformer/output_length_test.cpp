@@ -92,18 +92,28 @@ TEST(OutputLength, AStateAloneHasNoPrediction) {
             "[transformer] output_length = input is for vectors, not tokens");
 }
 
-// Weights act in training alone, have the mean 1, and the first is 2^p of the second.
+// Weights act in training alone, have the mean 1, and lose their meaning step by step.
 TEST(EarlyWeight, TrainsTheErrorWithAWeightForEachPosition) {
   auto config = small_transformer();
   config.early_weight = 1.5;
+  config.early_steps = 40;
   const auto model = model_of(config);
   const auto x = example(), target = 0.5 * example().roll(1, 1);
   const auto errors = (outputs_of(*model, x) - target).square().mean(torch::IntArrayRef{0, 2});
-  auto weights = torch::arange(1, config.context + 1, torch::kFloat64).pow(-1.5);
-  weights = (weights / weights.mean()).slice(0, 0, x.size(1));
-  Carry carry;
-  EXPECT_NEAR(model->objective({x, target}, carry).mean().item<double>(),
-              (errors * weights).mean().item<double>(), 1e-7);
+  const auto weighted = [&](double power) {
+    const auto weights = torch::arange(1, x.size(1) + 1, torch::kFloat64).pow(-power);
+    return (errors * weights / weights.mean()).mean().item<double>();
+  };
+  const auto trained = [&] {
+    Carry carry;
+    return model->objective({x, target}, carry).mean().item<double>();
+  };
+  EXPECT_NEAR(trained(), weighted(1.5), 1e-7);
+  for (const auto& [step, power] : {std::pair{0, 1.5}, {10, 1.125}, {40, 0.0}, {60, 0.0}}) {
+    model->set_pass({.seed = 1, .step = torch::full({1}, step, torch::kInt64)});
+    EXPECT_NEAR(trained(), weighted(power), 1e-7) << step;
+  }
+  EXPECT_GT(std::abs(weighted(1.5) - weighted(0)), 1e-3 * weighted(0));
   EXPECT_NEAR(model->evaluate({x, target}).mean().item<double>(), errors.mean().item<double>(),
               1e-12);
   config.input = "tokens";

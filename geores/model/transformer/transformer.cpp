@@ -40,6 +40,8 @@ Fields TransformerConfig::fields() {
            "training errors of vectors count (position)^-this: more where little of a sequence is "
            "known",
            {.min = 0})
+      .add("early_steps", early_steps, "early_weight falls to 0 in so many steps; 0: it stays",
+           {.min = 0})
       .add("loss_chunk", loss_chunk,
            "tokens whose logits exist at a time in training; 0: all of them", {.min = 0})
       .add("dropout", dropout, "share of values dropped in training", {.min = 0, .max = 0.99})
@@ -104,12 +106,10 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
     output_ = register_module("output", make_linear(width, config.input_width, true));
     if (config.output_length == "learned")
       kept_ = register_parameter("kept_length", torch::zeros({config.context}));
-    if (config.early_weight > 0) {
-      const auto weights =
-          torch::arange(1, config.context + 1, torch::kFloat64).pow(-config.early_weight);
-      error_roots_ = register_buffer(
-          "error_roots", (weights / weights.mean()).sqrt().unsqueeze(-1).to(torch::kFloat32));
-    }
+    if (config.early_weight > 0)
+      log_positions_ = register_buffer(
+          "log_positions",
+          torch::arange(1, config.context + 1, torch::kFloat32).log().unsqueeze(-1));
     return;
   }
   require(config.input == "tokens", "transformer", "input must be continuous or tokens, got '{}'",
@@ -258,6 +258,7 @@ InputShape Transformer::input() const {
 }
 
 void Transformer::set_pass(const PassPosition& pass) {
+  step_ = pass.step;
   dropout_ = {
       .rate = config_.dropout, .seed = pass.seed, .step = pass.step, .first_row = pass.first_row};
 }
@@ -268,14 +269,17 @@ Objective Transformer::objective(const Batch& batch, Carry&) {
     const auto loss = cross_entropy(batch, trace, dropout_);
     return {loss, [y = batch.y] { return scored_terms(y); }, trace.loss()};
   }
-  const auto error = error_roots_.defined() ? early_error(batch, trace)
-                                            : squared_error(batch.x, batch.y, trace, dropout_);
+  const auto error = log_positions_.defined() ? early_error(batch, trace)
+                                              : squared_error(batch.x, batch.y, trace, dropout_);
   return {error, [y = batch.y] { return scored_terms(y); }, trace.loss()};
 }
 
 Tensor Transformer::early_error(const Batch& batch, Trace& trace) {
   const SerialProducts serial;
-  const auto roots = error_roots_.slice(0, 0, batch.x.size(1));
+  auto logs = config_.early_weight * log_positions_.slice(0, 0, batch.x.size(1));
+  if (config_.early_steps > 0 && step_.defined())
+    logs = logs * (1 - step_.to(logs.scalar_type()) / config_.early_steps).clamp_min(0);
+  const auto weights = (-logs).exp(), roots = (weights / weights.mean()).sqrt();
   const auto predicted = predictions(final_state(batch.x, trace, dropout_), batch.x);
   return mean_squared_error(predicted * roots, batch.y * roots);
 }

@@ -37,10 +37,12 @@ struct TransformerConfig {
   double input_start = 1;              // factor on the initial weights that make the first state
   std::string input_map = "learned";   // from vectors to states; or "isometry", which is fixed
   std::string output_length = "free";  // of vectors; or "input" (of the vector before), "learned"
-  // The training error of a vector at position t counts (t + 1)^−early_weight times, mean 1 over the
-  // context. What a sequence is like has to be found out from few vectors in its first positions, which
-  // are few themselves: by themselves they are learned last (docs/own.md).
+  // The training error of a vector at position t counts (t + 1)^−p times, mean 1 over the positions. What a
+  // sequence is like has to be found out from few vectors in its first positions, which are few
+  // themselves: by themselves they are learned last (docs/own.md). p falls from early_weight to 0 in so
+  // many steps; early_steps = 0: it stays.
   double early_weight = 0;
+  int64_t early_steps = 0;
   PastOptions past = {};  // what the first state has of earlier positions
   SublayerOptions sublayers = {};
   int64_t loss_chunk = 8192;  // tokens whose logits exist at a time; 0: all of them
@@ -120,11 +122,12 @@ class Transformer : public Model {
   Recompute recompute_ = Recompute::nothing;
   Dropout dropout_;                                     // of the training pass to come
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
-  End isometry_;        // in the place of input_: the weight is fixed
-  Tensor embedding_;    // tokens (vocabulary, width), also the head
-  Tensor positions_;    // (context, width)
-  Tensor kept_;         // (context), of output_length = learned
-  Tensor error_roots_;  // (context, 1), roots of the weights that errors have; if they have any
+  End isometry_;                // in the place of input_: the weight is fixed
+  Tensor embedding_;            // tokens (vocabulary, width), also the head
+  Tensor positions_;            // (context, width)
+  Tensor kept_;                 // (context), of output_length = learned
+  Tensor log_positions_;        // (context, 1): ln(t + 1), where early_weight is not 0
+  Tensor step_;                 // (1), of the training pass to come; undefined before the first
   std::shared_ptr<Past> past_;  // null: none
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<StreamHead> head_;  // null: streams are summed
