@@ -134,27 +134,8 @@ bool takes_libtorch_attention(const char* operation, const Tensor& x) {
       .runs();
 }
 
-// LibTorch asks its kernels of attention in an order that the process has; cuDNN's comes last. On Hopper
-// it is the fastest by far, so it is asked first there. Those it has no kernel for go to the next.
-[[maybe_unused]] void ask_cudnn_first() {
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
-  if constexpr (kernels::kHasCuda) {
-    [[maybe_unused]] static const bool done = [] {
-      if (!gpu_is_hopper()) return false;
-      auto& context = at::globalContext();
-      std::vector<int64_t> order = {static_cast<int64_t>(at::SDPBackend::cudnn_attention)};
-      for (const auto other : context.sDPPriorityOrder())
-        if (other != at::SDPBackend::cudnn_attention) order.push_back(static_cast<int64_t>(other));
-      context.setSDPPriorityOrder(order);
-      return true;
-    }();
-  }
-#endif
-}
-
 Tensor libtorch_attention([[maybe_unused]] const Heads& heads, [[maybe_unused]] bool causal) {
 #if TORCH_VERSION_MAJOR >= 2
-  ask_cudnn_first();
   return at::scaled_dot_product_attention(heads.q, heads.k, heads.v, {}, 0.0, causal)
       .transpose(1, 2)
       .flatten(2);
