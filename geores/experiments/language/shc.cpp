@@ -78,7 +78,7 @@ const json kLite = {{"connection", "mhc_lite"}};
 const json kShc = {{"connection", "shc"}};
 
 // Connections on one stream of the whole width. Small maps: what earns EΔ's results on vectors without any
-// operator (docs/results.md).
+// operator (docs/what_helps.md).
 Experiment geometry_experiment(const json& common, const std::vector<double>& rates,
                                const Column& column) {
   const auto arm = [&](const char* name, const char* label, json connection) {
