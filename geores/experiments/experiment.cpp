@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "geores/base/error.h"
+#include "geores/base/file.h"
+#include "geores/base/json.h"
 
 namespace geores {
 namespace {
@@ -112,16 +114,27 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
 
 std::string run_name(const TrainConfig& config) {
   auto keys = config.write();
-  // A run that recomputes nothing has the name that it had when blocks were all that could be.
-  if (keys["checkpoint"] == "none") {
-    keys.erase("checkpoint");
-    keys["checkpoint_blocks"] = false;
-  }
   // A prepared text is the same wherever its folder lies: results travel between machines.
   if (config.task.name == "text")
     keys["data"] = std::filesystem::path(keys["data"].get<std::string>()).filename().string();
+  // An option at its default says nothing, so runs keep their names when a new option comes.
+  TrainConfig plain;
+  plain.read({{"task", config.task.name}, {"model", config.model.label()}}, "run_name");
+  const auto defaults = plain.write();
+  for (const auto& [key, value] : defaults.items())
+    if (keys.contains(key) && keys[key] == value) keys.erase(key);
   return fmt::format("{}-{}-{:08x}-seed{}", config.task.name, config.model.label(),
                      static_cast<uint32_t>(fnv1a(keys.dump())), config.seed);
+}
+
+void require_same_defaults(const std::string& run_folder) {
+  const auto file = std::filesystem::path(run_folder) / "config.json";
+  if (!std::filesystem::exists(file)) return;  // only results travelled
+  TrainConfig config;
+  config.read(parse_json(read_text_file(file), file.string()), file.string());
+  require(run_name(config) == file.parent_path().filename(), file.string(),
+          "this run was made when options had other defaults; move its folder away to train it "
+          "again");
 }
 
 }  // namespace geores

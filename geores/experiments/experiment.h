@@ -107,8 +107,12 @@ struct Hardware {
 TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const Scale& scale,
                        const Hardware& hardware);
 
-// A folder name that tells task, model and seed, and by a hash of the whole configuration keeps
-// different runs apart. Equal configurations, in whichever tables, are one run.
+// A folder name that tells task, model and seed, and by a hash of all that is not at its default
+// keeps different runs apart. Equal configurations, in whichever tables, are one run.
 std::string run_name(const TrainConfig& config);
+
+// A finished run counts for the configuration that its folder is named after, unless defaults have
+// changed since: then it is refused.
+void require_same_defaults(const std::string& run_folder);
 
 }  // namespace geores

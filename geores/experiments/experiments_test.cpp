@@ -69,6 +69,29 @@ TEST(Paper, QuickIsSmallerInEverything) {
   EXPECT_THROW(scale_from("large"), Error);
 }
 
+// Only a change of the configuration itself may change a name: were options at their defaults a part of
+// it, each new option would make every study train its finished runs again.
+TEST(Paper, ARunKeepsItsNameWhenOptionsAreAdded) {
+  TrainConfig config;
+  config.read({{"task", "gyroscope"}, {"model", "edelta"}, {"lr", 3e-3}, {"pool", "causal"}},
+              "test");
+  const auto name = run_name(config);
+  EXPECT_EQ(name, "gyroscope-edelta-bafe62bd-seed42");
+  config.lr = 1e-3;
+  EXPECT_NE(run_name(config), name);
+
+  const TemporaryFolder folder;
+  const auto path = folder.path() / name;
+  const auto refused = [&](double lr) {
+    fs::create_directories(path);
+    config.lr = lr;
+    write_file_atomically(path / "config.json", config.write().dump());
+    return refusal([&] { require_same_defaults(path.string()); });
+  };
+  EXPECT_EQ(refused(3e-3), "");
+  EXPECT_NE(refused(2e-3).find("other defaults"), std::string::npos);
+}
+
 TEST(Paper, ChosenSeedsReplaceThePapers) {
   auto scale = scale_from("paper");
   scale.chosen_seeds = {7, 8, 9, 10};

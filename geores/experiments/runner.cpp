@@ -84,13 +84,17 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
 std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
                                DatasetShelf& shelf, const Listener& listener) {
   std::vector<Job> jobs;
-  for (const auto& run : runs)
-    if (!fs::exists(fs::path(folder) / run.name / "result.json"))
-      jobs.push_back(
-          {run.name, run.config.steps,
-           [&shelf, run, folder, listener](const std::function<void(int64_t)>& progress) {
-             train_run(run, folder, shelf, listener, progress);
-           }});
+  for (const auto& run : runs) {
+    const auto path = fs::path(folder) / run.name;
+    if (fs::exists(path / "result.json")) {
+      require_same_defaults(path.string());
+      continue;
+    }
+    jobs.push_back({run.name, run.config.steps,
+                    [&shelf, run, folder, listener](const std::function<void(int64_t)>& progress) {
+                      train_run(run, folder, shelf, listener, progress);
+                    }});
+  }
   return jobs;
 }
 

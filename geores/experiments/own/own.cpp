@@ -298,6 +298,14 @@ std::vector<Arm> candidates() {
        with(kSwiglu, {{"early_weight", 0.25}}));
   both("swiglu_passing", "SwiGLU, early positions weighted at first",
        with(kSwiglu, {{"early_weight", 1.0}, {"early_steps", 1500}}));
+  const auto early = [&](const std::string& name, const std::string& label, const json& changes) {
+    both("swiglu_early_" + name, "SwiGLU, early positions weighted, " + label,
+         with(with(kSwiglu, {{"early_weight", 0.5}}), changes));
+  };
+  early("heads", "8 heads", {{"heads", 8}});
+  early("slow", "from 2e-3", {{"lr", 2e-3}});
+  early("gain", "gain 10", {{"past_gain", 10}});
+  early("beta", "AdamW's β₂ 0.99", {{"beta2", 0.99}});
   both("heads", "8 heads", {{"heads", 8}});
   both("scale", "maps from N(0, 0.04)", {{"maps_std", 0.04}});
   both("after", "one map, after the sublayer", {{"maps_side", "after"}, {"layers", 7}});
@@ -306,12 +314,28 @@ std::vector<Arm> candidates() {
       "no operator, no maps, states start large, running mean, lengths near, previous",
       with(gpt(),
            with(with(kNear, kBoth), {{"layers", 8}, {"input_start", 1 / (kShrink * kShrink)}})));
+  add("fixed_near_both_swiglu_early",
+      "no operator, no maps, small start and short steps, running mean, lengths near, previous, "
+      "SwiGLU, early positions weighted",
+      with(gpt(), with(with(with(kNear, kBoth), with(kSwiglu, {{"early_weight", 0.5}})),
+                       {{"layers", 8},
+                        {"maps", "fixed"},
+                        {"maps_factor", kShrink},
+                        {"first_start", 1.0},
+                        {"last_start", 1.0}})));
   add("reflection_near_both", "EΔ, reflection only, running mean, lengths near, previous",
       with(reflection(), with(kNear, kBoth)));
   add("unitary_near", "complex reflection, running mean, lengths near",
       always_orthogonal("unitary", with(kMean, kNear)));
   add("unitary_near_both", "complex reflection, running mean, lengths near, previous",
       always_orthogonal("unitary", with(kBoth, kNear)));
+  add("unitary_near_both_swiglu_early",
+      "complex reflection, running mean, lengths near, previous, SwiGLU, early positions weighted",
+      always_orthogonal("unitary",
+                        with(with(kBoth, kNear), with(kSwiglu, {{"early_weight", 0.5}}))));
+  add("gpt_near_both_swiglu_early",
+      "GPT, running mean, lengths near, previous, SwiGLU, early positions weighted",
+      with(gpt(), with(with(kBoth, kNear), with(kSwiglu, {{"early_weight", 0.5}}))));
   add("gpt_near", "GPT, running mean, lengths near", with(gpt(), with(kMean, kNear)));
   add("gpt_near_early", "GPT, running mean, lengths near, early positions weighted",
       with(gpt(), with(kMean, with(kNear, {{"early_weight", 0.5}}))));
