@@ -240,6 +240,12 @@ Experiment orthogonal() {
                     always_orthogonal("unitary", with(kLowEnd, {{"generator", "both"}}))},
                    {"near", "no operator, running mean, lengths near, 3e-3 to 1e-6, no decay",
                     with(kFree, with(small_gpt(), with(kMean, kNear)))},
+                   {"winner",
+                    "no operator, running mean, previous, lengths near, SwiGLU, early positions "
+                    "weighted, 8 heads, 3e-3 to 1e-6, no decay",
+                    with(kFree, with(small_gpt(),
+                                     with(with(kBoth, kNear),
+                                          with(kSwiglu, {{"early_weight", 0.5}, {"heads", 8}}))))},
                    {"rotation", "EΔ, rotation only", with(rotation(), kLowEnd)},
                    {"reflection", "EΔ, reflection only", with(reflection(), kLowEnd)},
                    {"hybrid", "EΔ, both", with(causal_edelta(), kLowEnd)},
@@ -303,6 +309,7 @@ std::vector<Arm> candidates() {
          with(with(kSwiglu, {{"early_weight", 0.5}}), changes));
   };
   early("heads", "8 heads", {{"heads", 8}});
+  early("heads16", "16 heads", {{"heads", 16}});
   early("slow", "from 2e-3", {{"lr", 2e-3}});
   early("gain", "gain 10", {{"past_gain", 10}});
   early("beta", "AdamW's β₂ 0.99", {{"beta2", 0.99}});
@@ -314,15 +321,18 @@ std::vector<Arm> candidates() {
       "no operator, no maps, states start large, running mean, lengths near, previous",
       with(gpt(),
            with(with(kNear, kBoth), {{"layers", 8}, {"input_start", 1 / (kShrink * kShrink)}})));
-  add("fixed_near_both_swiglu_early",
-      "no operator, no maps, small start and short steps, running mean, lengths near, previous, "
-      "SwiGLU, early positions weighted",
-      with(gpt(), with(with(with(kNear, kBoth), with(kSwiglu, {{"early_weight", 0.5}})),
-                       {{"layers", 8},
-                        {"maps", "fixed"},
-                        {"maps_factor", kShrink},
-                        {"first_start", 1.0},
-                        {"last_start", 1.0}})));
+  const auto fixed = [&](const std::string& name, const std::string& label, const json& changes) {
+    add("fixed_near_both_swiglu_early" + name,
+        "no operator, no maps, small start and short steps, running mean, lengths near, previous, "
+        "SwiGLU, early positions weighted" +
+            label,
+        with(gpt(), with(with(with(with(kNear, kBoth), with(kSwiglu, {{"early_weight", 0.5}})),
+                              {{"layers", 8}, {"maps", "fixed"}, {"maps_factor", kShrink}}),
+                         changes)));
+  };
+  fixed("", "", json::object());
+  fixed("_heads", ", 8 heads", {{"heads", 8}});
+  fixed("_heads16", ", 16 heads", {{"heads", 16}});
   add("reflection_near_both", "EΔ, reflection only, running mean, lengths near, previous",
       with(reflection(), with(kNear, kBoth)));
   add("unitary_near", "complex reflection, running mean, lengths near",
