@@ -277,6 +277,37 @@ TEST(Edelta, GateLossIsTheOrthogonalityDefect) {
   EXPECT_NEAR(defect.item<double>(), trace.loss().item<double>(), 1e-12);
 }
 
+// The norm of a model's gradient where 24 connections follow each other, as in twelve blocks, and states
+// are as small as embeddings of tokens.
+double gradient_of_deep_edelta(const nlohmann::json& changes) {
+  torch::manual_seed(9);
+  nlohmann::json options = {{"pool", "causal"}, {"init", "reference"}, {"gate_weight", 0.0}};
+  options.update(changes);
+  auto x = 0.02 * torch::randn({2, 32, 64});
+  Trace trace;
+  std::vector<Tensor> weights;
+  for (int i = 0; i < 24; ++i) {
+    const auto residual = make_residual("edelta", {.width = 64, .streams = 4, .options = options});
+    for (const auto& weight : residual->parameters()) weights.push_back(weight);
+    x = residual->forward(
+        x, [](const Tensor& h) { return h; }, trace);
+  }
+  const auto loss = (torch::layer_norm(x, {64}) * torch::randn_like(x)).mean();
+  double squares = 0;
+  for (const auto& g : torch::autograd::grad({loss}, weights, {}, {}, false, /*allow_unused=*/true))
+    if (g.defined()) squares += g.square().sum().item<double>();
+  return std::sqrt(squares);
+}
+
+TEST(Edelta, AnAnchorKeepsGradientsOfDeepModelsSmall) {
+  const auto rotation = gradient_of_deep_edelta({{"operator", "cayley"}});
+  for (const auto* kind : {"householder", "hybrid"}) {
+    EXPECT_GT(gradient_of_deep_edelta({{"operator", kind}}), 100 * rotation) << kind;
+    EXPECT_LT(gradient_of_deep_edelta({{"operator", kind}, {"anchor", 1.0}}), 20 * rotation)
+        << kind;
+  }
+}
+
 TEST(Trace, ProbesCostNothingUnlessAsked) {
   Trace trace;
   trace.probe("never", []() -> Tensor { throw std::logic_error("made without being asked"); });

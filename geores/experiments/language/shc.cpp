@@ -93,7 +93,8 @@ Experiment geometry_experiment(const json& common, const std::vector<double>& ra
           .title = "Connections made for vectors, on text",
           .text =
               "The plus sign, EΔ's operator with its two maps, its rotation alone (its reflection "
-              "makes gradients explode at this depth), the same maps without an operator, and "
+              "makes gradients explode at this depth), all of it with a reflection whose direction "
+              "starts away from 0 (anchored), the same maps without an operator, and "
               "with the complex reflection, which is orthogonal at all parameter values "
               "(docs/own.md). All causal, without a gate loss. The maps cost a third of a block's "
               "parameters more; the wider plus sign has about as many.",
@@ -102,6 +103,7 @@ Experiment geometry_experiment(const json& common, const std::vector<double>& ra
                    arm("wide", "additive, wider", with(kAdditive, {{"width", wide}})),
                    arm("edelta", "EΔ", causal_edelta()),
                    arm("rotation", "EΔ, rotation only", causal_edelta({{"operator", "cayley"}})),
+                   arm("anchored", "EΔ, anchored", causal_edelta({{"anchor", 1.0}})),
                    arm("small_maps", "no operator, small maps", with(kAdditive, small_maps)),
                    arm("unitary", "complex reflection, small maps",
                        with({{"connection", "isometry"}, {"operator", "unitary"}}, small_maps))},

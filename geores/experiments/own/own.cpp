@@ -116,6 +116,7 @@ Experiment branches() {
                    {"rotation", "rotation only", rotation()},
                    {"reflection", "reflection only", reflection()},
                    {"hybrid", "both, soft gate", causal_edelta()},
+                   {"anchored", "both, soft gate, anchored", causal_edelta({{"anchor", 1.0}})},
                    {"hard", "both, hard gate", causal_edelta({{"gate_value", "hard"}})}}};
 }
 
@@ -333,6 +334,11 @@ std::vector<Arm> candidates() {
   fixed("", "", json::object());
   fixed("_heads", ", 8 heads", {{"heads", 8}});
   fixed("_heads16", ", 16 heads", {{"heads", 16}});
+  for (const auto* factor : {"0.3", "0.4"})
+    for (const int64_t heads : {8, 16})
+      fixed(fmt::format("_heads{}_{}", heads, factor),
+            fmt::format(", {} heads, factors {}", heads, factor),
+            {{"heads", heads}, {"maps_factor", std::stod(factor)}});
   add("reflection_near_both", "EΔ, reflection only, running mean, lengths near, previous",
       with(reflection(), with(kNear, kBoth)));
   add("unitary_near", "complex reflection, running mean, lengths near",

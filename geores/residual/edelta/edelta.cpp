@@ -25,7 +25,9 @@ Fields EdeltaOptions::fields() {
       .add("gate_bias", gate_bias, "initial gate logit; 0 starts at a singular operator")
       .add("gate_weight", gate_weight, "weight of the gate loss 4γ(1 − γ)", {.min = 0})
       .add("hidden_ratio", hidden_ratio, "width over hidden width of the generator perceptrons",
-           {.min = 1});
+           {.min = 1})
+      .add("anchor", anchor,
+           "length of the initial bias of the reflection's direction; 0 as published", {.min = 0});
 }
 
 Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
@@ -48,7 +50,14 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
     v_ = register_module("v", std::make_shared<Perceptron>(width, hidden, n));
     beta_ = register_module("beta", std::make_shared<Perceptron>(width, hidden, 1));
   }
-  if (reflects()) k_ = register_module("k", std::make_shared<Perceptron>(width, hidden, n));
+  if (reflects()) {
+    k_ = register_module("k", std::make_shared<Perceptron>(width, hidden, n));
+    if (options.anchor > 0) {
+      torch::NoGradGuard no_grad;
+      const auto drawn = torch::randn({n});
+      k_->weights().output_bias.copy_(options.anchor * drawn / drawn.norm());
+    }
+  }
   if (gated()) {
     gate_ = register_module("gate", make_linear(width, 1, true, 0.0));
     torch::NoGradGuard no_grad;
@@ -157,7 +166,7 @@ Connection edelta_connection() {
        .variants = {nlohmann::json::object(),
                     {{"gate", "entropy"}, {"init", "reference"}},
                     {{"pool", "causal"}, {"gate", "entropy"}},
-                    {{"pool", "token"}},
+                    {{"pool", "token"}, {"anchor", 1.0}},
                     {{"operator", "cayley"}, {"pool", "causal"}},
                     {{"operator", "householder"}},
                     {{"operator", "identity"}, {"init", "reference"}}}});

@@ -20,6 +20,9 @@
 //   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), where φ is the stream entropy of each token,
 //                    1 − ‖XXᵀ‖²_F/tr(XXᵀ)², pooled as x is; X (n, d) holds the streams of a
 //                    token. The paper describes only the plain gate.
+// anchor is the length of the initial bias of k before it is normalised. As published it is 0: k is
+// then the direction of a vector close to 0 and turns fast with x, and gradients grow by a factor in
+// each of many layers (Edelta.AnAnchorKeepsGradientsOfDeepModelsSmall, docs/own.md).
 // gate_value = hard blends with γ rounded to 0 or 1, so that G is orthogonal; gradients pass as if it
 // were not rounded (straight-through, Bengio et al., arXiv:1308.3432), and so does the gate loss.
 // The option operator = identity is the control without geometry: G = I, the same H_pre and H_post,
@@ -44,6 +47,7 @@ struct EdeltaOptions {
   double gate_bias = 1.5;
   double gate_weight = 0.1;
   int64_t hidden_ratio = 4;
+  double anchor = 0;
 
   Fields fields();
 };
