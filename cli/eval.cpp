@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/puzzles/eval_puzzles.h"
 #include "cli/text/eval_text.h"
+#include "geores/base/error.h"
 #include "geores/data/baselines.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/run/run_folder.h"
@@ -35,13 +36,27 @@ struct EvalFlags {
   EvalTextFlags text;  // of every task: run and json
 };
 
-void evaluate(const EvalFlags& flags) {
+// Flags that mean nothing for this kind of run are refused, not ignored.
+void refuse_flags(const CLI::App& command, std::initializer_list<const char*> flags,
+                  const std::string& meant_for, const std::string& run, const std::string& kind) {
+  for (const auto* flag : flags)
+    require(command.count(flag) == 0, "eval", "{} is for runs on {}; {} is one on {}", flag,
+            meant_for, run, kind);
+}
+
+void evaluate(const EvalFlags& flags, const CLI::App& command) {
   const auto run = load_run(flags.text.run, flags.cache);
-  if (run.config.task.name == "text") {
+  const auto& task = run.config.task.name;
+  refuse_flags(command,
+               {"--rows", "--votes", "--identifiers", "--submission", "--batch", "--device"},
+               "puzzles", flags.text.run, task);
+  if (task == "text") {
     auto text = flags.text;
     text.data = flags.puzzles.data;  // one flag for both
     return evaluate_text(run, text);
   }
+  refuse_flags(command, {"--data"}, "text and puzzles", flags.text.run, task);
+  refuse_flags(command, {"--split", "--stride", "--ngrams"}, "text", flags.text.run, task);
   const auto data = load_dataset(run.config.task, flags.cache);
   const auto validation = exact_loss(*run.model, data.validation_x, data.validation_y);
   const auto training =
@@ -90,11 +105,14 @@ void add_eval(CLI::App& app, int& exit_code) {
                       "text: ids between windows; less than the context gives more of it");
   command->add_option("--ngrams", flags->text.ngrams, "text: longest table of counts [5]")
       ->check(CLI::Range(0, 8));
-  command->callback([flags, &exit_code] {
-    if (is_puzzle_evaluation(flags->text.run))
+  command->callback([flags, command, &exit_code] {
+    if (is_puzzle_evaluation(flags->text.run)) {
+      refuse_flags(*command, {"--split", "--stride", "--ngrams"}, "text", flags->text.run,
+                   "puzzles");
       evaluate_puzzle_run(flags->text.run, flags->puzzles, flags->text.json);
-    else
-      evaluate(*flags);
+    } else {
+      evaluate(*flags, *command);
+    }
     exit_code = 0;
   });
 }

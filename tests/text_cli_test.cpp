@@ -101,6 +101,14 @@ TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
   refuse("generate --run run --top-p 0", "[generate] top-p must lie in (0, 1], got 0");
   refuse("eval --run run --stride 17", "[eval] the stride must lie in 1..16, got 17");
 
+  refuse("data text --input a.txt --out data",
+         "[data] holds prepared text already; replace it with --overwrite");
+  refuse("data text --input a.txt --overwrite --out run", "[run] holds a run, not text");
+  for (const auto* flag : {"--votes 3", "--identifiers blank", "--submission x.json"})
+    refuse(fmt::format("eval --run run {}", flag),
+           fmt::format("[eval] {} is for runs on puzzles; run is one on text",
+                       std::string(flag).substr(0, std::string(flag).find(' '))));
+
   write("b.txt", "quite other characters");
   succeed("data text --input b.txt --tokenizer chars --out other");
   refuse("eval --run run --data other",
@@ -130,7 +138,7 @@ TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
 // A full disk, as a limit on the size of files: no half file stays, and what was there is not lost.
 TEST_F(TextProgram, AFullDiskLeavesNoHalfFile) {
   write("a.txt", std::string(9000, 'a') + std::string(9000, 'b'));
-  const auto prepare = "data text --input a.txt --tokenizer chars --out data";
+  const auto prepare = "data text --input a.txt --tokenizer chars --overwrite --out data";
   const auto files = [&] {
     std::vector<std::string> names;
     if (fs::exists(temporary_.path() / "data"))

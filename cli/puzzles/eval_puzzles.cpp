@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/terminal/progress_bar.h"
+#include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/train/puzzles/puzzle_run.h"
 
@@ -12,10 +15,10 @@ void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags) {
   const auto* group = "Runs on puzzles";
   command.add_option("--data", flags.data, "another data set than the run's")->group(group);
   command.add_option("--rows", flags.options.rows, "first rows of the test set; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->group(group);
   command.add_option("--votes", flags.options.votes, "variants of a test task; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->group(group);
   command
       .add_option("--identifiers", flags.options.identifiers,
@@ -25,7 +28,7 @@ void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags) {
   command.add_option("--submission", flags.submission, "ARC: write the answers to this file")
       ->group(group);
   command.add_option("--batch", flags.batch, "rows at a time; 0: as in training")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->group(group);
   command.add_option("--device", flags.device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -37,6 +40,22 @@ bool is_puzzle_evaluation(const std::string& run) { return is_puzzle_run(run); }
 void evaluate_puzzle_run(const std::string& path, const PuzzleEvaluationFlags& flags, bool json) {
   const auto run = load_puzzle_run(path, flags.device);
   const auto data = puzzles::Dataset::open(flags.data.empty() ? run.config.data : flags.data);
+  require(!flags.data.empty() || data.fingerprint() == run.fingerprint, "eval",
+          "{} is another data set than the one that {} was trained on; --data {} evaluates it all "
+          "the same",
+          run.config.data, path, run.config.data);
+  const auto input = run.model->input();
+  require(input.length == data.info().cells() && input.vocabulary == data.info().vocabulary, "eval",
+          "{} has puzzles of {} cells and {} tokens, {} was trained on {} and {}",
+          flags.data.empty() ? run.config.data : flags.data, data.info().cells(),
+          data.info().vocabulary, path, input.length, input.vocabulary);
+  const auto folder = std::filesystem::absolute(flags.submission).parent_path();
+  if (!flags.submission.empty()) {
+    require(data.info().is_arc(), "eval", "--submission is for ARC; {} is a {} data set",
+            run.config.data, data.info().kind);
+    require(std::filesystem::is_directory(folder), "eval", "there is no folder {} for --submission",
+            folder.string());
+  }
   const auto batch = flags.batch > 0 ? flags.batch : run.config.batch;
   PuzzleSolver solver(*run.model, batch, run.config.precision);
   auto options = flags.options;

@@ -52,7 +52,7 @@ void add_solve(CLI::App& app, int& exit_code) {
   command->add_option("--puzzle", flags->puzzle, "file with the puzzle")->required();
   command->add_option("--task", flags->task, "name of the task in a file of many");
   command->add_option("--votes", flags->votes, "variants of an ARC task that vote")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
   command->add_option("--submission", flags->submission, "ARC: write two attempts a test here");
   command->add_option("--page", flags->page, "HTML page: how the answer forms, pass by pass");

@@ -44,7 +44,8 @@ int train_on_puzzles(const PuzzleTraining& flags, CommandGroup& group) {
   if (group.is_first()) {
     listener.progress = [&](const Progress& p) {
       bar.show(p.step, p.total, p.seconds,
-               fmt::format("loss {:.3e} test {:.3e}", p.loss, p.validation));
+               fmt::format("loss {:.3e}", p.loss) +
+                   (p.validation > 0 ? fmt::format(" test {:.3e}", p.validation) : ""));
     };
     listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -17,7 +18,11 @@ void print_split(const std::string& name, const TextFacts& facts) {
              static_cast<double>(facts.bytes) / static_cast<double>(facts.ids));
 }
 
-void prepare(const PrepareOptions& options) {
+void prepare(const PrepareOptions& options, bool overwrite) {
+  const std::filesystem::path out = options.out;
+  require(!std::filesystem::exists(out / "config.json"), options.out, "holds a run, not text");
+  require(overwrite || !std::filesystem::exists(out / "data.json"), options.out,
+          "holds prepared text already; replace it with --overwrite");
   const auto made = prepare_text(options);
   fmt::print("{}: tokeniser {}, vocabulary {}\n", options.out, made.tokenizer, made.vocabulary);
   for (const auto* name : {"train", "val", "test"})
@@ -64,7 +69,8 @@ void show(const std::string& folder, int64_t vocabulary) {
 }  // namespace
 
 void add_data(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("data", "Prepare text for training, and look at it.");
+  auto* command =
+      app.add_subcommand("data", "Prepare text or puzzles for training, and look at them.");
   command->require_subcommand(1);
 
   auto options = std::make_shared<PrepareOptions>();
@@ -96,8 +102,12 @@ void add_data(CLI::App& app, int& exit_code) {
                    "text between documents; each then ends with an end of text");
   text->add_option("--cut", options->cut, "characters, or documents: between two of them");
   text->add_flag("--lossy", options->lossy, "replace what the tokeniser would refuse");
-  text->callback([options, &exit_code] {
-    prepare(*options);
+  auto overwrite = std::make_shared<bool>(false);
+  text->add_flag("--overwrite", *overwrite, "replace the text in --out");
+  text->callback([options, overwrite, text, &exit_code] {
+    require(text->count("--tokenizer-of") == 0 || text->count("--tokenizer") == 0, "data",
+            "--tokenizer-of says which tokeniser: leave out --tokenizer");
+    prepare(*options, *overwrite);
     exit_code = 0;
   });
 

@@ -29,6 +29,9 @@ const Task& find_task(const std::string& name) {
     known.push_back(task.name);
   }
   const auto near = nearest(name, known);
+  require(name != "puzzles", "task",
+          "this is for vectors and text, not for puzzles; runs on puzzles have train, eval, solve "
+          "and study");
   if (near.empty()) fail("task", "unknown task '{}'; see `geores list`", name);
   fail("task", "unknown task '{}', did you mean '{}'?", name, near);
 }

@@ -18,12 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  require(!error, "reproduce", "cannot create {}: {}", path.string(), error.message());
-}
-
 // Nothing was trained or measured: a first attempt failed, and another may be quite different.
 bool is_untouched(const fs::path& out, const std::vector<std::string>& folders) {
   if (fs::exists(out / "results.json")) return false;
@@ -192,6 +186,12 @@ NormResults collect_norms(const ReproduceOptions& options, const ExperimentFindi
 
 }  // namespace
 
+void make_folder(const fs::path& path, const char* command) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  require(!error, command, "cannot create {}: {}", path.string(), error.message());
+}
+
 void claim_report_folder(const std::string& out, const nlohmann::json& identity,
                          const std::vector<std::string>& folders) {
   const auto path = fs::path(out) / "reproduction.json";
@@ -204,7 +204,7 @@ void claim_report_folder(const std::string& out, const nlohmann::json& identity,
   } else {
     write_file_atomically(path, identity.dump(2) + "\n");
   }
-  for (const auto& folder : folders) make_folder(fs::path(out) / folder);
+  for (const auto& folder : folders) make_folder(fs::path(out) / folder, "reproduce");
 }
 
 // One that is given twice would count as two.
@@ -243,7 +243,7 @@ std::vector<Experiment> checked_experiments(const ReproduceOptions& options) {
     expect_cuda_streams(2 * options.jobs);  // work, and work beside it
     set_float32_products(precision_from(options.hardware.precision));
   }
-  make_folder(options.out);
+  make_folder(options.out, "reproduce");
   return experiments;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct ReproduceOptions {
   int jobs = 2;                         // runs side by side
   std::string cache = {};               // folder for generated data
 };
+
+// With all folders above it; in `command`'s name it is refused.
+void make_folder(const std::filesystem::path& path, const char* command);
 
 // Makes the folder of a report and these folders in it. One that holds another report (a key of
 // `identity` is different) is refused, unless nothing was trained or measured in it.

@@ -119,6 +119,7 @@ const Study& find_study(const std::string& name) {
 
 Study quick_study(const Study& study) {
   auto quick = study;
+  quick.scale = "quick";
   quick.plain_hidden = 88;
   quick.config.update({{"width", 32},
                        {"heads", 2},
@@ -143,6 +144,13 @@ Study quick_study(const Study& study) {
   data.train = data.train > 0 ? 24 : 0;
   data.test = data.test > 0 ? 16 : 0;
   data.variants = std::min<int64_t>(data.variants, 4);
+  quick.title += ", scale quick";
+  quick.text = fmt::format(
+      "30 steps of a small model on a few {}: it shows that everything runs and what the tables "
+      "look "
+      "like; the numbers mean nothing.",
+      data.kind == "arc" ? fmt::format("ARC tasks of up to {0} × {0}", data.size)
+                         : fmt::format("{1}s of {0} × {0}", data.size, data.kind));
   return quick;
 }
 
@@ -156,6 +164,8 @@ PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
                {"device", options.hardware.device},
                {"precision", options.hardware.precision}},
               study.name);
+  for (const auto* key : {"mixer", "layout", "seed", "data", "device", "precision"})
+    require(!options.changes.contains(key), "changes", "'{}' is what a study sets itself", key);
   config.read(options.changes, "changes");
   // Equal width, and the mixers' parameters taken from the MLP. mlp_t has no counterpart.
   if (config.model.mlp_hidden == 0)

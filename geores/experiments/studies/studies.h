@@ -41,6 +41,7 @@ struct Study {
   nlohmann::json config;     // common to all arms: keys of PuzzleConfig
   int64_t plain_hidden = 0;  // of the MLP of the arm without a mixer
   std::vector<StudyArm> arms;
+  std::string scale = "paper";
 
   const StudyArm& arm(const std::string& name) const;
 };

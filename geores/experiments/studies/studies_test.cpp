@@ -57,10 +57,31 @@ TEST(Studies, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(refusal([] { find_study("s8"); }), "[study] unknown study 's8', did you mean 's6'?");
   EXPECT_EQ(refusal([] { find_study("s6").arm("cayly"); }),
             "[study] s6 has no arm 'cayly', did you mean 'cayley'?");
+
   const TemporaryFolder folder;
-  EXPECT_EQ(
-      refusal([&] { make_study_data(find_study("a10").data, (folder.path() / "x").string(), ""); }),
-      "[study] a study on ARC needs --tasks DIR with its JSON files");
+  const auto out = (folder.path() / "study").string();
+  const auto refused = [&](const char* name, const StudyOptions& changed) {
+    auto options = changed;
+    options.out = out;
+    return refusal([&] { run_study(quick_study(find_study(name)), options); });
+  };
+  EXPECT_EQ(refused("a10", {}), "[study] a study on ARC needs --tasks DIR with its JSON files");
+  EXPECT_EQ(refused("s6", {.arc_tasks = "x"}),
+            "[study] s6 makes its own puzzles: --tasks is for a study on ARC");
+  EXPECT_EQ(refused("s6", {.seeds = {1, 1}}), "[reproduce] seed 1 is given twice");
+  EXPECT_EQ(refused("s6", {.changes = {{"mixer", "cayley"}}}),
+            "[changes] 'mixer' is what a study sets itself");
+  EXPECT_NE(refused("s6", {.changes = {{"leyers", 3}}}), "");
+  EXPECT_NE(refused("s6", {.changes = nlohmann::json::array({1})}), "");
+  EXPECT_FALSE(fs::exists(out)) << "a refused study leaves nothing";
+
+  // What another study, scale or change left is not taken for this one's.
+  fs::create_directories(out);
+  write_file_atomically(fs::path(out) / "study.json",
+                        R"({"study": "s6", "scale": "quick", "changes": {}, "precision": "fp32"})");
+  EXPECT_NE(refused("m15", {}).find("with study \"s6\", asked for \"m15\""), std::string::npos);
+  EXPECT_NE(refused("s6", {.changes = {{"lr", 3e-4}}}).find("choose another --out"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
+#include "geores/experiments/reproduce.h"
 #include "geores/experiments/statistics.h"
 #include "geores/experiments/studies/studies.h"
 #include "geores/puzzles/arc/recipe.h"
@@ -30,7 +31,6 @@ void make_sudokus(const StudyData& data, const std::string& folder) {
 }
 
 void make_arc(const StudyData& data, const std::string& folder, const std::string& tasks) {
-  require(!tasks.empty(), "study", "a study on ARC needs --tasks DIR with its JSON files");
   std::vector<puzzles::Subset> subsets;
   for (const auto* name : {"training", "evaluation", "concept"})
     subsets.push_back({.tasks = puzzles::read_subset(tasks, name),
@@ -40,6 +40,18 @@ void make_arc(const StudyData& data, const std::string& folder, const std::strin
       {.variants = data.variants, .seed = static_cast<uint32_t>(kDataSeed), .canvas = data.size});
   puzzles::write_arc(folder, "arc", recipe, puzzles::Rows::made,
                      {{"variants", data.variants}, {"seed", kDataSeed}, {"canvas", data.size}});
+}
+
+// One folder is one study: runs of another, or of other changes, would be taken for its own.
+void claim_folder(const fs::path& out, const json& identity) {
+  make_folder(out / "runs", "study");
+  const auto file = out / "study.json";
+  if (!fs::exists(file)) return write_file_atomically(file, identity.dump(2) + "\n");
+  const auto found = parse_json(read_text_file(file), file.string());
+  for (const auto& [key, value] : identity.items())
+    require(found.contains(key) && found[key] == value, "study",
+            "{} holds a study with {} {}, asked for {}: choose another --out", out.string(), key,
+            found.value(key, json()).dump(), value.dump());
 }
 
 struct StudyRun {
@@ -205,10 +217,9 @@ json run_study(const Study& study, const StudyOptions& options,
                const std::function<void(const std::string&)>& notice) {
   const fs::path out = options.out;
   const auto folder = (out / "data").string();
-  fs::create_directories(out / "runs");
-  make_study_data(study.data, folder, options.arc_tasks);
-  const auto data = puzzles::Dataset::open(folder);
-
+  // All that can be refused is refused before anything is written.
+  check_seeds(options.seeds);
+  check_hardware(options.hardware);
   std::vector<const StudyArm*> arms;
   if (options.arms.empty())
     for (const auto& arm : study.arms) arms.push_back(&arm);
@@ -219,6 +230,17 @@ json run_study(const Study& study, const StudyOptions& options,
       runs.push_back({.arm = arm,
                       .path = (out / "runs" / fmt::format("{}-{}", arm->name, seed)).string(),
                       .config = study_config(study, *arm, seed, options, folder)});
+  require(study.data.kind != "arc" || !options.arc_tasks.empty() || fs::exists(folder), "study",
+          "a study on ARC needs --tasks DIR with its JSON files");
+  require(study.data.kind == "arc" || options.arc_tasks.empty(), "study",
+          "{} makes its own puzzles: --tasks is for a study on ARC", study.name);
+
+  claim_folder(out, {{"study", study.name},
+                     {"scale", study.scale},
+                     {"changes", options.changes},
+                     {"precision", options.hardware.precision}});
+  make_study_data(study.data, folder, options.arc_tasks);
+  const auto data = puzzles::Dataset::open(folder);
   run_jobs(study_jobs(runs, data, notice), options.jobs, progress);
 
   json results = {{"study", study.name}, {"seeds", options.seeds}, {"arms", json::object()}};

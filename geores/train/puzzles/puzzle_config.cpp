@@ -35,16 +35,16 @@ Fields PuzzleConfig::fields() {
       .add("table_lr", table_lr, "learning rate of the puzzle table", {.min = 0})
       .add("weight_decay", weight_decay, "of all parameters", {.min = 0})
       .add("table_decay", table_decay, "weight decay of the table rows of a batch", {.min = 0})
-      .add("beta1", beta1, "of AdamAtan2", {.min = 0, .max = 1})
-      .add("beta2", beta2, "of AdamAtan2", {.min = 0, .max = 1})
+      .add("beta1", beta1, "of AdamAtan2", {.min = 0, .max = 0.999999})
+      .add("beta2", beta2, "of AdamAtan2", {.min = 0, .max = 0.999999})
       .add("warmup", warmup, "steps of linear warm-up", {.min = 0})
       .choice("schedule", schedule, {"constant", "cosine", "step"},
               "learning rate after the warm-up; step: ×0.316 from 80 %, ×0.1 from 90 %")
       .add("min_ratio", min_ratio, "of schedule cosine: last learning rate over the first",
-           {.min = 0})
+           {.min = 0, .max = 1})
       .add("clip", clip, "largest gradient norm; 0: none", {.min = 0})
       .add("ema", ema, "share of the old average of the weights that stays; 0: no average",
-           {.min = 0, .max = 1})
+           {.min = 0, .max = 0.999999})
       .add("eval_interval", eval_interval, "steps between evaluations", {.min = 1})
       .add("eval_rows", eval_rows, "first rows of the test set to evaluate; 0: all", {.min = 0})
       .add("votes", votes, "variants of a test task to evaluate; 0: all", {.min = 0})

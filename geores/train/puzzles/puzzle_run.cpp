@@ -192,6 +192,7 @@ bool is_puzzle_run(const std::string& path) {
 
 LoadedPuzzleRun load_puzzle_run(const std::string& path, const std::string& device) {
   LoadedPuzzleRun run{.config = read_puzzle_config(path), .model = nullptr, .step = 0};
+  run.fingerprint = read_object(config_file(path)).value(kFingerprint, "");
   const auto file = (fs::path(path) / "model.json").string();
   require(fs::exists(file), "run", "{} has no model.json", path);
   const auto built = read_object(file);

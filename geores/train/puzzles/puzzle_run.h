@@ -69,6 +69,7 @@ struct LoadedPuzzleRun {
   PuzzleConfig config;
   std::shared_ptr<Recursive> model;
   int64_t step = 0;
+  std::string fingerprint = {};  // of the data set that it was trained on
 };
 LoadedPuzzleRun load_puzzle_run(const std::string& path, const std::string& device = "cpu");
 

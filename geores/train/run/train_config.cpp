@@ -90,8 +90,8 @@ Fields TrainConfig::fields() {
       .add("clip", clip, "largest gradient norm", {.min = 0})
       .choice("optimizer", optimizer, {"adamw", "muon"},
               "muon: the matrices of blocks move by orthogonalised steps, the rest by AdamW")
-      .add("beta1", beta1, "AdamW: decay of the mean gradient", {.min = 0, .max = 1})
-      .add("beta2", beta2, "AdamW: decay of the mean squared gradient", {.min = 0, .max = 1})
+      .add("beta1", beta1, "AdamW: decay of the mean gradient", {.min = 0, .max = 0.999999})
+      .add("beta2", beta2, "AdamW: decay of the mean squared gradient", {.min = 0, .max = 0.999999})
       .add("epsilon", epsilon, "AdamW: added to the root of the mean squared gradient", {.min = 0})
       .choice("schedule", schedule, {"papers", "nanogpt"},
               "warm-up from 0, or from lr/(warmup + 1) as nanoGPT has it")
