@@ -120,5 +120,46 @@ TEST_F(PuzzleData, MakesSudokusMazesAndReflections) {
   expect_refusal("reflect --out t", "[data] --selection strict needs --tasks");
 }
 
+// A run is evaluated on its own data set, or on one that --data names.
+TEST_F(PuzzleData, AnEvaluationKnowsItsDataSet) {
+  const auto sudokus = [&](int size, int seed, const std::string& out) {
+    const auto made = run(fmt::format(
+        "sudoku --size {} --train 6 --test 4 --rounds 0 --seed {} --out {}", size, seed, out));
+    ASSERT_EQ(made.exit_code, 0) << made.output;
+  };
+  const auto program = [&](const std::string& arguments) {
+    return run_program(arguments, {.folder = folder_.path()});
+  };
+  const auto refused = [&](const std::string& flags, const std::string& line) {
+    const auto files = folder_.file_count();
+    const auto result = program("eval --run run " + flags);
+    EXPECT_EQ(result.exit_code, 1) << flags;
+    EXPECT_EQ(result.output, "geores: [eval] " + line + "\n");
+    EXPECT_EQ(folder_.file_count(), files) << "something was written by " << flags;
+  };
+  sudokus(4, 1, "set");
+  sudokus(4, 2, "other");
+  sudokus(6, 1, "six");
+  const auto trained = program(
+      "train --task puzzles --data set --width 8 --heads 1 --layers 1 --prefix 1 --l-cycles 1 "
+      "--h-cycles 1 "
+      "--act-steps 2 --batch 4 --steps 2 --out run");
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  EXPECT_EQ(program("eval --run run").exit_code, 0);
+  EXPECT_EQ(program("eval --run run --data other").exit_code, 0);
+  refused("--data six", "six has puzzles of 36 cells and 8 tokens, run was trained on 16 and 6");
+  refused("--submission s.json", "--submission is for ARC; set is a sudoku data set");
+  refused("--split test", "--split is for runs on text; run is one on puzzles");
+  fs::remove_all(folder_.path() / "set");
+  fs::rename(folder_.path() / "other", folder_.path() / "set");
+  refused(
+      "",
+      "set is another data set than the one that run was trained on; --data set evaluates it all "
+      "the same");
+  const auto other = program("generate --run run");
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.output.find("not for puzzles"), std::string::npos) << other.output;
+}
+
 }  // namespace
 }  // namespace geores
