@@ -49,10 +49,10 @@ void evaluate_puzzle_run(const std::string& path, const PuzzleEvaluationFlags& f
           "{} has puzzles of {} cells and {} tokens, {} was trained on {} and {}",
           flags.data.empty() ? run.config.data : flags.data, data.info().cells(),
           data.info().vocabulary, path, input.length, input.vocabulary);
-  const auto folder = std::filesystem::absolute(flags.submission).parent_path();
   if (!flags.submission.empty()) {
     require(data.info().is_arc(), "eval", "--submission is for ARC; {} is a {} data set",
             run.config.data, data.info().kind);
+    const auto folder = std::filesystem::absolute(flags.submission).parent_path();
     require(std::filesystem::is_directory(folder), "eval", "there is no folder {} for --submission",
             folder.string());
   }
