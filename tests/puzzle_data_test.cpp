@@ -150,7 +150,7 @@ TEST_F(PuzzleData, AnEvaluationKnowsItsDataSet) {
   refused("--data six", "six has puzzles of 36 cells and 8 tokens, run was trained on 16 and 6");
   refused("--submission s.json", "--submission is for ARC; set is a sudoku data set");
   refused("--split test", "--split is for runs on text; run is one on puzzles");
-  fs::remove_all(folder_.path() / "set");
+  fs::rename(folder_.path() / "set", folder_.path() / "before");
   fs::rename(folder_.path() / "other", folder_.path() / "set");
   refused(
       "",
