@@ -12,6 +12,8 @@
 namespace geores {
 namespace {
 
+namespace fs = std::filesystem;
+
 TEST(Studies, ArmsHaveTheSameWidthAndAboutTheSameSize) {
   for (const auto& study : puzzle_studies()) {
     std::set<std::string> names;
