@@ -61,6 +61,9 @@ TEST(Studies, RefusesWhatItDoesNotHave) {
             "[study] s6 has no arm 'cayly', did you mean 'cayley'?");
 
   const TemporaryFolder folder;
+  EXPECT_EQ(
+      refusal([&] { make_study_data(find_study("a10").data, (folder.path() / "x").string(), ""); }),
+      "[study] a study on ARC needs --tasks DIR with its JSON files");
   const auto out = (folder.path() / "study").string();
   const auto refused = [&](const char* name, const StudyOptions& changed) {
     auto options = changed;

@@ -30,6 +30,11 @@ void make_sudokus(const StudyData& data, const std::string& folder) {
                          {{"seed", kDataSeed}, {"rounds", data.rounds}, {"clues", data.clues}});
 }
 
+void require_tasks(const StudyData& data, const std::string& tasks) {
+  require(data.kind != "arc" || !tasks.empty(), "study",
+          "a study on ARC needs --tasks DIR with its JSON files");
+}
+
 void make_arc(const StudyData& data, const std::string& folder, const std::string& tasks) {
   std::vector<puzzles::Subset> subsets;
   for (const auto* name : {"training", "evaluation", "concept"})
@@ -204,6 +209,7 @@ std::string tables_of(const Study& study, const json& results) {
 void make_study_data(const StudyData& data, const std::string& folder,
                      const std::string& arc_tasks) {
   if (fs::exists(folder)) return;
+  require_tasks(data, arc_tasks);
   if (data.kind == "sudoku") return make_sudokus(data, folder);
   if (data.kind == "arc") return make_arc(data, folder, arc_tasks);
   require(data.kind == "maze", "study", "unknown kind of puzzles '{}'", data.kind);
@@ -230,8 +236,7 @@ json run_study(const Study& study, const StudyOptions& options,
       runs.push_back({.arm = arm,
                       .path = (out / "runs" / fmt::format("{}-{}", arm->name, seed)).string(),
                       .config = study_config(study, *arm, seed, options, folder)});
-  require(study.data.kind != "arc" || !options.arc_tasks.empty() || fs::exists(folder), "study",
-          "a study on ARC needs --tasks DIR with its JSON files");
+  if (!fs::exists(folder)) require_tasks(study.data, options.arc_tasks);
   require(study.data.kind == "arc" || options.arc_tasks.empty(), "study",
           "{} makes its own puzzles: --tasks is for a study on ARC", study.name);
 
