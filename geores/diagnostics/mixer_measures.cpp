@@ -18,18 +18,23 @@ Tensor without_diagonal(const Tensor& a) {
 }  // namespace
 
 std::vector<double> quantiles(const Tensor& values, const std::vector<double>& shares) {
-  // Sorted here: torch::quantile takes at most 2²⁴ values.
-  const auto sorted = std::get<0>(in_double(values).flatten().sort());
-  require(sorted.numel() > 0, "quantiles", "there are no values");
-  const auto* at = sorted.data_ptr<double>();
-  std::vector<double> result;
+  require(values.numel() > 0, "quantiles", "there are no values");
+  // Sorted, because torch::quantile takes at most 2²⁴ values, and where they lie: of a deep model these are
+  // millions for each operator, which a CPU would sort for minutes.
+  const auto sorted = std::get<0>(values.detach().flatten().sort());
+  std::vector<double> parts;
+  std::vector<int64_t> places;  // of the values below and above each quantile
   for (const auto share : shares) {
     const auto place = share * static_cast<double>(sorted.numel() - 1);
     const auto below = static_cast<int64_t>(place);
-    const auto above = std::min(below + 1, sorted.numel() - 1);
-    const auto part = place - static_cast<double>(below);
-    result.push_back(part == 0 ? at[below] : at[below] + part * (at[above] - at[below]));
+    places.insert(places.end(), {below, std::min(below + 1, sorted.numel() - 1)});
+    parts.push_back(place - static_cast<double>(below));
   }
+  const auto found = in_double(sorted.index_select(0, torch::tensor(places).to(sorted.device())));
+  const auto* at = found.data_ptr<double>();
+  std::vector<double> result;
+  for (size_t i = 0; i < parts.size(); ++i, at += 2)
+    result.push_back(parts[i] == 0 ? at[0] : at[0] + parts[i] * (at[1] - at[0]));
   return result;
 }
 
@@ -94,10 +99,10 @@ nlohmann::json GradientNorms::to_json() const {
 }
 
 BetaReport describe_beta(const Tensor& values) {
-  const auto beta = in_double(values).flatten();
+  const auto beta = values.detach().to(torch::kFloat64).flatten();
   return {.mean = beta.mean().item<double>(),
           .variance = beta.var(/*unbiased=*/false).item<double>(),
-          .negative = negative_share(beta),
+          .negative = (beta < 0).to(torch::kFloat64).mean().item<double>(),
           .quantiles = quantiles(beta, {0.01, 0.05, 0.5, 0.95, 0.99})};
 }
 

@@ -216,6 +216,13 @@ const json kIsoSwiglu = with(kIsometry, kSwiglu);
 const json kKept = {{"output_length", "input"}};
 const json kNear = {{"output_length", "learned"}};
 
+// Plain blocks with all that the search found but the small start, which `changes` may bring.
+json winner(const json& changes) {
+  return with(gpt(), with(with(with(with(kNear, kBoth), with(kSwiglu, {{"early_weight", 0.5}})),
+                               {{"layers", 8}, {"heads", 16}}),
+                          changes));
+}
+
 constexpr auto kFreeWay = "3e-3 to 1e-6, no decay";
 
 Experiment orthogonal() {
@@ -241,12 +248,8 @@ Experiment orthogonal() {
                     always_orthogonal("unitary", with(kLowEnd, {{"generator", "both"}}))},
                    {"near", "no operator, running mean, lengths near, 3e-3 to 1e-6, no decay",
                     with(kFree, with(small_gpt(), with(kMean, kNear)))},
-                   {"winner",
-                    "no operator, running mean, previous, lengths near, SwiGLU, early positions "
-                    "weighted, 8 heads, 3e-3 to 1e-6, no decay",
-                    with(kFree, with(small_gpt(),
-                                     with(with(kBoth, kNear),
-                                          with(kSwiglu, {{"early_weight", 0.5}, {"heads", 8}}))))},
+                   {"winner", "what won the search, 3e-3 to 1e-6, no decay",
+                    with(kFree, winner({{"maps", "fixed"}, {"maps_factor", 0.3}}))},
                    {"rotation", "EΔ, rotation only", with(rotation(), kLowEnd)},
                    {"reflection", "EΔ, reflection only", with(reflection(), kLowEnd)},
                    {"hybrid", "EΔ, both", with(causal_edelta(), kLowEnd)},
@@ -327,11 +330,9 @@ std::vector<Arm> candidates() {
         "no operator, no maps, small start and short steps, running mean, lengths near, previous, "
         "SwiGLU, early positions weighted" +
             label,
-        with(gpt(), with(with(with(with(kNear, kBoth), with(kSwiglu, {{"early_weight", 0.5}})),
-                              {{"layers", 8}, {"maps", "fixed"}, {"maps_factor", kShrink}}),
-                         changes)));
+        winner(with({{"maps", "fixed"}, {"maps_factor", kShrink}}, changes)));
   };
-  fixed("", "", json::object());
+  fixed("", "", {{"heads", 4}});
   fixed("_heads", ", 8 heads", {{"heads", 8}});
   fixed("_heads16", ", 16 heads", {{"heads", 16}});
   for (const auto* factor : {"0.3", "0.4"})
@@ -339,6 +340,10 @@ std::vector<Arm> candidates() {
       fixed(fmt::format("_heads{}_{}", heads, factor),
             fmt::format(", {} heads, factors {}", heads, factor),
             {{"heads", heads}, {"maps_factor", std::stod(factor)}});
+  add("plain_near_both_swiglu_early_heads16",
+      "no operator, no maps, usual start, running mean, lengths near, previous, SwiGLU, early "
+      "positions weighted, 16 heads",
+      winner(json::object()));
   add("reflection_near_both", "EΔ, reflection only, running mean, lengths near, previous",
       with(reflection(), with(kNear, kBoth)));
   add("unitary_near", "complex reflection, running mean, lengths near",
