@@ -192,19 +192,20 @@ void make_folder(const fs::path& path, const char* command) {
   require(!error, command, "cannot create {}: {}", path.string(), error.message());
 }
 
-void claim_report_folder(const std::string& out, const nlohmann::json& identity,
-                         const std::vector<std::string>& folders) {
-  const auto path = fs::path(out) / "reproduction.json";
+void claim_report_folder(const ReportKind& kind, const std::string& out,
+                         const nlohmann::json& identity, const std::vector<std::string>& folders) {
+  make_folder(out, kind.command);
+  const auto path = fs::path(out) / kind.file;
   if (fs::exists(path) && !is_untouched(out, folders)) {
     const auto found = parse_json(read_text_file(path), path.string());
     for (const auto& [key, value] : identity.items())
-      require(found.contains(key) && found[key] == value, "reproduce",
-              "{} holds a reproduction with {} {}, asked for {}: choose another --out", out, key,
+      require(found.contains(key) && found[key] == value, kind.command,
+              "{} holds {} with {} {}, asked for {}: choose another --out", out, kind.called, key,
               found.value(key, nlohmann::json()).dump(), value.dump());
   } else {
     write_file_atomically(path, identity.dump(2) + "\n");
   }
-  for (const auto& folder : folders) make_folder(fs::path(out) / folder, "reproduce");
+  for (const auto& folder : folders) make_folder(fs::path(out) / folder, kind.command);
 }
 
 // One that is given twice would count as two.
@@ -248,7 +249,8 @@ std::vector<Experiment> checked_experiments(const ReproduceOptions& options) {
 }
 
 void claim_folder(const ReproduceOptions& options) {
-  claim_report_folder(options.out, identity_of(options), {"runs", "probes", "norms", "figures"});
+  claim_report_folder(kReproduction, options.out, identity_of(options),
+                      {"runs", "probes", "norms", "figures"});
 }
 
 // Trains and measures what is missing. False if it was stopped.

@@ -33,10 +33,16 @@ struct ReproduceOptions {
 // With all folders above it; in `command`'s name it is refused.
 void make_folder(const std::filesystem::path& path, const char* command);
 
+// What a command leaves in its folder: the file that says whose it is, and what a refusal calls it.
+struct ReportKind {
+  const char *command, *file, *called;
+};
+inline constexpr ReportKind kReproduction{"reproduce", "reproduction.json", "a reproduction"};
+
 // Makes the folder of a report and these folders in it. One that holds another report (a key of
 // `identity` is different) is refused, unless nothing was trained or measured in it.
-void claim_report_folder(const std::string& out, const nlohmann::json& identity,
-                         const std::vector<std::string>& folders);
+void claim_report_folder(const ReportKind& kind, const std::string& out,
+                         const nlohmann::json& identity, const std::vector<std::string>& folders);
 
 // Refuses seeds that are negative or given twice, and hardware that is not there.
 void check_seeds(const std::vector<int64_t>& seeds);

@@ -41,7 +41,7 @@ void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& s
                                                 DiagnosedParts{.mixers = false, .ranks = false})](
             int64_t step, Model& model) { log->measure(step, model); };
   const auto result =
-      train(run.config, *dataset, {.path = path, .resume = holds_run(path)}, listener);
+      train(run.config, *dataset, {.path = path, .resume = can_resume(path)}, listener);
   if (result.interrupted) throw RunStopped(run.name + " was stopped");
 }
 

@@ -7,6 +7,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/files/mapped_file.h"
 #include "geores/base/json.h"
 #include "geores/base/sha256.h"
 #include "geores/puzzles/files/row_sources.h"
@@ -175,6 +176,26 @@ std::unique_ptr<RowSource> open_rows(const fs::path& folder, const char* name,
                                       index.first_row.back(), info.cells());
 }
 
+// Reading 6.5 GB of stored rows would take longer than most that is done with them.
+constexpr std::uintmax_t kMostChecked = std::uintmax_t{256} << 20;
+
+// A run remembers the sums, so files must still have them: other rows would be taken for those that it
+// was trained on.
+void check_sums(const fs::path& folder, const nlohmann::json& description) {
+  if (!description.contains("files")) return;  // a published set has none
+  const auto& files = description["files"];
+  require(files.is_object(), (folder / kDescription).native(), "'files' is no object");
+  for (const auto& [name, sum] : files.items()) {
+    const auto path = folder / name;
+    require(fs::is_regular_file(path), path.native(), "is missing; build the data set again");
+    if (fs::file_size(path) > kMostChecked || fs::file_size(path) == 0) continue;
+    Sha256 found;
+    found.add(MappedFile(path).bytes());
+    require(sum == found.hex(), path.native(),
+            "was changed since the data set was made; build it again with geores data");
+  }
+}
+
 std::string fingerprint_of(const fs::path& folder) {
   Sha256 sum;
   if (fs::exists(folder / kDescription)) {
@@ -219,6 +240,7 @@ Dataset Dataset::open(const fs::path& folder) {
                                       data.info_.vocabulary, std::move(ratings));
     (name == std::string_view("train") ? data.train_ : data.test_) = std::move(split);
   }
+  check_sums(folder, description.json);  // last: the checks above say what is wrong with a file
   data.fingerprint_ = fingerprint_of(folder);
   return data;
 }

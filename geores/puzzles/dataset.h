@@ -67,7 +67,8 @@ class Dataset {
   const Split& test() const { return *test_; }
   const ArcTables& arc() const { return *arc_; }  // ARC only
 
-  // SHA-256 that tells data sets apart; it covers the rows only if geores.json has their sums.
+  // SHA-256 that tells data sets apart. It covers the rows only if geores.json has their sums, which
+  // open() compares with the files (but for stored rows of more than 256 MiB).
   const std::string& fingerprint() const { return fingerprint_; }
 
   // "8be77c9e|||t7|||0612397845"; "<blank>" for 0

@@ -294,7 +294,7 @@ std::optional<LanguageFindings> reproduce_language(const LanguagePaper& given,
   fs::create_directories(options.out, error);
   require(!error, "reproduce", "cannot create {}: {}", options.out, error.message());
   const FolderLock lock(options.out);
-  claim_report_folder(options.out, identity_of(options), kFolders);
+  claim_report_folder(kReproduction, options.out, identity_of(options), kFolders);
   if (!options.report_only && !train_and_measure(paper, options, listener)) return std::nullopt;
   auto findings = read_all(paper, options);
   write_report(findings.folder, make_language_report(findings), findings.to_json());

@@ -81,7 +81,8 @@ TEST(Studies, RefusesWhatItDoesNotHave) {
   EXPECT_FALSE(fs::exists(out)) << "a refused study leaves nothing";
 
   // What another study, scale or change left is not taken for this one's.
-  fs::create_directories(out);
+  fs::create_directories(fs::path(out) / "runs/none-1");
+  write_file_atomically(fs::path(out) / "runs/none-1/config.json", "{}");
   write_file_atomically(fs::path(out) / "study.json",
                         R"({"study": "s6", "scale": "quick", "changes": {}, "precision": "fp32"})");
   EXPECT_NE(refused("m15", {}).find("with study \"s6\", asked for \"m15\""), std::string::npos);

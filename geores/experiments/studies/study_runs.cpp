@@ -48,16 +48,7 @@ void make_arc(const StudyData& data, const std::string& folder, const std::strin
 }
 
 // One folder is one study: runs of another, or of other changes, would be taken for its own.
-void claim_folder(const fs::path& out, const json& identity) {
-  make_folder(out / "runs", "study");
-  const auto file = out / "study.json";
-  if (!fs::exists(file)) return write_file_atomically(file, identity.dump(2) + "\n");
-  const auto found = parse_json(read_text_file(file), file.string());
-  for (const auto& [key, value] : identity.items())
-    require(found.contains(key) && found[key] == value, "study",
-            "{} holds a study with {} {}, asked for {}: choose another --out", out.string(), key,
-            found.value(key, json()).dump(), value.dump());
-}
+constexpr ReportKind kStudy{"study", "study.json", "a study"};
 
 struct StudyRun {
   const StudyArm* arm;
@@ -98,10 +89,9 @@ std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Da
                       Listener listener;
                       listener.progress = [&](const Progress& p) { progress(p.step); };
                       listener.notice = notice;
-                      const auto begun = fs::exists(fs::path(run.path) / "config.json");
                       if (!finished(run))
-                        train_puzzles(run.config, data, {.path = run.path, .resume = begun},
-                                      listener);
+                        train_puzzles(run.config, data,
+                                      {.path = run.path, .resume = can_resume(run.path)}, listener);
                       evaluate_controls(run, data);
                     }});
   }
@@ -240,10 +230,12 @@ json run_study(const Study& study, const StudyOptions& options,
   require(study.data.kind == "arc" || options.arc_tasks.empty(), "study",
           "{} makes its own puzzles: --tasks is for a study on ARC", study.name);
 
-  claim_folder(out, {{"study", study.name},
-                     {"scale", study.scale},
-                     {"changes", options.changes},
-                     {"precision", options.hardware.precision}});
+  claim_report_folder(kStudy, out.string(),
+                      {{"study", study.name},
+                       {"scale", study.scale},
+                       {"changes", options.changes},
+                       {"precision", options.hardware.precision}},
+                      {"runs"});
   make_study_data(study.data, folder, options.arc_tasks);
   const auto data = puzzles::Dataset::open(folder);
   run_jobs(study_jobs(runs, data, notice), options.jobs, progress);

@@ -57,6 +57,13 @@ class PuzzleFolder : public ::testing::Test {
     ASSERT_NE(at, text.npos);
     write_file_atomically(file, text.replace(at, old.size(), now));
   }
+  // So that other checks meet what was changed.
+  void forget_sums(const std::string& name) {
+    const auto file = path(name) / "geores.json";
+    auto description = nlohmann::json::parse(read_text_file(file));
+    description.erase("files");
+    write_file_atomically(file, description.dump());
+  }
   TemporaryFolder folder_;
 };
 
@@ -154,6 +161,7 @@ TEST_F(PuzzleFolder, ThatIsDamagedIsRefusedInOneLine) {
   const auto recipe = small_arc();
   write_arc(path("x"), "arc", recipe, Rows::stored, {});
   const auto rows = Dataset::open(path("x")).train().rows();
+  forget_sums("x");
   const auto inputs = path("x") / "train" / "all__inputs.npy";
   save_npy(inputs, {Dtype::u8, {2, 64}, std::vector<std::byte>(128)});
   EXPECT_EQ(refused("x"),
@@ -171,6 +179,7 @@ TEST_F(PuzzleFolder, ThatIsDamagedIsRefusedInOneLine) {
 
 TEST_F(PuzzleFolder, ThatIsMutatedNeverCrashes) {
   write_arc(path("x"), "arc", small_arc(), Rows::made, {});
+  forget_sums("x");
   std::mt19937_64 random(3);
   for (const char* name : {"geores.json", "tasks.json", "variants.npy", "train/offsets.npy",
                            "train/all__puzzle_indices.npy", "test/all__group_indices.npy",
@@ -187,6 +196,21 @@ TEST_F(PuzzleFolder, ThatIsMutatedNeverCrashes) {
     }
     write_quickly(file, intact);
   }
+  EXPECT_EQ(refused("x"), "");
+}
+
+TEST_F(PuzzleFolder, FilesThatWereChangedAreRefused) {
+  write_arc(path("x"), "arc", small_arc(), Rows::stored, {});
+  const auto rows = path("x") / "train/all__inputs.npy";
+  auto bytes = read_file(rows);
+  bytes.back() ^= std::byte{1};  // a token, and still one
+  write_file_atomically(rows, bytes);
+  EXPECT_EQ(
+      refused("x"),
+      "[x/train/all__inputs.npy] was changed since the data set was made; build it again with "
+      "geores data");
+  bytes.back() ^= std::byte{1};
+  write_file_atomically(rows, bytes);
   EXPECT_EQ(refused("x"), "");
 }
 

@@ -82,10 +82,6 @@ FoundPuzzleCheckpoint load_puzzle_checkpoint(const std::string& folder, Recursiv
   return {};
 }
 
-bool has_puzzle_checkpoint(const fs::path& folder) {
-  return fs::exists(folder / kNewest) || fs::exists(folder / kPrevious);
-}
-
 }  // namespace
 
 PuzzleFiles::PuzzleFiles(const RunFolder& folder, const PuzzleConfig& config,
@@ -121,9 +117,10 @@ void PuzzleFiles::prepare(const PuzzleConfig& config, const std::string& fingerp
       require(before.contains(key) && before[key] == value, "train",
               "cannot resume {} with another '{}': the run has {}, asked for {}", folder_.path, key,
               before.value(key, nlohmann::json()).dump(), value.dump());
+    require_checkpoint(folder_.path);
     return;
   }
-  require(folder_.overwrite || !exists || !has_puzzle_checkpoint(folder_.path), "train",
+  require(folder_.overwrite || !exists || !has_checkpoint(folder_.path), "train",
           "{} already holds a run; continue it with --resume or replace it with --overwrite",
           folder_.path);
   make_starting_folder(folder_.path);
@@ -166,8 +163,7 @@ void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& trainin
 
 void PuzzleFiles::write_result(const nlohmann::json& result) {
   if (in_memory()) return;
-  if (starting_ &&
-      has_puzzle_checkpoint(folder_.path)) {  // it diverged before its first checkpoint
+  if (starting_ && has_checkpoint(folder_.path)) {  // it diverged before its first checkpoint
     notice_(fmt::format("the run that was in {} is still there", folder_.path));
     return;
   }
@@ -202,7 +198,7 @@ LoadedPuzzleRun load_puzzle_run(const std::string& path, const std::string& devi
   run.model->to(device == "cuda" ? torch::kCUDA : torch::kCPU);
   RecursiveStep training(*run.model, run.config.step_options(),
                          run.model->initial_carry(run.config.batch));
-  require(has_puzzle_checkpoint(path), "run", "{} has no weights yet", path);
+  require(has_checkpoint(path), "run", "{} has no weights yet", path);
   run.step = load_puzzle_checkpoint(path, *run.model, training, {}).step;
   const torch::NoGradGuard no_grad;
   if (training.average().defined()) training.parameters().values().copy_(training.average());

@@ -146,6 +146,14 @@ TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
   EXPECT_EQ(step_of("checkpoint.previous.safetensors"), 5) << "not the damaged one";
   EXPECT_NE(second.find("is in use by process"), std::string::npos) << second;
 
+  // Without any checkpoint nothing is begun again silently.
+  for (const auto* name : {"checkpoint.safetensors", "checkpoint.previous.safetensors"})
+    fs::rename(file(name), folder.path() / name);
+  EXPECT_NE(refusal([&] { train_on(config, {.resume = true}); }).find("no checkpoint to resume"),
+            std::string::npos);
+  for (const auto* name : {"checkpoint.safetensors", "checkpoint.previous.safetensors"})
+    fs::rename(folder.path() / name, file(name));
+
   // Weights that are not finite do not enter a checkpoint.
   notices.clear();
   other.lr = 1e39;

@@ -41,11 +41,6 @@ int64_t step_in(const std::string& text, const std::string& where) {
   return step;
 }
 
-bool has_checkpoint(const fs::path& folder) {
-  return fs::exists(folder / "checkpoint.safetensors") ||
-         fs::exists(folder / "checkpoint.previous.safetensors");
-}
-
 }  // namespace
 
 RunFiles::RunFiles(const RunFolder& folder, const TrainConfig& config, const Catalogue& catalogue,
@@ -56,6 +51,7 @@ RunFiles::RunFiles(const RunFolder& folder, const TrainConfig& config, const Cat
   open_folder();
   if (folder.resume) {
     require_same(config, catalogue);
+    require_checkpoint(folder.path);
   } else {
     require(folder_.overwrite || !fs::exists(path("config.json")) || !has_checkpoint(folder.path),
             "train",
@@ -112,7 +108,6 @@ void RunFiles::require_same(const TrainConfig& config, const Catalogue& catalogu
 }
 
 void RunFiles::continue_run(const TrainConfig& config, Model& model, TrainingStep& training) {
-  if (!has_checkpoint(folder_.path)) return;
   // The best weights are tried on the model; then the checkpoint sets all of it.
   std::string problem;
   try {
@@ -180,6 +175,8 @@ bool holds_run(const std::string& path) {
   }
   return fs::exists(fs::path(path) / "config.json");
 }
+
+bool can_resume(const std::string& path) { return holds_run(path) && has_checkpoint(path); }
 
 TrainConfig read_run_config(const std::string& path, const Catalogue& catalogue) {
   const auto file = (fs::path(path) / "config.json").string();

@@ -82,6 +82,9 @@ class RunFiles {
 // There is a run to continue. Finishes what a killed process left half done (starting_folder.h).
 bool holds_run(const std::string& path);
 
+// It also has a checkpoint. One that was copied without its weights cannot be continued.
+bool can_resume(const std::string& path);
+
 // The configuration of the run in a folder.
 TrainConfig read_run_config(const std::string& path, const Catalogue& catalogue = built_in());
 

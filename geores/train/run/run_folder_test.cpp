@@ -165,6 +165,21 @@ TEST_F(RunFolders, AReplacementThatWasKilledIsFinished) {
   EXPECT_EQ(read_run_config(folder()).lr, 1e-2);
 }
 
+TEST_F(RunFolders, WithoutItsCheckpointsARunIsNotBegunAgainSilently) {
+  run({.path = folder()});
+  for (const auto* name : {"checkpoint.safetensors", "checkpoint.previous.safetensors"})
+    fs::remove(file(name));
+  const auto metrics = read_file(file("metrics.jsonl")), result = read_file(file("result.json"));
+  EXPECT_TRUE(holds_run(folder()));
+  EXPECT_FALSE(can_resume(folder()));
+  const auto line = refusal([&] { train(config_, data_, {.path = folder(), .resume = true}); });
+  EXPECT_NE(line.find("has no checkpoint to resume from"), std::string::npos) << line;
+  EXPECT_EQ(read_file(file("metrics.jsonl")), metrics);
+  EXPECT_EQ(read_file(file("result.json")), result);
+  run({.path = folder()});  // begun again where it is asked for
+  EXPECT_TRUE(can_resume(folder()));
+}
+
 TEST_F(RunFolders, TwoWritersAreRefused) {
   std::string second;
   Listener listener;

@@ -58,6 +58,17 @@ std::unique_ptr<FolderLock> take_run_folder(const fs::path& run, bool must_exist
   return lock;
 }
 
+bool has_checkpoint(const fs::path& run) {
+  return fs::exists(run / "checkpoint.safetensors") ||
+         fs::exists(run / "checkpoint.previous.safetensors");
+}
+
+void require_checkpoint(const fs::path& run) {
+  require(has_checkpoint(run), "train",
+          "{} has no checkpoint to resume from; --overwrite with --out begins it again",
+          run.native());
+}
+
 fs::path starting_folder(const fs::path& run) { return run / ".starting"; }
 
 void make_starting_folder(const fs::path& run) {

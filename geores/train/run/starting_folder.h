@@ -17,6 +17,10 @@ namespace geores {
 std::unique_ptr<FolderLock> take_run_folder(const std::filesystem::path& run, bool must_exist,
                                             const std::function<void(const std::string&)>& notice);
 
+// Of a run of any kind.
+bool has_checkpoint(const std::filesystem::path& run);
+void require_checkpoint(const std::filesystem::path& run);
+
 std::filesystem::path starting_folder(const std::filesystem::path& run);
 
 void make_starting_folder(const std::filesystem::path& run);  // an empty one
