@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal/progress_bar.h"
+#include "cli/terminal/stop_on_signal.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
@@ -19,24 +20,33 @@ struct StudyFlags {
   StudyOptions options;
 };
 
-void run_puzzle_study(const StudyFlags& flags) {
+int run_puzzle_study(const StudyFlags& flags) {
   auto options = flags.options;
   if (!flags.changes.empty()) options.changes = parse_json(flags.changes, "--changes");
   const auto& full = find_study(flags.name);
   const auto study = flags.scale == "quick" ? quick_study(full) : full;
   const auto start = std::chrono::steady_clock::now();
-  {
-    ProgressBar bar("training");
-    run_study(
-        study, options,
-        [&](const JobProgress& progress) {
-          const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-          bar.show(progress.done, progress.total, elapsed.count(), progress.current);
-        },
-        [](const std::string& text) { say("geores: {}\n", text); });
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  auto bar = std::make_unique<ProgressBar>("training");
+  const StopOnSignal stop;
+  const auto results =
+      run_study(study, options,
+                {.progress =
+                     [&](const JobProgress& progress) {
+                       bar->show(progress.done, progress.total, seconds(), progress.current);
+                     },
+                 .notice = [](const std::string& text) { say("geores: {}\n", text); },
+                 .stop = StopOnSignal::requested});
+  bar.reset();
+  if (!results) {
+    say("geores: stopped; the same command goes on from here\n");
+    return StopOnSignal::exit_code();
   }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  fmt::print("{}\n{:.0f} s\n", read_text_file(options.out + "/tables.md"), elapsed.count());
+  fmt::print("{}\n{}/index.html in {:.0f} s\n", read_text_file(options.out + "/tables.md"),
+             options.out, seconds());
+  return 0;
 }
 
 }  // namespace
@@ -52,7 +62,8 @@ void add_study(CLI::App& app, int& exit_code) {
       "What does a mixer add to a recursive model? Arms at the same width and number of "
       "parameters,\n"
       "several seeds, controls and t-tests. Makes its puzzles, trains what has no result yet, and\n"
-      "writes OUT/tables.md and OUT/results.json. Killed, it continues.\n" +
+      "writes OUT/index.html (tables and learning curves, opens offline), OUT/tables.md and\n"
+      "OUT/results.json. Killed, it continues.\n" +
           names +
           "Examples:\n"
           "  geores study s6 --scale quick --out try\n"
@@ -76,10 +87,7 @@ void add_study(CLI::App& app, int& exit_code) {
   command->add_option("--precision", options.hardware.precision, "fp32, tf32 or bf16")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
-  command->callback([flags, &exit_code] {
-    run_puzzle_study(*flags);
-    exit_code = 0;
-  });
+  command->callback([flags, &exit_code] { exit_code = run_puzzle_study(*flags); });
 }
 
 }  // namespace geores::cli

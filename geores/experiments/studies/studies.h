@@ -7,11 +7,11 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "geores/experiments/experiment.h"
-#include "geores/experiments/runner.h"
+#include "geores/experiments/reproduce.h"
 #include "geores/puzzles/dataset.h"
 #include "geores/train/puzzles/puzzle_config.h"
 
@@ -68,14 +68,15 @@ PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
 void make_study_data(const StudyData& data, const std::string& folder,
                      const std::string& arc_tasks);
 
-// Trains what has no result yet in OUT/runs, and returns what all runs left:
-//   arms: {NAME: {label, parameters, seconds a step, and for each number of an evaluation its values,
-//          mean and deviation}}
+// Trains what has no result yet in OUT/runs, and returns what all finished runs left:
+//   arms: {NAME: {label, parameters, seconds a step, for each number of an evaluation its values, mean
+//          and deviation, and the learning curve of each run}}
+//   plain: predictors without a model (puzzles/scoring/plain_scores.h)
 //   differences: Welch's t between each arm and the arm without a mixer, in exact answers
-// OUT/results.json and OUT/tables.md hold the same. For ARC every arm is also evaluated with blank and
-// with shuffled identifiers.
-nlohmann::json run_study(const Study& study, const StudyOptions& options,
-                         const std::function<void(const JobProgress&)>& progress = {},
-                         const std::function<void(const std::string&)>& notice = {});
+// OUT/index.html, OUT/tables.md and OUT/results.json hold the same. For ARC every arm is also evaluated
+// with blank and with shuffled identifiers. Nothing if the listener stopped it: runs have written a
+// checkpoint, and the report has those that are finished.
+std::optional<nlohmann::json> run_study(const Study& study, const StudyOptions& options,
+                                        const ReproduceListener& listener = {});
 
 }  // namespace geores

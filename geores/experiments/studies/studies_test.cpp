@@ -41,17 +41,29 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
   study.config["steps"] = 4;
   StudyOptions options{
       .out = (folder.path() / "s6").string(), .arms = {"none", "identity"}, .seeds = {1, 2}};
-  const auto results = run_study(study, options);
+  // Stopped at its third step it writes a checkpoint, and goes on from there.
+  int asked = 0;
+  EXPECT_FALSE(run_study(study, options,
+                         {.progress = {}, .notice = {}, .stop = [&] { return ++asked > 2; }}));
+  EXPECT_TRUE(can_resume(options.out + "/runs/none-1"));
+  const auto results = *run_study(study, options);
   for (const auto* arm : {"none", "identity"}) {
     const auto& exact = results["arms"][arm]["numbers"]["exact"];
     EXPECT_EQ(exact["values"].size(), 2u) << arm;
     EXPECT_TRUE(results["arms"][arm]["numbers"].contains("by_rating.0.exact")) << results.dump();
   }
   EXPECT_EQ(results["differences"].size(), 1u);
-  EXPECT_NE(read_text_file(options.out + "/tables.md").find("| no mixer |"), std::string::npos);
+  EXPECT_EQ(results["arms"]["none"]["curves"].size(), 2u);
+  EXPECT_EQ(results["plain"].size(), 3u);
+  const auto tables = read_text_file(options.out + "/tables.md");
+  for (const auto* text : {"| no mixer |", "| no model: singles alone |", "## By difficulty"})
+    EXPECT_NE(tables.find(text), std::string::npos) << text;
+  EXPECT_TRUE(fs::exists(options.out + "/index.html"));
   // Nothing is left to train.
   bool trained = false;
-  EXPECT_EQ(run_study(study, options, [&](const JobProgress&) { trained = true; }), results);
+  EXPECT_EQ(*run_study(study, options,
+                       {.progress = [&](const JobProgress&) { trained = true; }, .notice = {}}),
+            results);
   EXPECT_FALSE(trained);
 }
 
@@ -68,7 +80,7 @@ TEST(Studies, RefusesWhatItDoesNotHave) {
   const auto refused = [&](const char* name, const StudyOptions& changed) {
     auto options = changed;
     options.out = out;
-    return refusal([&] { run_study(quick_study(find_study(name)), options); });
+    return refusal([&] { (void)run_study(quick_study(find_study(name)), options); });
   };
   EXPECT_EQ(refused("a10", {}), "[study] a study on ARC needs --tasks DIR with its JSON files");
   EXPECT_EQ(refused("s6", {.arc_tasks = "x"}),

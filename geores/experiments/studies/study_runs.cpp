@@ -6,11 +6,12 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
-#include "geores/experiments/reproduce.h"
+#include "geores/experiments/report.h"
 #include "geores/experiments/statistics.h"
-#include "geores/experiments/studies/studies.h"
+#include "geores/experiments/studies/study_report.h"
 #include "geores/puzzles/arc/recipe.h"
 #include "geores/puzzles/files/dataset_writer.h"
+#include "geores/puzzles/scoring/plain_scores.h"
 #include "geores/train/puzzles/puzzle_evaluation.h"
 #include "geores/train/puzzles/puzzle_trainer.h"
 
@@ -77,7 +78,7 @@ void evaluate_controls(const StudyRun& run, const puzzles::Dataset& data) {
 }
 
 std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Dataset& data,
-                            const std::function<void(const std::string&)>& notice) {
+                            const ReproduceListener& outer) {
   std::vector<Job> jobs;
   for (const auto& run : runs) {
     if (finished(run) &&
@@ -85,13 +86,15 @@ std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Da
       continue;
     jobs.push_back({.name = fs::path(run.path).filename().string(),
                     .size = run.config.steps,
-                    .work = [&run, &data, notice](const std::function<void(int64_t)>& progress) {
+                    .work = [&run, &data, &outer](const std::function<void(int64_t)>& progress) {
                       Listener listener;
                       listener.progress = [&](const Progress& p) { progress(p.step); };
-                      listener.notice = notice;
-                      if (!finished(run))
-                        train_puzzles(run.config, data,
-                                      {.path = run.path, .resume = can_resume(run.path)}, listener);
+                      listener.notice = outer.notice;
+                      listener.stop = outer.stop;
+                      const RunFolder folder{.path = run.path, .resume = can_resume(run.path)};
+                      if (!finished(run) &&
+                          train_puzzles(run.config, data, folder, listener).interrupted)
+                        throw RunStopped(run.path + " was stopped");
                       evaluate_controls(run, data);
                     }});
   }
@@ -115,11 +118,31 @@ json described(const std::vector<double>& values) {
           {"deviation", std::isfinite(sample.deviation) ? json(sample.deviation) : json()}};
 }
 
+// Exact answers and right cells on the test puzzles, and on the training rows that halted since the line
+// before.
+json curves_of(const StudyRun& run) {
+  json curves = {{"seed", run.config.seed}, {"test", json::array()}, {"train", json::array()}};
+  double seconds = 0;
+  for (const auto& line : read_metrics(run.path)) {
+    seconds = line.value("seconds", seconds);
+    const bool test = line.contains("evaluation");
+    const auto& from = test ? line["evaluation"] : line;
+    if (from.contains("exact") && from["exact"].is_number() && from.contains("cells"))
+      curves[test ? "test" : "train"].push_back({{"step", line["step"]},
+                                                 {"seconds", seconds},
+                                                 {"exact", from["exact"]},
+                                                 {"cells", from["cells"]}});
+  }
+  return curves;
+}
+
+// Of the runs that are finished.
 json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
   std::map<std::string, std::vector<double>> numbers;
   json result = {{"label", arm.label}, {"diverged", 0}};
   for (const auto& run : runs) {
-    if (run.arm != &arm) continue;
+    if (run.arm != &arm || !finished(run)) continue;
+    result["curves"].push_back(curves_of(run));
     const auto left = read_json_file(fs::path(run.path) / "result.json");
     result["parameters"] = left["parameters"];
     result["mlp_hidden"] = run.config.model.mlp_hidden;
@@ -136,8 +159,8 @@ json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
   return result;
 }
 
-Sample sample_in(const json& arm, const std::string& number) {
-  if (!arm["numbers"].contains(number)) return {};
+Sample sample_of_number(const json& arm, const std::string& number) {
+  if (!arm.contains("numbers") || !arm["numbers"].contains(number)) return {};
   return sample_of(arm["numbers"][number]["values"].get<std::vector<double>>());
 }
 
@@ -148,7 +171,8 @@ json differences(const json& arms, const std::string& number) {
       const bool asked = base == "none" || (base == "identity" && name != "none") ||
                          (base == "sinkhorn_softmax" && name == "cayley");
       if (!asked || base == name) continue;
-      const auto a = sample_in(other, number), b = sample_in(arm, number);
+      const auto a = sample_of_number(other, number), b = sample_of_number(arm, number);
+      if (!a.known() || !b.known()) continue;
       const auto test = welch_test(a, b);
       list.push_back({{"arm", name},
                       {"against", base},
@@ -158,40 +182,6 @@ json differences(const json& arms, const std::string& number) {
                       {"p", test.known() ? json(test.p) : json()}});
     }
   return list;
-}
-
-std::string with_deviation(const json& arm, const std::string& number, double scale) {
-  const auto sample = sample_in(arm, number);
-  if (!sample.known()) return "–";
-  return std::isfinite(sample.deviation)
-             ? fmt::format("{:.2f} ± {:.2f}", scale * sample.mean, scale * sample.deviation)
-             : fmt::format("{:.2f}", scale * sample.mean);
-}
-
-std::string tables_of(const Study& study, const json& results) {
-  auto text = fmt::format(
-      "# {}\n\n{}\n\n| arm | parameters | MLP | exact % | cells % | LM loss | halting step | "
-      "q right % | ms a step |\n|---|---|---|---|---|---|---|---|---|\n",
-      study.title, study.text);
-  for (const auto& arm : study.arms) {
-    if (!results["arms"].contains(arm.name)) continue;
-    const auto& one = results["arms"][arm.name];
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", arm.label,
-                        one["parameters"].dump(), one["mlp_hidden"].dump(),
-                        with_deviation(one, "exact", 100), with_deviation(one, "cells", 100),
-                        with_deviation(one, "lm_loss", 1), with_deviation(one, "halting_steps", 1),
-                        with_deviation(one, "q_halt_accuracy", 100),
-                        with_deviation(one, "step_seconds", 1000));
-  }
-  text +=
-      "\nDifferences in exact answers, Welch's t:\n\n| arm | against | difference % | t | p "
-      "|\n|---|---|---|---|---|\n";
-  for (const auto& one : results["differences"])
-    text += fmt::format("| {} | {} | {:+.2f} | {} | {} |\n", one["arm"].get<std::string>(),
-                        one["against"].get<std::string>(), 100 * one["difference"].get<double>(),
-                        one["t"].is_null() ? "–" : fmt::format("{:.2f}", one["t"].get<double>()),
-                        one["p"].is_null() ? "–" : fmt::format("{:.3g}", one["p"].get<double>()));
-  return text;
 }
 
 }  // namespace
@@ -208,9 +198,8 @@ void make_study_data(const StudyData& data, const std::string& folder,
   puzzles::write_mazes(folder, data.size, set, false, {{"seed", kDataSeed}});
 }
 
-json run_study(const Study& study, const StudyOptions& options,
-               const std::function<void(const JobProgress&)>& progress,
-               const std::function<void(const std::string&)>& notice) {
+std::optional<json> run_study(const Study& study, const StudyOptions& options,
+                              const ReproduceListener& listener) {
   const fs::path out = options.out;
   const auto folder = (out / "data").string();
   // All that can be refused is refused before anything is written.
@@ -235,16 +224,27 @@ json run_study(const Study& study, const StudyOptions& options,
                        {"scale", study.scale},
                        {"changes", options.changes},
                        {"precision", options.hardware.precision}},
-                      {"runs"});
+                      {"runs", "figures"});
   make_study_data(study.data, folder, options.arc_tasks);
   const auto data = puzzles::Dataset::open(folder);
-  run_jobs(study_jobs(runs, data, notice), options.jobs, progress);
+  bool stopped = false;
+  try {
+    run_jobs(study_jobs(runs, data, listener), options.jobs, listener.progress);
+  } catch (const RunStopped&) {
+    stopped = true;
+  }
 
   json results = {{"study", study.name}, {"seeds", options.seeds}, {"arms", json::object()}};
-  for (const auto* arm : arms) results["arms"][arm->name] = arm_results(runs, *arm);
+  for (const auto* arm : arms)
+    if (auto found = arm_results(runs, *arm); found.contains("parameters"))
+      results["arms"][arm->name] = std::move(found);
+  results["plain"] = json::array();
+  for (const auto& plain : puzzles::plain_scores(data))
+    results["plain"].push_back(
+        {{"name", plain.name}, {"label", plain.label}, {"results", plain.results}});
   results["differences"] = differences(results["arms"], "exact");
-  write_file_atomically(out / "results.json", results.dump(2) + "\n");
-  write_file_atomically(out / "tables.md", tables_of(study, results));
+  write_report(out.string(), make_study_report(study, results), results);
+  if (stopped) return std::nullopt;
   return results;
 }
 

@@ -6,6 +6,7 @@
 
 #include "geores/puzzles/files/dataset_writer.h"
 #include "geores/puzzles/sample_test.h"
+#include "geores/puzzles/scoring/plain_scores.h"
 #include "geores/puzzles/scoring/reflection_index.h"
 #include "geores/puzzles/scoring/scores.h"
 #include "geores/puzzles/scoring/vote.h"
@@ -190,6 +191,46 @@ TEST(Evaluation, OfAlmostPerfectAnswers) {
   EXPECT_DOUBLE_EQ(arc["pass_at_k"]["1"], 1);  // six right votes outnumber a wrong one
   EXPECT_LT(arc["sampled_pass_at_k"]["1"], 1);
   EXPECT_EQ(arc["test_inputs_without_predictions"], 0);
+}
+
+TEST(PlainScores, OfSudokusSinglesSolveThoseOfRatingZero) {
+  const TemporaryFolder folder;
+  const auto set = generate_sudokus({.size = 6, .rounds = {0, 20}, .seed = 9, .threads = 1}, 4, 30);
+  write_sudokus(folder.path() / "s", 6, set, 0, Rows::made, {{"seed", 3}});
+  const auto scores = plain_scores(Dataset::open(folder.path() / "s"));
+  ASSERT_EQ(scores.size(), 3u);
+  const auto &copy = scores[0].results, &frequent = scores[1].results, &singles = scores[2].results;
+  EXPECT_EQ(scores[2].name, "singles");
+  EXPECT_EQ(copy["exact"], 0);
+  EXPECT_GT(frequent["cells"], copy["cells"]);
+  EXPECT_GT(singles["by_rating"]["0"]["rows"], 0);
+  EXPECT_LT(singles["by_rating"]["0"]["rows"], 30);
+  for (const auto& [bin, count] : singles["by_rating"].items())
+    EXPECT_EQ(count["exact"], bin == "0" ? 1 : 0) << bin;
+}
+
+TEST(PlainScores, OfArcAreThoseOfTheGridsThemselves) {
+  auto tasks = random_tasks("bb", 3, 4);
+  // The first task's answer is its input, the second's the output of two of three demonstrations.
+  tasks[0].tests = {{tasks[0].demonstrations[0].input, tasks[0].demonstrations[0].input}};
+  auto& second = tasks[1];
+  second.demonstrations = {second.demonstrations[0],
+                           second.demonstrations[1],
+                           {second.demonstrations[0].input, second.demonstrations[1].output}};
+  second.tests = {{second.demonstrations[0].input, second.demonstrations[1].output}};
+  const TemporaryFolder folder;
+  const auto recipe = build_arc({{random_tasks("a", 2, 4), false}, {tasks, true}},
+                                {.variants = 4, .seed = 3, .canvas = 8});
+  for (const auto rows : {Rows::made, Rows::stored})
+    write_arc(folder.path() / (rows == Rows::made ? "made" : "stored"), "arc", recipe, rows, {});
+  const auto made = plain_scores(Dataset::open(folder.path() / "made"));
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_DOUBLE_EQ(made[0].results["pass_at_k"]["1"], 1.0 / 3);
+  EXPECT_DOUBLE_EQ(made[1].results["pass_at_k"]["1"], 1.0 / 3);
+  EXPECT_EQ(made[1].name, "demonstrations");
+  const auto stored = plain_scores(Dataset::open(folder.path() / "stored"));
+  ASSERT_EQ(stored.size(), 2u);
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(stored[i].results, made[i].results) << i;
 }
 
 TEST(Evaluation, RatingsHaveFourBins) {

@@ -58,16 +58,17 @@ class Solver {
 
   SudokuSearch run(const Board& board) {
     State state;
-    const auto all = static_cast<Mask>((1u << shape_.size) - 1);
-    state.candidates.fill(all);
-    state.open = shape_.cells();
-    bool possible = true;
-    for (int cell = 0; cell < shape_.cells() && possible; ++cell) {
-      const auto value = board[static_cast<std::size_t>(cell)];
-      if (value != 0) possible = place(state, cell, static_cast<Mask>(1u << (value - 1)));
-    }
-    if (possible) explore(state);
+    if (begin(state, board)) explore(state);
     return std::move(found_);
+  }
+
+  Board singles(const Board& board) {
+    State state;
+    if (begin(state, board)) propagate(state);
+    auto filled = board;
+    for (std::size_t c = 0; c < filled.size(); ++c)
+      if (state.placed[c]) filled[c] = value_at(state, c);
+    return filled;
   }
 
  private:
@@ -78,6 +79,16 @@ class Solver {
   };
 
   // Each returns false if the board turned out to be impossible.
+  bool begin(State& state, const Board& board) {
+    state.candidates.fill(static_cast<Mask>((1u << shape_.size) - 1));
+    state.open = shape_.cells();
+    for (int cell = 0; cell < shape_.cells(); ++cell) {
+      const auto value = board[static_cast<std::size_t>(cell)];
+      if (value != 0 && !place(state, cell, static_cast<Mask>(1u << (value - 1)))) return false;
+    }
+    return true;
+  }
+
   bool place(State& state, int cell, Mask value) {
     const auto c = static_cast<std::size_t>(cell);
     if (state.placed[c]) return state.candidates[c] == value;
@@ -160,10 +171,14 @@ class Solver {
     return values;
   }
 
+  static uint8_t value_at(const State& state, std::size_t cell) {
+    return static_cast<uint8_t>(std::countr_zero(state.candidates[cell]) + 1);
+  }
+
   void remember(const State& state) {
     found_.solution.resize(static_cast<std::size_t>(shape_.cells()));
     for (std::size_t c = 0; c < found_.solution.size(); ++c)
-      found_.solution[c] = static_cast<uint8_t>(std::countr_zero(state.candidates[c]) + 1);
+      found_.solution[c] = value_at(state, c);
   }
 
   const SudokuShape& shape_;
@@ -180,11 +195,24 @@ SudokuShape sudoku_shape(int size) {
   return size == 4 ? SudokuShape{4, 2, 2} : size == 6 ? SudokuShape{6, 2, 3} : SudokuShape{9, 3, 3};
 }
 
-SudokuSearch solve_sudoku(const SudokuShape& shape, const Board& board, int64_t stop_after) {
+namespace {
+
+void check_board(const SudokuShape& shape, const Board& board) {
   require(std::cmp_equal(board.size(), shape.cells()), "sudoku",
           "a board of size {} has {} cells, got {}", shape.size, shape.cells(), board.size());
   for (const auto value : board)
     require(value <= shape.size, "sudoku", "a board of size {} cannot hold {}", shape.size, value);
+}
+
+}  // namespace
+
+Board fill_singles(const SudokuShape& shape, const Board& board) {
+  check_board(shape, board);
+  return Solver(shape, 1, nullptr).singles(board);
+}
+
+SudokuSearch solve_sudoku(const SudokuShape& shape, const Board& board, int64_t stop_after) {
+  check_board(shape, board);
   return Solver(shape, stop_after, nullptr).run(board);
 }
 

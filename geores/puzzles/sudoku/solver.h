@@ -28,6 +28,9 @@ SudokuSearch solve_sudoku(const SudokuShape& shape, const Board& board, int64_t 
 
 bool has_one_solution(const SudokuShape& shape, const Board& board);
 
+// The board with all that singles alone place; blank where they leave a choice.
+Board fill_singles(const SudokuShape& shape, const Board& board);
+
 // A random full board: the solver on an empty board, values tried in random order.
 Board random_full_board(const SudokuShape& shape, Random& random);
 

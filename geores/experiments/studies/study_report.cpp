@@ -1,0 +1,191 @@
+#include "geores/experiments/studies/study_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "geores/base/pages/svg.h"
+#include "geores/experiments/statistics.h"
+
+namespace geores {
+namespace {
+
+using nlohmann::json;
+
+// A number of an arm's evaluations, over seeds.
+Sample sample_in(const json& arm, const std::string& number) {
+  if (!arm.contains("numbers") || !arm["numbers"].contains(number)) return {};
+  return sample_of(arm["numbers"][number]["values"].get<std::vector<double>>());
+}
+
+std::string with_deviation(const json& arm, const std::string& number, double scale) {
+  const auto sample = sample_in(arm, number);
+  if (!sample.known()) return "–";
+  return std::isfinite(sample.deviation)
+             ? fmt::format("{:.2f} ± {:.2f}", scale * sample.mean, scale * sample.deviation)
+             : fmt::format("{:.2f}", scale * sample.mean);
+}
+
+// The same of a predictor without a model; `path` has slashes in the place of dots.
+std::string plain_number(const json& plain, const std::string& path, double scale) {
+  const auto& results = plain["results"];
+  const json::json_pointer place("/" + path);
+  if (!results.contains(place) || !results[place].is_number()) return "–";
+  return fmt::format("{:.2f}", scale * results[place].get<double>());
+}
+
+std::string with_slashes(std::string number) {
+  for (auto& letter : number)
+    if (letter == '.') letter = '/';
+  return number;
+}
+
+struct ShownNumber {
+  std::string head, number;
+  double scale = 100;
+};
+
+// A row for each arm, then one for each predictor without a model. Columns that nobody has are left out.
+Table numbers_table(const Study& study, const json& results, std::string explanation,
+                    const std::vector<ShownNumber>& columns, bool with_sizes) {
+  Table table{std::move(explanation), {"arm"}, {}};
+  if (with_sizes) table.heads.insert(table.heads.end(), {"parameters", "MLP", "seeds"});
+  for (const auto& column : columns) table.heads.push_back(column.head);
+  for (const auto& arm : study.arms) {
+    if (!results["arms"].contains(arm.name)) continue;
+    const auto& one = results["arms"][arm.name];
+    std::vector<std::string> row = {arm.label};
+    if (with_sizes)
+      row.insert(row.end(), {one["parameters"].dump(), one["mlp_hidden"].dump(),
+                             std::to_string(sample_in(one, "exact").count)});
+    for (const auto& column : columns)
+      row.push_back(with_deviation(one, column.number, column.scale));
+    table.rows.push_back(std::move(row));
+  }
+  for (const auto& plain : results["plain"]) {
+    std::vector<std::string> row = {"no model: " + plain["label"].get<std::string>()};
+    if (with_sizes) row.insert(row.end(), {"", "", ""});
+    for (const auto& column : columns)
+      row.push_back(plain_number(plain, with_slashes(column.number), column.scale));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table differences_table(const json& results) {
+  Table table{
+      "Differences in exact answers, in points; Welch's t, p two-sided, not corrected for the "
+      "number of rows.",
+      {"arm", "against", "difference", "t", "p"},
+      {}};
+  const auto number = [](const json& value, const char* form) {
+    return value.is_null() ? "–" : fmt::format(fmt::runtime(form), value.get<double>());
+  };
+  for (const auto& one : results["differences"])
+    table.rows.push_back({one["arm"], one["against"],
+                          fmt::format("{:+.2f}", 100 * one["difference"].get<double>()),
+                          number(one["t"], "{:.2f}"), number(one["p"], "{:.3g}")});
+  return table;
+}
+
+struct ShownCurve {
+  const char *title, *part, *x, *number, *label;
+};
+
+// Mean over seeds in a band of one standard deviation.
+svg::Series curve(const json& arm, const std::string& name, const ShownCurve& shown) {
+  std::map<int64_t, std::vector<json>> by_step;
+  for (const auto& run : arm["curves"])
+    for (const auto& point : run[shown.part])
+      by_step[point["step"].get<int64_t>()].push_back(point);
+  svg::Series series{.name = name};
+  for (const auto& [step, points] : by_step) {
+    double place = 0;
+    std::vector<double> values;
+    for (const auto& point : points) {
+      place += point[shown.x].get<double>() / static_cast<double>(points.size());
+      values.push_back(100 * point[shown.number].get<double>());
+    }
+    const auto sample = sample_of(values);
+    const auto spread = values.size() > 1 ? sample.deviation : 0;
+    series.x.push_back(place);
+    series.y.push_back(sample.mean);
+    series.low.push_back(sample.mean - spread);
+    series.high.push_back(sample.mean + spread);
+  }
+  return series;
+}
+
+std::string curves_figure(const Study& study, const json& results) {
+  svg::Figure figure{.title = study.title, .columns = 3, .panel_width = 360, .panel_height = 250};
+  for (const auto& shown : {ShownCurve{"test puzzles", "test", "step", "exact", "exact, %"},
+                            {"test puzzles", "test", "seconds", "exact", "exact, %"},
+                            {"training puzzles", "train", "step", "exact", "exact, %"},
+                            {"test puzzles", "test", "step", "cells", "right cells, %"},
+                            {"test puzzles", "test", "seconds", "cells", "right cells, %"},
+                            {"training puzzles", "train", "step", "cells", "right cells, %"}}) {
+    svg::Panel panel{.title = shown.title};
+    panel.x = {.label = shown.x, .from = 0};
+    panel.y = {.label = shown.label, .from = 0, .to = 100};
+    for (const auto& arm : study.arms) {
+      if (!results["arms"].contains(arm.name)) continue;
+      auto series = curve(results["arms"][arm.name], arm.label, shown);
+      if (series.x.size() > 1) panel.series.push_back(std::move(series));
+    }
+    if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+  }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+}  // namespace
+
+Document make_study_report(const Study& study, const json& results) {
+  Document document(study.title);
+  document.text(study.text);
+  std::vector<ShownNumber> columns = {{"exact %", "exact"}, {"cells %", "cells"}};
+  if (study.data.kind == "maze") columns.push_back({"shortest path %", "shortest_path"});
+  if (study.data.kind == "arc") columns.push_back({"pass@1 %", "pass_at_k.1"});
+  columns.insert(columns.end(), {{"LM loss", "lm_loss", 1},
+                                 {"halting step", "halting_steps", 1},
+                                 {"q right %", "q_halt_accuracy"},
+                                 {"ms a step", "step_seconds", 1000}});
+  document.heading("Arms").table(numbers_table(
+      study, results,
+      "Mean ± standard deviation over seeds. MLP: its hidden width, which makes room for the "
+      "mixer's parameters. Milliseconds are those of runs side by side where there were any.",
+      columns, /*with_sizes=*/true));
+  if (study.data.kind == "sudoku")
+    document.heading("By difficulty")
+        .table(numbers_table(study, results,
+                             "Exact answers in %, by how many values a solver has to try.",
+                             {{"0", "by_rating.0.exact"},
+                              {"1–10", "by_rating.1-10.exact"},
+                              {"11–30", "by_rating.11-30.exact"},
+                              {"> 30", "by_rating.>30.exact"}},
+                             false));
+  if (study.data.kind == "arc")
+    document.heading("How much is memory")
+        .table(numbers_table(
+            study, results,
+            "pass@2 in %, by votes and sampled, with the puzzle's own identifier, with a blank one "
+            "and with that of another puzzle.",
+            {{"votes", "pass_at_k.2"},
+             {"votes, blank", "blank.pass_at_k.2"},
+             {"votes, shuffled", "shuffled.pass_at_k.2"},
+             {"sampled", "sampled_pass_at_k.2"},
+             {"sampled, blank", "blank.sampled_pass_at_k.2"},
+             {"sampled, shuffled", "shuffled.sampled_pass_at_k.2"}},
+            false));
+  document.heading("Differences").table(differences_table(results));
+  if (const auto figure = curves_figure(study, results); !figure.empty())
+    document.heading("Learning")
+        .figure("curves", figure,
+                "Exact answers and right cells, mean over seeds in a band of one standard "
+                "deviation; seconds are "
+                "those of "
+                "runs side by side.");
+  return document;
+}
+
+}  // namespace geores

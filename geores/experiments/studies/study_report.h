@@ -1,0 +1,15 @@
+// A study as a document: what each arm reached beside predictors without a model, by difficulty, with
+// other identifiers (ARC), the differences with their tests, and learning curves.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "geores/base/pages/document.h"
+#include "geores/experiments/studies/studies.h"
+
+namespace geores {
+
+// `results` as run_study() returns them; arms that no run has finished are left out.
+Document make_study_report(const Study& study, const nlohmann::json& results);
+
+}  // namespace geores

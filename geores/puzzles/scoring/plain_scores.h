@@ -1,0 +1,22 @@
+// What predictors without a model score on a test split, by the same Evaluation: what a model has to beat.
+//   copy             the input
+//   frequent         sudoku: the digit that is most frequent in the training labels in every blank cell
+//   singles          sudoku: what naked and hidden singles place (sudoku/solver.h)
+//   demonstrations   ARC: the most frequent output of the task's demonstrations, the first among equals
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "geores/puzzles/dataset.h"
+
+namespace geores::puzzles {
+
+struct PlainScore {
+  std::string name, label;
+  nlohmann::json results;  // Evaluation::results()
+};
+std::vector<PlainScore> plain_scores(const Dataset& data);
+
+}  // namespace geores::puzzles
