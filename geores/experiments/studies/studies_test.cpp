@@ -56,7 +56,8 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
   EXPECT_EQ(results["arms"]["none"]["curves"].size(), 2u);
   EXPECT_EQ(results["plain"].size(), 3u);
   const auto tables = read_text_file(options.out + "/tables.md");
-  for (const auto* text : {"| no mixer |", "| no model: singles alone |", "## By difficulty"})
+  for (const auto* text :
+       {"| no mixer |", "| no model: singles alone |", "## By difficulty", "## What the mixers do"})
     EXPECT_NE(tables.find(text), std::string::npos) << text;
   EXPECT_TRUE(fs::exists(options.out + "/index.html"));
   // Nothing is left to train.

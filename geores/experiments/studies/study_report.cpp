@@ -117,6 +117,36 @@ svg::Series curve(const json& arm, const std::string& name, const ShownCurve& sh
   return series;
 }
 
+// The mean over seeds of values call by call, at some of the calls.
+Table mixing_table(const Study& study, const json& results) {
+  Table table{
+      "Means over the tokens of eight test puzzles, in the last pass over them, and over seeds. "
+      "σ₂: the "
+      "second singular value of the product of all H_res up to that call; 1: nothing is lost, 0: "
+      "all "
+      "streams carry the same.",
+      {"arm", "calls", "‖H_res‖, mean", "σ₂ after one call", "a third of them", "all", "γ, mean"},
+      {}};
+  for (const auto& arm : study.arms) {
+    if (!results["arms"].contains(arm.name) || !results["arms"][arm.name].contains("mixing"))
+      continue;
+    const auto& runs = results["arms"][arm.name]["mixing"];
+    const auto mean = [&](const char* key, auto&& of) {
+      double sum = 0;
+      for (const auto& run : runs) sum += of(run[key].template get<std::vector<double>>());
+      return fmt::format("{:.3g}", sum / static_cast<double>(runs.size()));
+    };
+    const auto all = [](const std::vector<double>& values) { return sample_of(values).mean; };
+    const auto calls = runs[0]["product"].size();
+    table.rows.push_back({arm.label, std::to_string(calls), mean("norm", all),
+                          mean("product", [](const auto& v) { return v.front(); }),
+                          mean("product", [&](const auto& v) { return v[(v.size() + 2) / 3 - 1]; }),
+                          mean("product", [](const auto& v) { return v.back(); }),
+                          runs[0].contains("gate") ? mean("gate", all) : "–"});
+  }
+  return table;
+}
+
 std::string curves_figure(const Study& study, const json& results) {
   svg::Figure figure{.title = study.title, .columns = 3, .panel_width = 360, .panel_height = 250};
   for (const auto& shown : {ShownCurve{"test puzzles", "test", "step", "exact", "exact, %"},
@@ -177,6 +207,8 @@ Document make_study_report(const Study& study, const json& results) {
              {"sampled, blank", "blank.sampled_pass_at_k.2"},
              {"sampled, shuffled", "shuffled.sampled_pass_at_k.2"}},
             false));
+  if (auto mixing = mixing_table(study, results); !mixing.rows.empty())
+    document.heading("What the mixers do").table(std::move(mixing));
   document.heading("Differences").table(differences_table(results));
   if (const auto figure = curves_figure(study, results); !figure.empty())
     document.heading("Learning")

@@ -6,12 +6,14 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
+#include "geores/diagnostics/recursion_report.h"
 #include "geores/experiments/report.h"
 #include "geores/experiments/statistics.h"
 #include "geores/experiments/studies/study_report.h"
 #include "geores/puzzles/arc/recipe.h"
 #include "geores/puzzles/files/dataset_writer.h"
 #include "geores/puzzles/scoring/plain_scores.h"
+#include "geores/train/puzzles/puzzle_batch.h"
 #include "geores/train/puzzles/puzzle_evaluation.h"
 #include "geores/train/puzzles/puzzle_trainer.h"
 
@@ -77,6 +79,17 @@ void evaluate_controls(const StudyRun& run, const puzzles::Dataset& data) {
   write_file_atomically(file, controls.dump(2) + "\n");
 }
 
+// What the mixers do in a pass over the first test puzzles.
+void describe_mixing(const StudyRun& run, const puzzles::Dataset& data) {
+  const auto file = fs::path(run.path) / "recursion.json";
+  if (fs::exists(file)) return;
+  const auto loaded = load_puzzle_run(run.path, run.config.device);
+  const auto batch = data.test().batch(
+      puzzles::evaluation_rows(data.test(), 0, std::min<int64_t>(8, data.test().rows())));
+  const auto report = describe_recursion(*loaded.model, to_tensors(batch).x);
+  write_file_atomically(file, (report ? report->to_json() : json()).dump(2) + "\n");
+}
+
 std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Dataset& data,
                             const ReproduceListener& outer) {
   std::vector<Job> jobs;
@@ -96,6 +109,7 @@ std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Da
                           train_puzzles(run.config, data, folder, listener).interrupted)
                         throw RunStopped(run.path + " was stopped");
                       evaluate_controls(run, data);
+                      describe_mixing(run, data);
                     }});
   }
   return jobs;
@@ -154,6 +168,9 @@ json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
     collect_numbers(left["evaluation"], "", numbers);
     if (const auto file = fs::path(run.path) / "controls.json"; fs::exists(file))
       collect_numbers(read_json_file(file), "", numbers);
+    if (const auto file = fs::path(run.path) / "recursion.json"; fs::exists(file))
+      if (auto mixing = read_json_file(file); !mixing.is_null())
+        result["mixing"].push_back(std::move(mixing));
   }
   for (const auto& [name, values] : numbers) result["numbers"][name] = described(values);
   return result;

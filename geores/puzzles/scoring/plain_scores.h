@@ -15,7 +15,7 @@ namespace geores::puzzles {
 
 struct PlainScore {
   std::string name, label;
-  nlohmann::json results;  // Evaluation::results()
+  nlohmann::json results;  // Evaluation::results() without q_halt_accuracy
 };
 std::vector<PlainScore> plain_scores(const Dataset& data);
 
