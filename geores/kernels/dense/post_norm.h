@@ -1,4 +1,4 @@
-// RMSNorm after a residual sum, on a GPU: y = v / sqrt(mean v² + eps), v = x + branch. y is the new
+// RMSNorm after a residual sum: y = v / sqrt(mean v² + eps), v = x + branch. y is the new
 // state; sum = y + added what the next reader takes, and rounded to type A what its product takes.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace geores::kernels {
 
-inline constexpr int64_t kPostNormRow = 2048;  // the longest row
+inline constexpr int64_t kPostNormRow = 2048;  // the longest row on a GPU
 
 // All of the shape of x, and all but x may be null. Without `added` the product is that of y. `inverse`
 // gets 1/sqrt(mean v² + eps) of each row.
@@ -22,6 +22,8 @@ struct PostNormForward {
   A* product;
   T* inverse;
 };
+template <class T, class A>  // on a CPU: A = T
+void post_norm_forward(const PostNormForward<T, A>& p, int64_t rows, int64_t width);
 template <class T, class A>
 void post_norm_forward(CudaStream stream, const PostNormForward<T, A>& p, int64_t rows,
                        int64_t width);
@@ -36,6 +38,8 @@ struct PostNormBackward {
   A* dbranch;
   T* dadded;
 };
+template <class T, class A>  // on a CPU: A = T; dx must not be null
+void post_norm_backward(const PostNormBackward<T, A>& p, int64_t rows, int64_t width);
 template <class T, class A>
 void post_norm_backward(CudaStream stream, const PostNormBackward<T, A>& p, int64_t rows,
                         int64_t width);

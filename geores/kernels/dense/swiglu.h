@@ -1,4 +1,4 @@
-// SwiGLU's elementwise part on a GPU: y = silu(gate) · up, silu(g) = g/(1 + e^{-g}). A row of `parts`
+// SwiGLU's elementwise part: y = silu(gate) · up, silu(g) = g/(1 + e^{-g}). A row of `parts`
 // is [gate | up], `hidden` values each.
 #pragma once
 
@@ -7,6 +7,12 @@
 #include "geores/kernels/device.h"
 
 namespace geores::kernels {
+
+// On a CPU: float and double.
+template <class A>
+void swiglu_forward(const A* parts, A* y, int64_t rows, int64_t hidden);
+template <class A>
+void swiglu_backward(const A* parts, const A* dy, A* dparts, int64_t rows, int64_t hidden);
 
 template <class A>
 void swiglu_forward(CudaStream stream, const A* parts, A* y, int64_t rows, int64_t hidden);

@@ -43,8 +43,8 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
                product = wanted.product ? for_product_of(x, x.sizes()) : Tensor();
     const auto width = x.size(-1), rows = x.numel() / width;
     const auto inverse = with_backward ? torch::empty({rows}, x.options()) : Tensor();
-    on_gpu(x, like, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
-      kernels::post_norm_forward<T, A>(stream,
+    on(x, like, [&]<class T, class A>(T, A, auto... place) {
+      kernels::post_norm_forward<T, A>(place...,
                                        {.x = values<T>(x),
                                         .branch = values<A>(branch),
                                         .added = values<T>(added),
@@ -82,8 +82,8 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     const auto dadded = s.learns_added ? torch::empty_like(s.y) : Tensor();
     const auto width = s.y.size(-1), rows = s.y.numel() / width;
     const auto like = torch::empty({0}, s.y.options().dtype(s.product));
-    on_gpu(s.y, like, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
-      kernels::post_norm_backward<T, A>(stream,
+    on(s.y, like, [&]<class T, class A>(T, A, auto... place) {
+      kernels::post_norm_backward<T, A>(place...,
                                         {.y = values<T>(s.y),
                                          .inverse = values<T>(s.inverse),
                                          .dy = values<T>(dy),
@@ -105,9 +105,11 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
                      bool wants_product) {
   const auto& added = norm.added;
   if (!Choice("post_norm", x)
-           .need(x.is_cuda(), "a GPU")
            .need(x.dim() > 0 && x.numel() > 0, "at least one value")
-           .need(x.size(-1) <= kernels::kPostNormRow, "rows of at most 2048 values")
+           .need(!x.is_cuda() || x.size(-1) <= kernels::kPostNormRow,
+                 "rows of at most 2048 values on a GPU")
+           .need(x.is_cuda() || !branch.defined() || branch.scalar_type() == x.scalar_type(),
+                 "a branch of the state's type on a CPU")
            .need(!added.defined() ||
                      (added.sizes() == x.sizes() && added.scalar_type() == x.scalar_type()),
                  "the same shape and type in what is added")
@@ -119,14 +121,18 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
   const bool learns = needs_gradient(x, branch, added);
   const PostNormOutputs wanted{.state = norm.keeps_state || learns || !added.defined(),
                                .sum = added.defined(),
-                               .product = wants_product};
+                               .product = wants_product && x.is_cuda()};
   const auto outputs =
       FusedPostNorm::apply(x, maybe(branch), maybe(added), rms_epsilon(norm.epsilon), wanted,
                            learns, needs_gradient(added));
-  const auto state = wanted.state ? outputs[0] : Tensor();
+  const auto state = wanted.state ? outputs[0] : Tensor(),
+             next = wanted.sum ? outputs[wanted.state ? 1 : 0] : state;
+  // On a CPU a product packs its factors itself.
   return {.state = state,
-          .next = wanted.sum ? outputs[wanted.state ? 1 : 0] : state,
-          .product = wanted.product ? outputs.back() : Tensor()};
+          .next = next,
+          .product = wanted.product  ? outputs.back()
+                     : wants_product ? next
+                                     : Tensor()};
 }
 
 PostNormed post_norm_of_tokens(const Tensor& x, const PostNorm& norm) {

@@ -10,9 +10,10 @@ namespace {
 
 using namespace fused;
 
-// f(A(), stream) with the type of the activations.
+// f(A(), place...) with the type of the activations; place is the stream on a GPU, nothing on a CPU.
 template <class F>
-void on_gpu_activations(const Tensor& x, F&& f) {
+void on_pairs(const Tensor& x, F&& f) {
+  if (!x.is_cuda()) return for_type_of(x, [&]<class A>(A) { f(A()); });
   if constexpr (kernels::kHasCuda) {
     if (x.scalar_type() == torch::kBFloat16)
       f(kernels::BFloat16(), current_cuda_stream());
@@ -38,8 +39,8 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
     auto shape = parts.sizes().vec();
     shape.back() = hidden;
     auto y = torch::empty(shape, parts.options());
-    on_gpu_activations(parts, [&]<class A>(A, kernels::CudaStream stream) {
-      kernels::swiglu_forward(stream, values<A>(parts), values<A>(y), rows, hidden);
+    on_pairs(parts, [&]<class A>(A, auto... place) {
+      kernels::swiglu_forward<A>(place..., values<A>(parts), values<A>(y), rows, hidden);
     });
     save(context, Kept{.parts = parts});
     return y;
@@ -50,9 +51,9 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
     const auto dy = gradients[0].contiguous();
     auto dparts = torch::empty_like(s.parts);
     const auto hidden = dy.size(-1), rows = dy.numel() / hidden;
-    on_gpu_activations(dy, [&]<class A>(A, kernels::CudaStream stream) {
-      kernels::swiglu_backward(stream, values<A>(s.parts), values<A>(dy), values<A>(dparts), rows,
-                               hidden);
+    on_pairs(dy, [&]<class A>(A, auto... place) {
+      kernels::swiglu_backward<A>(place..., values<A>(s.parts), values<A>(dy), values<A>(dparts),
+                                  rows, hidden);
     });
     return {dparts};
   }
@@ -62,7 +63,9 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
 
 Tensor swiglu(const Tensor& x) {
   if (Choice::any_type("swiglu", x, "kernel")
-          .need(x.is_cuda(), "a GPU")
+          .need(x.is_cuda() || x.scalar_type() == torch::kFloat32 ||
+                    x.scalar_type() == torch::kFloat64,
+                "float32 or float64 values on a CPU")
           .need(x.numel() > 0 && x.size(-1) % 2 == 0, "pairs of values")
           .runs())
     return FusedSwiGlu::apply(x);
