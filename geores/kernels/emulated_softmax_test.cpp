@@ -3,9 +3,9 @@
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 
-#include "geores/kernels/dense/post_norm.h"
 #include "geores/kernels/emulated_check_test.h"
 #include "geores/kernels/mixers/mixer_lines.h"
+#include "geores/kernels/norms/post_norm.h"
 #include "geores/kernels/routed/routed_streams.h"
 #include "geores/kernels/routed/softmax_routes.h"
 #include "geores/kernels/routed/wide_post_norm.h"

@@ -15,7 +15,7 @@
 #include "geores/kernels/cpu/product.h"
 #include "geores/kernels/cpu/vector_math.h"
 #include "geores/kernels/dense/linear.h"
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 #include "geores/kernels/streams/streams.h"
 #include "geores/kernels/training/optimizer.h"
 

@@ -3,7 +3,7 @@
 // Without gate y = v; without beta out = x + y. A warp has a row and walks along its columns.
 #pragma once
 
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 
 namespace geores::kernels {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "geores/kernels/cpu/product.h"
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 
 namespace geores::kernels {
 

@@ -3,7 +3,7 @@
 // to kDeviceRow.
 #pragma once
 
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 
 namespace geores::kernels {
 

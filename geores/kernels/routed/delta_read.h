@@ -5,7 +5,7 @@
 // part and the delta rule's, dX_j = dX'_j − dv_j y/‖y‖ + weight_j dc.
 #pragma once
 
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels {

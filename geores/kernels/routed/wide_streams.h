@@ -9,7 +9,7 @@
 //   x, dout, dx (tokens, n, d); res (tokens, n, n); read, write (tokens, n); h, y (tokens, d)
 #pragma once
 
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 #include "geores/kernels/streams/wide_mix.h"
 
 namespace geores::kernels {

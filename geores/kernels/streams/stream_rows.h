@@ -5,7 +5,7 @@
 
 #include "geores/kernels/cpu/simd.h"
 #include "geores/kernels/cpu/tile.h"
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 
 namespace geores::kernels {
 

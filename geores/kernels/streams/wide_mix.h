@@ -3,7 +3,7 @@
 // has n·d values, at most kMostWideValues. Norms have no bias.
 #pragma once
 
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels {

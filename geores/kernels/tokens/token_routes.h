@@ -9,9 +9,9 @@
 
 #include <type_traits>
 
-#include "geores/kernels/dense/norm.h"
 #include "geores/kernels/dense/projections.h"
 #include "geores/kernels/mixers/mixers.h"
+#include "geores/kernels/norms/norm.h"
 
 namespace geores::kernels {
 

@@ -1,7 +1,7 @@
 #include "geores/ops/dense/norm.h"
 
 #include "geores/base/error.h"
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"

@@ -1,6 +1,6 @@
 #include "geores/ops/dense/post_norm.h"
 
-#include "geores/kernels/dense/post_norm.h"
+#include "geores/kernels/norms/post_norm.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"

@@ -1,8 +1,8 @@
 // What the fused operations share: pointers of tensors, and a call per floating-point type.
 #pragma once
 
-#include "geores/kernels/dense/norm.h"
 #include "geores/kernels/device.h"
+#include "geores/kernels/norms/norm.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/torch.h"

@@ -1,5 +1,5 @@
 #include "geores/kernels/cuda/device.cuh"
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 
 namespace geores::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "geores/kernels/dense/post_norm.h"
+#include "geores/kernels/norms/post_norm.h"
 
 #include "geores/kernels/cuda/device.cuh"
 

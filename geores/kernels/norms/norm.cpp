@@ -1,4 +1,4 @@
-#include "geores/kernels/dense/norm.h"
+#include "geores/kernels/norms/norm.h"
 
 #include <cmath>
 
