@@ -48,6 +48,26 @@ void add_dots(svg::Panel& panel, svg::Series series) {
 
 }  // namespace
 
+svg::Series mean_curve(const std::string& name,
+                       const std::map<int64_t, std::vector<PlacedValue>>& by_step) {
+  svg::Series series{.name = name};
+  for (const auto& [step, points] : by_step) {
+    double x = 0;
+    std::vector<double> values;
+    for (const auto& point : points) {
+      x += point.x / static_cast<double>(points.size());
+      values.push_back(point.y);
+    }
+    const auto sample = sample_of(values);
+    const auto spread = values.size() > 1 ? sample.deviation : 0;
+    series.x.push_back(x);
+    series.y.push_back(sample.mean);
+    series.low.push_back(sample.mean - spread);
+    series.high.push_back(sample.mean + spread);
+  }
+  return series;
+}
+
 std::string training_figure(const ExperimentFindings& findings) {
   svg::Figure figure{.title = "Training", .columns = 2, .panel_width = 510, .panel_height = 270};
   for (const auto& column : findings.experiment.columns) {

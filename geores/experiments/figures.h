@@ -1,11 +1,22 @@
 // The figures of the report as SVG texts.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
+#include "geores/base/pages/svg.h"
 #include "geores/experiments/findings.h"
 
 namespace geores {
+
+// What runs with several seeds have at each step: the mean in a band of one standard deviation, at the
+// mean of their x (the step itself, or seconds).
+struct PlacedValue {
+  double x, y;
+};
+svg::Series mean_curve(const std::string& name,
+                       const std::map<int64_t, std::vector<PlacedValue>>& by_step);
 
 // Validation loss and gradient norm by step, for each data set; the best trivial predictor dashed.
 std::string training_figure(const ExperimentFindings& findings);

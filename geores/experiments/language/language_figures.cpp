@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "geores/base/file.h"
-#include "geores/base/pages/svg.h"
+#include "geores/experiments/figures.h"
 #include "geores/experiments/language/language_tables.h"
 
 namespace geores {
@@ -52,42 +52,20 @@ std::vector<std::size_t> quarters(std::size_t count) {
 
 namespace {
 
-// Validation losses of a run with the seconds of the last line before each.
-struct CurvePoint {
-  double step, seconds, loss;
-};
-std::vector<CurvePoint> curve_of(const std::string& run) {
-  std::vector<CurvePoint> curve;
-  double seconds = 0;
-  for (const auto& line : read_metrics(run)) {
-    if (line.contains("seconds") && line["seconds"].is_number()) seconds = line["seconds"];
-    if (line.contains("validation") && line["validation"].is_number())
-      curve.push_back({line["step"].get<double>(), seconds, line["validation"].get<double>()});
-  }
-  return curve;
-}
-
-// Means over seeds, evaluation by evaluation, in a band of one standard deviation.
-svg::Series mean_curve(const CellFindings& cell, const std::string& name, bool by_seconds) {
-  std::map<double, std::vector<CurvePoint>> by_step;
-  for (const auto& run : cell.runs)
-    for (const auto& point : curve_of(run)) by_step[point.step].push_back(point);
-  svg::Series series{.name = name};
-  for (const auto& [step, points] : by_step) {
+// Validation losses by step, or by the seconds of the last line before each.
+svg::Series loss_curve(const CellFindings& cell, const std::string& name, bool by_seconds) {
+  std::map<int64_t, std::vector<PlacedValue>> by_step;
+  for (const auto& run : cell.runs) {
     double seconds = 0;
-    std::vector<double> losses;
-    for (const auto& point : points) {
-      seconds += point.seconds / static_cast<double>(points.size());
-      losses.push_back(point.loss);
+    for (const auto& line : read_metrics(run)) {
+      if (line.contains("seconds") && line["seconds"].is_number()) seconds = line["seconds"];
+      if (!line.contains("validation") || !line["validation"].is_number()) continue;
+      const auto step = line["step"].get<int64_t>();
+      by_step[step].push_back(
+          {by_seconds ? seconds : static_cast<double>(step), line["validation"].get<double>()});
     }
-    const auto loss = sample_of(losses);
-    const auto spread = losses.size() > 1 ? loss.deviation : 0;
-    series.x.push_back(by_seconds ? seconds : step);
-    series.y.push_back(loss.mean);
-    series.low.push_back(loss.mean - spread);
-    series.high.push_back(loss.mean + spread);
   }
-  return series;
+  return mean_curve(name, by_step);
 }
 
 }  // namespace
@@ -102,7 +80,7 @@ std::string loss_figure(const ExperimentFindings& findings) {
       panel.y.label = "validation loss";
       for (const auto& arm : findings.experiment.arms)
         if (const auto& cell = findings.cell(column.name, arm.name); !cell.runs.empty())
-          panel.series.push_back(mean_curve(cell, arm.label, by_seconds));
+          panel.series.push_back(loss_curve(cell, arm.label, by_seconds));
       if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
     }
   return figure.panels.empty() ? "" : svg::render(figure);

@@ -5,22 +5,15 @@
 #include <cmath>
 #include <map>
 
-#include "geores/base/pages/svg.h"
-#include "geores/experiments/statistics.h"
+#include "geores/experiments/figures.h"
 
 namespace geores {
 namespace {
 
 using nlohmann::json;
 
-// A number of an arm's evaluations, over seeds.
-Sample sample_in(const json& arm, const std::string& number) {
-  if (!arm.contains("numbers") || !arm["numbers"].contains(number)) return {};
-  return sample_of(arm["numbers"][number]["values"].get<std::vector<double>>());
-}
-
 std::string with_deviation(const json& arm, const std::string& number, double scale) {
-  const auto sample = sample_in(arm, number);
+  const auto sample = sample_of_arm(arm, number);
   if (!sample.known()) return "–";
   return std::isfinite(sample.deviation)
              ? fmt::format("{:.2f} ± {:.2f}", scale * sample.mean, scale * sample.deviation)
@@ -58,7 +51,7 @@ Table numbers_table(const Study& study, const json& results, std::string explana
     std::vector<std::string> row = {arm.label};
     if (with_sizes)
       row.insert(row.end(), {one["parameters"].dump(), one["mlp_hidden"].dump(),
-                             std::to_string(sample_in(one, "exact").count)});
+                             std::to_string(sample_of_arm(one, "exact").count)});
     for (const auto& column : columns)
       row.push_back(with_deviation(one, column.number, column.scale));
     table.rows.push_back(std::move(row));
@@ -93,28 +86,13 @@ struct ShownCurve {
   const char *title, *part, *x, *number, *label;
 };
 
-// Mean over seeds in a band of one standard deviation.
 svg::Series curve(const json& arm, const std::string& name, const ShownCurve& shown) {
-  std::map<int64_t, std::vector<json>> by_step;
+  std::map<int64_t, std::vector<PlacedValue>> by_step;
   for (const auto& run : arm["curves"])
     for (const auto& point : run[shown.part])
-      by_step[point["step"].get<int64_t>()].push_back(point);
-  svg::Series series{.name = name};
-  for (const auto& [step, points] : by_step) {
-    double place = 0;
-    std::vector<double> values;
-    for (const auto& point : points) {
-      place += point[shown.x].get<double>() / static_cast<double>(points.size());
-      values.push_back(100 * point[shown.number].get<double>());
-    }
-    const auto sample = sample_of(values);
-    const auto spread = values.size() > 1 ? sample.deviation : 0;
-    series.x.push_back(place);
-    series.y.push_back(sample.mean);
-    series.low.push_back(sample.mean - spread);
-    series.high.push_back(sample.mean + spread);
-  }
-  return series;
+      by_step[point["step"].get<int64_t>()].push_back(
+          {point[shown.x].get<double>(), 100 * point[shown.number].get<double>()});
+  return mean_curve(name, by_step);
 }
 
 // The mean over seeds of values call by call, at some of the calls.
@@ -169,6 +147,11 @@ std::string curves_figure(const Study& study, const json& results) {
 }
 
 }  // namespace
+
+Sample sample_of_arm(const json& arm, const std::string& number) {
+  if (!arm.contains("numbers") || !arm["numbers"].contains(number)) return {};
+  return sample_of(arm["numbers"][number]["values"].get<std::vector<double>>());
+}
 
 Document make_study_report(const Study& study, const json& results) {
   Document document(study.title);

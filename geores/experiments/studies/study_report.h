@@ -5,9 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "geores/base/pages/document.h"
+#include "geores/experiments/statistics.h"
 #include "geores/experiments/studies/studies.h"
 
 namespace geores {
+
+// A number of an arm's evaluations over its finished runs; unknown if none has it.
+Sample sample_of_arm(const nlohmann::json& arm, const std::string& number);
 
 // `results` as run_study() returns them; arms that no run has finished are left out.
 Document make_study_report(const Study& study, const nlohmann::json& results);

@@ -8,7 +8,6 @@
 #include "geores/base/json.h"
 #include "geores/diagnostics/recursion_report.h"
 #include "geores/experiments/report.h"
-#include "geores/experiments/statistics.h"
 #include "geores/experiments/studies/study_report.h"
 #include "geores/puzzles/arc/recipe.h"
 #include "geores/puzzles/files/dataset_writer.h"
@@ -176,11 +175,6 @@ json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
   return result;
 }
 
-Sample sample_of_number(const json& arm, const std::string& number) {
-  if (!arm.contains("numbers") || !arm["numbers"].contains(number)) return {};
-  return sample_of(arm["numbers"][number]["values"].get<std::vector<double>>());
-}
-
 json differences(const json& arms, const std::string& number) {
   auto list = json::array();
   for (const auto& [name, arm] : arms.items())
@@ -188,7 +182,7 @@ json differences(const json& arms, const std::string& number) {
       const bool asked = base == "none" || (base == "identity" && name != "none") ||
                          (base == "sinkhorn_softmax" && name == "cayley");
       if (!asked || base == name) continue;
-      const auto a = sample_of_number(other, number), b = sample_of_number(arm, number);
+      const auto a = sample_of_arm(other, number), b = sample_of_arm(arm, number);
       if (!a.known() || !b.known()) continue;
       const auto test = welch_test(a, b);
       list.push_back({{"arm", name},

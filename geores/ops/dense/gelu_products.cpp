@@ -10,16 +10,6 @@ namespace {
 using namespace fused;
 using Half = kernels::BFloat16;
 
-template <class F>
-void on_activations(const Tensor& x, F&& f) {
-  if constexpr (kernels::kHasCuda) {
-    if (x.scalar_type() == torch::kBFloat16)
-      f(kernels::BFloat16(), current_cuda_stream());
-    else
-      for_type_of(x, [&]<class T>(T) { f(T(), current_cuda_stream()); });
-  }
-}
-
 // Whether there is a kernel for x (rows, depth) times w, to or from `columns` hidden units. Weights
 // lie anywhere in a flat buffer.
 bool fits_gelu_products(const Tensor& x, const Tensor& w, int64_t columns) {
@@ -50,7 +40,7 @@ HiddenAndActive product_and_gelu(const Tensor& x, const Tensor& w1) {
   }
   const auto hidden = at::mm(x, w1.t());
   const auto active = torch::empty_like(hidden);
-  on_activations(hidden, [&]<class A>(A, kernels::CudaStream stream) {
+  on_gpu_activations(hidden, [&]<class A>(A, kernels::CudaStream stream) {
     kernels::gelu_forward(stream, values<A>(hidden), values<A>(active), hidden.numel());
   });
   return {hidden, active};
@@ -66,7 +56,7 @@ Tensor product_and_gelu_slope(const Tensor& dy, const Tensor& w2, const Tensor& 
     return dhidden;
   }
   const auto dhidden = at::mm(dy, w2);
-  on_activations(hidden, [&]<class A>(A, kernels::CudaStream stream) {
+  on_gpu_activations(hidden, [&]<class A>(A, kernels::CudaStream stream) {
     kernels::gelu_backward(stream, values<A>(hidden), values<A>(dhidden), values<A>(dhidden),
                            hidden.numel());
   });

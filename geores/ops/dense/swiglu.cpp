@@ -10,18 +10,6 @@ namespace {
 
 using namespace fused;
 
-// f(A(), place...) with the type of the activations; place is the stream on a GPU, nothing on a CPU.
-template <class F>
-void on_pairs(const Tensor& x, F&& f) {
-  if (!x.is_cuda()) return for_type_of(x, [&]<class A>(A) { f(A()); });
-  if constexpr (kernels::kHasCuda) {
-    if (x.scalar_type() == torch::kBFloat16)
-      f(kernels::BFloat16(), current_cuda_stream());
-    else
-      for_type_of(x, [&]<class A>(A) { f(A(), current_cuda_stream()); });
-  }
-}
-
 class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
   struct Kept {
     Tensor parts;
@@ -39,7 +27,7 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
     auto shape = parts.sizes().vec();
     shape.back() = hidden;
     auto y = torch::empty(shape, parts.options());
-    on_pairs(parts, [&]<class A>(A, auto... place) {
+    on_activations(parts, [&]<class A>(A, auto... place) {
       kernels::swiglu_forward<A>(place..., values<A>(parts), values<A>(y), rows, hidden);
     });
     save(context, Kept{.parts = parts});
@@ -51,7 +39,7 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
     const auto dy = gradients[0].contiguous();
     auto dparts = torch::empty_like(s.parts);
     const auto hidden = dy.size(-1), rows = dy.numel() / hidden;
-    on_pairs(dy, [&]<class A>(A, auto... place) {
+    on_activations(dy, [&]<class A>(A, auto... place) {
       kernels::swiglu_backward<A>(place..., values<A>(s.parts), values<A>(dy), values<A>(dparts),
                                   rows, hidden);
     });

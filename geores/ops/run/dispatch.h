@@ -91,6 +91,17 @@ void on_gpu(const Tensor& state, F&& f) {
     for_type_of(state, [&]<class T>(T) { f(T(), current_cuda_stream()); });
 }
 
+// f(A(), stream) for activations by themselves, which may be bfloat16.
+template <class F>
+void on_gpu_activations(const Tensor& x, F&& f) {
+  if constexpr (kernels::kHasCuda) {
+    if (x.scalar_type() == torch::kBFloat16)
+      f(kernels::BFloat16(), current_cuda_stream());
+    else
+      on_gpu(x, f);
+  }
+}
+
 // f(T(), A(), place...) with the types of a state and of the activations beside it; place is the
 // stream on a GPU and nothing on a CPU, as kernels take it:
 //   on(x, y, [&]<class T, class A>(T, A, auto... place) {
@@ -112,6 +123,14 @@ void on(const Tensor& state, F&& f) {
     on_gpu(state, f);
   else
     for_type_of(state, f);
+}
+
+template <class F>
+void on_activations(const Tensor& x, F&& f) {
+  if (x.is_cuda())
+    on_gpu_activations(x, f);
+  else
+    for_type_of(x, f);
 }
 
 // Room for activations of this shape that go into a product. On a CPU they stay as they are until
