@@ -19,6 +19,7 @@
 #include "geores/diagnostics/diagnostics_log.h"
 #include "geores/experiments/experiment.h"
 #include "geores/residual/registry.h"
+#include "geores/train/communication/shared_run.h"
 #include "geores/train/puzzles/puzzle_config.h"
 #include "geores/train/trainer.h"
 
@@ -111,6 +112,8 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
                               validation_sample(dataset, kDiagnosedSequences).x, DiagnosedParts{},
                               flags.diagnostics_interval, config.steps)](
                              int64_t step, Model& model) { log->measure(step, model); };
+  // Before they connect: a process that refuses and goes looks lost to those that are still connecting.
+  require_divisible(group.size(), config.batch, config.accumulate, "accumulate");
   const auto result = train(config, dataset, folder, listener, built_in(), DeviceLoopOn::gpu,
                             group.communicator(config.device));
   if (result.interrupted && group.is_first()) {

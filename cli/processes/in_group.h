@@ -25,6 +25,7 @@ class CommandGroup {
   explicit CommandGroup(RunGroup* group) : group_(group) {}
 
   bool is_first() const { return group_ == nullptr || group_->is_first(); }
+  int64_t size() const { return group_ == nullptr ? 1 : group_->size(); }
   std::string text_of_first(const std::string& text) {
     return group_ == nullptr ? text : group_->text_of_first(text);
   }

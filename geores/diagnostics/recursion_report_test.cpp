@@ -11,7 +11,7 @@
 namespace geores {
 namespace {
 
-std::optional<RecursionReport> report_of(const std::string& mixer) {
+Recursive small_model(const std::string& mixer) {
   RecursiveOptions options{.width = 8,
                            .streams = 3,
                            .heads = 2,
@@ -28,8 +28,17 @@ std::optional<RecursionReport> report_of(const std::string& mixer) {
   return with_seed(5, [&] {
     Recursive model(options, {.length = 6, .width = 1, .vocabulary = 5});
     model.to(torch::kFloat64);
-    return describe_recursion(model, torch::randint(0, 5, {2, 6}, torch::kInt64));
+    return model;
   });
+}
+
+Tensor puzzles() {
+  return with_seed(6, [] { return torch::randint(0, 5, {2, 6}, torch::kInt64); });
+}
+
+std::optional<RecursionReport> report_of(const std::string& mixer) {
+  auto model = small_model(mixer);
+  return describe_recursion(model, puzzles());
 }
 
 TEST(RecursionReport, HasACallForEachConnectionOfEachApplication) {
@@ -57,7 +66,14 @@ TEST(RecursionReport, TellsTheGates) {
   const auto report = report_of("edelta");
   ASSERT_TRUE(report);
   EXPECT_EQ(report->gate.size(), report->norm.size());
-  for (const auto value : report->gate) EXPECT_TRUE(value > 0 && value < 1) << value;
+  auto model = small_model("edelta");
+  Trace trace(/*probing=*/true);
+  model.predict(puzzles(), trace);
+  size_t call = 0;
+  for (const auto& [name, values] : trace.probes()) {
+    if (name != "gamma") continue;
+    EXPECT_NEAR(report->gate.at(call++), values.mean().item<double>(), 1e-12);
+  }
 }
 
 }  // namespace

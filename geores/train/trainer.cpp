@@ -429,7 +429,7 @@ nlohmann::json TrainResult::to_json() const {
 TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
                   const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop,
                   const Communicator& communicator) {
-  require_divisible(communicator, config.batch, config.accumulate, "accumulate");
+  require_divisible(communicator.size(), config.batch, config.accumulate, "accumulate");
   require(config.precision != "tf32" || config.device == "cuda", "train",
           "precision tf32 needs device cuda; a CPU trains in fp32 and bf16");
   return Run(config, dataset, folder, listener, catalogue, device_loop, communicator).execute();

@@ -56,15 +56,14 @@ std::vector<int64_t> own_rows(const Communicator& communicator, const std::vecto
   return {batch.begin() + begin, batch.begin() + begin + rows};
 }
 
-void require_divisible(const Communicator& communicator, int64_t batch, int64_t parts,
-                       const char* name_of_parts) {
-  const auto size = communicator.size();
-  if (size == 1)
+void require_divisible(int64_t processes, int64_t batch, int64_t parts, const char* name_of_parts) {
+  if (processes == 1)
     require(batch % parts == 0, "train", "batch {} is not divisible by {} {}", batch, name_of_parts,
             parts);
   else
-    require(batch % (parts * size) == 0, "train",
-            "batch {} is not divisible by {} processes × {} {}", batch, size, name_of_parts, parts);
+    require(batch % (parts * processes) == 0, "train",
+            "batch {} is not divisible by {} processes × {} {}", batch, processes, name_of_parts,
+            parts);
 }
 
 }  // namespace geores

@@ -22,7 +22,6 @@ void broadcast_counts(const Communicator& communicator, std::vector<int64_t>& co
 std::vector<int64_t> own_rows(const Communicator& communicator, const std::vector<int64_t>& batch);
 
 // Refuses a batch that does not split into processes × parts.
-void require_divisible(const Communicator& communicator, int64_t batch, int64_t parts,
-                       const char* name_of_parts);
+void require_divisible(int64_t processes, int64_t batch, int64_t parts, const char* name_of_parts);
 
 }  // namespace geores

@@ -336,8 +336,8 @@ PuzzleResult train_puzzles(PuzzleConfig config, const puzzles::Dataset& data,
                            const Communicator& communicator) {
   config.model.identifiers = data.info().identifiers;
   config.check();
-  require_divisible(communicator, config.batch, config.micro_batch > 0 ? config.micro_batch : 1,
-                    "rows of micro_batch");
+  require_divisible(communicator.size(), config.batch,
+                    config.micro_batch > 0 ? config.micro_batch : 1, "rows of micro_batch");
   if (config.steps == 0)
     config.steps =
         puzzles::TrainingOrder(data.train(), static_cast<uint64_t>(config.seed), config.batch)
