@@ -51,14 +51,15 @@ inline Vec<float> power_of_two(const Vec<float>& x) {
   return power_of_two_within_range(x < -126.0f ? Vec<float>{} - 126.0f : x);
 }
 
+// These start from values: GCC 12 calls a vector that is filled lane by lane uninitialized on x86_64.
 inline Vec<double> power_of_two(const Vec<double>& x) {
-  Vec<double> y;
+  auto y = x;
   for (int i = 0; i < kLanes<double>; ++i) y[i] = std::exp2(x[i]);
   return y;
 }
 
 inline Vec<double> exponential(const Vec<double>& x) {
-  Vec<double> y;
+  auto y = x;
   for (int i = 0; i < kLanes<double>; ++i) y[i] = std::exp(x[i]);
   return y;
 }
@@ -90,7 +91,7 @@ inline Gelu<float> gelu(const Vec<float>& x) {
 }
 
 inline Gelu<double> gelu(const Vec<double>& x) {
-  Gelu<double> result;
+  Gelu<double> result{x, x};
   for (int i = 0; i < kLanes<double>; ++i) {
     const double phi = 0.5 * std::erfc(-x[i] * M_SQRT1_2);
     result.value[i] = x[i] * phi;
