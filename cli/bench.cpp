@@ -13,6 +13,7 @@
 #include "geores/benchmark/step_benchmark.h"
 #include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/kernels/cpu/instructions.h"
+#include "geores/ops/run/execution.h"
 #include "geores/train/device/recorded_work.h"
 
 namespace geores::cli {
@@ -322,8 +323,8 @@ void bench(BenchFlags flags) {
   if (flags.generate) return bench_generation(flags);
   if (flags.device == "cuda") return bench_on_gpu(flags);
   require(flags.side_by_side == 0, "bench", "--side-by-side needs --device cuda");
-  require(flags.precision != "tf32", "bench",
-          "precision tf32 needs device cuda; a CPU has fp32 and bf16");
+  require(flags.precision == "fp32" || flags.precision == "bf16", "bench",
+          "precision {} needs device cuda; a CPU has fp32 and bf16", flags.precision);
   const bool bf16 = flags.precision == "bf16";
   const auto sizes = wanted_sizes(flags);
   const auto start = std::chrono::steady_clock::now();
@@ -431,10 +432,11 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--device", flags->device, "cpu, or cuda: replays of the recorded step [cpu]")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
-      ->add_option("--precision", flags->precision,
-                   "fp32 or bf16, on a GPU also tf32; this processor multiplies bf16 " +
-                       bf16_products() + " [CPU: fp32, GPU: bf16]")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+      ->add_option(
+          "--precision", flags->precision,
+          "fp32 or bf16, on a GPU also tf32 and bf16_state; this processor multiplies bf16 " +
+              bf16_products() + " [CPU: fp32, GPU: bf16]")
+      ->check(CLI::IsMember(precision_names()));
   command
       ->add_option("--checkpoint", flags->checkpoint,
                    "what the backward pass computes again: none, blocks or connections [none]")

@@ -14,6 +14,7 @@
 #include "geores/base/error.h"
 #include "geores/experiments/language/verdicts.h"
 #include "geores/experiments/reproduce.h"
+#include "geores/ops/run/execution.h"
 
 namespace geores::cli {
 namespace {
@@ -182,9 +183,9 @@ void add_reproduce(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
       ->add_option("--precision", options.hardware.precision,
-                   "of products: fp32 or bf16, on a GPU also tf32")
+                   "of products: fp32 or bf16, on a GPU also tf32 and bf16_state")
       ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+      ->check(CLI::IsMember(precision_names()));
   command->add_option("--cache", options.cache, "folder for generated data");
   auto* shard = command->add_option("--shard", flags->shard,
                                     "i/N: do only the i-th of N parts, and write no report");

@@ -11,6 +11,7 @@
 #include "geores/base/file.h"
 #include "geores/base/json.h"
 #include "geores/experiments/studies/studies.h"
+#include "geores/ops/run/execution.h"
 
 namespace geores::cli {
 namespace {
@@ -84,9 +85,11 @@ void add_study(CLI::App& app, int& exit_code) {
   command->add_option("--device", options.hardware.device, "cpu or cuda")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--precision", options.hardware.precision, "fp32, tf32 or bf16")
+  command
+      ->add_option("--precision", options.hardware.precision,
+                   "fp32, tf32, bf16, or bf16_state: the state in bfloat16, too")
       ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+      ->check(CLI::IsMember(precision_names()));
   command->callback([flags, &exit_code] { exit_code = run_puzzle_study(*flags); });
 }
 

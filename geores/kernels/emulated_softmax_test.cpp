@@ -315,7 +315,7 @@ TEST(EmulatedSoftmax, APostNormAndItsSumHaveTheirGradients) {
     const auto dy = drawn<double>(size), dsum = drawn<double>(size), dproduct = drawn<double>(size);
     Arrays gradients = {Values<double>(y.size(), NAN), Values<double>(y.size(), NAN),
                         Values<double>(y.size(), NAN)};
-    post_norm_backward<double, double>(
+    post_norm_backward<double, double, double>(
         kStream,
         {y.data(), inverse.data(), dy.data(), dsum.data(), dproduct.data(), gradients[0].data(),
          gradients[1].data(), gradients[2].data()},

@@ -2,6 +2,7 @@
 
 #include "geores/ops/routed/wide.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
@@ -87,8 +88,8 @@ namespace {
 
 // Rows that are projected without a normalized copy.
 bool projects_wide_rows(const Tensor& x, const NormSpec& norm) {
-  return runs_cuda_kernel(x) && !norm.layer && !norm.weight.defined() &&
-         x.size(-1) > kNormalizedRow;
+  if (norm.layer || norm.weight.defined()) return false;
+  return runs_half_state_kernel(x) || (runs_cuda_kernel(x) && x.size(-1) > kNormalizedRow);
 }
 
 std::vector<ProjectionWeights> weights_of(const std::vector<ScaledProjection*>& projections) {
@@ -111,11 +112,13 @@ ScaledProjection::Sigmoids ScaledProjection::forward_sigmoids(
 
 ScaledProjection::Joined ScaledProjection::forward_joined(
     const std::vector<ScaledProjection*>& projections, const Tensor& x, const NormSpec& norm) {
+  if (projects_wide_rows(x, norm))
+    if (const auto wide = wide_projected(x, norm.epsilon, weights_of(projections)))
+      return {wide->projected, wide->skip};
+  if (x.scalar_type() == torch::kBFloat16)  // a state without kernels
+    return {forward_joined(projections, in_full_type(x), norm).joined, x};
   if (runs_cuda_kernel(x)) {
     const auto weights = weights_of(projections);
-    if (projects_wide_rows(x, norm))
-      if (const auto wide = wide_projected(x, norm.epsilon, weights))
-        return {wide->projected, wide->skip};
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(x, norm.weight, norm.bias)
                                       : rms_norm_and_skip(x, norm.weight, norm.epsilon);
     return {projected_together(h, weights), skip};

@@ -1,5 +1,6 @@
 #include "geores/modules/stream_head.h"
 
+#include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -14,7 +15,8 @@ StreamHead::StreamHead(int64_t streams, int64_t width, double norm_epsilon, doub
 Tensor StreamHead::forward(const Tensor& x) {
   const auto [projected, skip] = ScaledProjection::forward_all(
       {weights_.get()}, join_streams(x), {.layer = false, .epsilon = norm_epsilon_});
-  return collect_streams(torch::sigmoid(projected[0]) + guard_, split_streams(skip, x.size(-2)));
+  return collect_streams(torch::sigmoid(projected[0]) + guard_,
+                         split_streams(in_full_type(skip), x.size(-2)));
 }
 
 }  // namespace geores

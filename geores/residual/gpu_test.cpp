@@ -290,6 +290,70 @@ TEST_F(Gpu, ConnectionsOfRecursiveModelsFusedEqualComposed) {
   }
 }
 
+// A state that is kept in bfloat16 is rounded where it is stored, and nowhere else.
+TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
+  int64_t tried = 0;
+  for (const auto& connection : connections()) {
+    std::vector<nlohmann::json> variants = connection.variants;
+    if (connection.name == "jpmhc")
+      for (const auto* mixer : {"cayley", "cayley_exact", "sinkhorn", "sinkhorn_softmax"})
+        variants.push_back({{"mixer", mixer}, {"bias", false}, {"read_norm", "none"}});
+    for (auto options : variants)
+      for (const int64_t width : {96, 520, 1024})
+        for (const int64_t streams : {2, 4, 8}) {
+          // Softmax routes have kernels for up to four streams, and permutations for few.
+          if (streams == 8 && (connection.name == "jpmhc" || connection.name == "mhc_lite"))
+            continue;
+          if (streams == 2 && connection.name == "shc") continue;
+          torch::manual_seed(7);
+          const auto residual =
+              connection.make({.width = width, .streams = streams, .options = options});
+          if (!residual->takes_half_state()) continue;
+          ++tried;
+          {
+            const torch::NoGradGuard no_grad;
+            const auto noise = 1 / std::sqrt(static_cast<double>(residual->traits().state_width));
+            if (residual->manifold_parameters().empty())
+              for (const auto& parameter : residual->parameters())
+                parameter.add_(noise * torch::randn_like(parameter));
+          }
+          residual->to(device_);
+          const auto& traits = residual->traits();
+          auto shape = std::vector<int64_t>{2, 65, traits.state_width};
+          if (traits.layout == StreamLayout::expand)
+            shape = {2, 65, traits.streams, traits.state_width / traits.streams};
+          const auto half = torch::randn(shape, device_).to(torch::kBFloat16),
+                     cotangent = torch::randn(shape, device_).to(torch::kBFloat16);
+          const auto middle =
+              torch::randn({traits.sublayer_width, traits.sublayer_width}, device_) /
+              std::sqrt(static_cast<double>(traits.sublayer_width));
+          for (const bool normalized : {false, true}) {
+            const auto run = [&](const Tensor& x, Form form, const char* precision) {
+              const ExecutionScope scope(form);
+              const ExecutionScope products(precision_from(precision));
+              return pass_of({residual}, x, middle, cotangent.to(x.scalar_type()), normalized);
+            };
+            const auto kept = run(half, Form::fused, "bf16_state"),
+                       exact = run(half.to(torch::kFloat32), Form::composed, "fp32");
+            const auto where =
+                fmt::format("{} {} width {} streams {} normalized {} ", connection.name,
+                            options.dump(), width, streams, normalized);
+            EXPECT_EQ(kept.tensors[0].second.scalar_type(), torch::kBFloat16) << where;
+            EXPECT_EQ(kept.tensors[1].second.scalar_type(), torch::kBFloat16) << where;
+            ASSERT_EQ(kept.tensors.size(), exact.tensors.size()) << where;
+            for (size_t i = 0; i < exact.tensors.size(); ++i) {
+              const auto& [name, wanted] = exact.tensors[i];
+              // The gradients of few numbers are sums over all tokens that nearly cancel.
+              if (i > 1 && wanted.numel() < 32) continue;
+              EXPECT_LT(relative_error(kept.tensors[i].second, wanted), i < 2 ? 1e-2 : 5e-2)
+                  << where << name;
+            }
+          }
+        }
+  }
+  EXPECT_GT(tried, 60);
+}
+
 // Lengths around the number of tokens that a block takes at a time, 16 in double and 64 in float.
 TEST_F(Gpu, OperatorsOfTokensFusedEqualComposed) {
   for (const auto& connection : connections())

@@ -65,6 +65,10 @@ Tensor HyperConnection::composed(const Routes& routes, const Tensor& streams,
   return mix_and_write(routes.res, skip, routes.write, f(normalized));
 }
 
+bool HyperConnection::takes_half_state() const {
+  return takes_half_streams(traits_.streams, traits_.sublayer_width);
+}
+
 std::vector<Tensor> HyperConnection::decay_exceptions() const {
   std::vector<Tensor> exceptions;
   for (const auto& part : static_parts_)

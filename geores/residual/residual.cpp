@@ -3,6 +3,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 
@@ -34,7 +35,9 @@ Tensor to_state(const Traits& traits, const Tensor& embedding) {
 }
 
 Tensor from_state(const Traits& traits, const Tensor& state) {
-  return traits.layout == StreamLayout::expand ? state.sum(-2) : state;
+  return traits.layout == StreamLayout::expand
+             ? state.sum(-2, /*keepdim=*/false, full_type(state.scalar_type()))
+             : state;
 }
 
 State from_state(const Traits& traits, const State& state) {

@@ -173,6 +173,10 @@ class Residual : public torch::nn::Module {
   // nothing of it is learned.
   virtual std::vector<Tensor> mixer_parameters() const { return {}; }
 
+  // Whether forward() takes a state that is kept in bfloat16 (Precision::bf16_state) and answers with
+  // one: now, in the form of this thread. Others get it in float32.
+  virtual bool takes_half_state() const { return false; }
+
   // For the last connection of a stack in layout expand: what makes one stream of n. Null: their sum.
   virtual std::shared_ptr<StreamHead> make_head() const { return nullptr; }
 };

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "geores/model/recursive/recursive.h"
 #include "geores/model/transformer/transformer.h"
 #include "geores/modules/layers.h"
 #include "geores/modules/seeding.h"
@@ -234,6 +235,54 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
         }
       }
     }
+}
+
+// Loss and gradients of a training step whose state is kept in bfloat16, with every kind of mixer.
+TEST_F(Gpu, ARecursiveModelMayKeepItsStateInBfloat16) {
+  for (const auto* mixer : {"none", "cayley", "sinkhorn", "identity", "edelta", "shc"}) {
+    const RecursiveOptions options{.mixer = mixer,
+                                   .layout = "expand",
+                                   .width = 64,
+                                   .streams = 4,
+                                   .heads = 2,
+                                   .prefix = 1,
+                                   .identifiers = 5,
+                                   .h_cycles = 2,
+                                   .l_cycles = 2,
+                                   .act_steps = 2,
+                                   .hidden = 4};
+    const auto model = with_seed(1, [&] {
+      return std::make_shared<Recursive>(options,
+                                         InputShape{.length = 9, .width = 1, .vocabulary = 6});
+    });
+    model->to(device_);
+    torch::manual_seed(3);
+    const auto tokens = torch::randint(5, {16, 19}, torch::kInt64).to(device_);
+    const Batch batch{tokens.slice(1, 0, 10), tokens.slice(1, 10)};
+    struct Made {
+      double loss;
+      Tensor gradient;
+    };
+    const auto run = [&](const char* precision) {
+      const ExecutionScope scope(precision_from(precision));
+      for (const auto& parameter : model->parameters()) parameter.mutable_grad() = Tensor();
+      auto carry = model->initial_carry(16);
+      const auto made = model->objective(batch, carry);
+      made.total().backward();
+      EXPECT_EQ(carry.at("answer").scalar_type(), torch::kFloat32) << mixer;
+      std::vector<Tensor> all;
+      for (const auto& parameter : model->parameters())
+        if (parameter.grad().defined()) all.push_back(parameter.grad().flatten());
+      return Made{made.mean().item<double>(), torch::cat(all)};
+    };
+    const auto full = run("fp32"), products = run("bf16"), kept = run("bf16_state");
+    EXPECT_NEAR(kept.loss / full.loss, 1, 0.02) << mixer;
+    const auto error = [&](const Made& one) {
+      return ((one.gradient - full.gradient).norm() / full.gradient.norm()).item<double>();
+    };
+    EXPECT_GT(error(kept), error(products) / 4) << mixer << ": is anything rounded?";
+    EXPECT_LT(error(kept), 0.15) << mixer;
+  }
 }
 
 // What a later run does on a stream must not enter what an earlier one records there.

@@ -90,13 +90,16 @@ struct As<BFloat16> {
   }
 };
 
-// Reads or writes V consecutive values, in one access if that is 8 or 16 bytes; the address must be
-// aligned to that.
+// Reads or writes V consecutive values, in accesses of 8 or 16 bytes if they fill those; the address
+// must be aligned to that.
 template <int V, class A, class T>
 __device__ inline void load_values(const A* from, T* to) {
   if constexpr (V == 4 && sizeof(A) == 4) {
     const auto four = *reinterpret_cast<const float4*>(from);
     to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else if constexpr (V == 8 && sizeof(A) == 4) {
+    load_values<4>(from, to);
+    load_values<4>(from + 4, to + 4);
   } else if constexpr (V == 8 && sizeof(A) == 2) {
     const auto eight = *reinterpret_cast<const uint4*>(from);
     const auto* parts = reinterpret_cast<const BFloat16*>(&eight);
@@ -116,6 +119,9 @@ template <int V, class A, class T>
 __device__ inline void store_values(A* to, const T* from) {
   if constexpr (V == 4 && sizeof(A) == 4) {
     *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
+  } else if constexpr (V == 8 && sizeof(A) == 4) {
+    store_values<4>(to, from);
+    store_values<4>(to + 4, from + 4);
   } else if constexpr (V == 8 && sizeof(A) == 2) {
     uint4 eight;
     auto* parts = reinterpret_cast<BFloat16*>(&eight);

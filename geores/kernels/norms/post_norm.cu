@@ -18,8 +18,8 @@ __device__ inline void add_row(const A* rows, int64_t at, int lane, int width,
   for (int i = 0; i < L::kHeld; ++i) held[i] += more[i];
 }
 
-template <class L, class T, class A>
-__global__ void forward(PostNormForward<T, A> p, int64_t rows, int width) {
+template <class L, class T, class A, class S>
+__global__ void forward(PostNormForward<T, A, S> p, int64_t rows, int width) {
   wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
@@ -42,8 +42,8 @@ __global__ void forward(PostNormForward<T, A> p, int64_t rows, int width) {
   });
 }
 
-template <class L, class T, class A>
-__global__ void backward(PostNormBackward<T, A> p, int64_t rows, int width) {
+template <class L, class T, class A, class S>
+__global__ void backward(PostNormBackward<T, A, S> p, int64_t rows, int width) {
   wait_for_previous();
   const int lane = threadIdx.x % L::kGroup;
   for_each_token<L::kGroup>(rows, [&](int64_t row, bool there) {
@@ -69,34 +69,35 @@ __global__ void backward(PostNormBackward<T, A> p, int64_t rows, int width) {
 
 }  // namespace
 
-template <class T, class A>
-void post_norm_forward(CudaStream stream, const PostNormForward<T, A>& p, int64_t rows,
+template <class T, class A, class S>
+void post_norm_forward(CudaStream stream, const PostNormForward<T, A, S>& p, int64_t rows,
                        int64_t width) {
   if (rows == 0) return;
   with_long_row<T, kPostNormRow>(width, [&]<class L>(L) {
-    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A>, p, rows,
+    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, forward<L, T, A, S>, p, rows,
            static_cast<int>(width));
   });
   check_launch("post_norm_forward");
 }
 
-template <class T, class A>
-void post_norm_backward(CudaStream stream, const PostNormBackward<T, A>& p, int64_t rows,
+template <class T, class A, class S>
+void post_norm_backward(CudaStream stream, const PostNormBackward<T, A, S>& p, int64_t rows,
                         int64_t width) {
   if (rows == 0) return;
   with_long_row<T, kPostNormRow>(width, [&]<class L>(L) {
-    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, backward<L, T, A>, p, rows,
+    launch(stream, {blocks_for(rows, L::kGroup), kThreads}, backward<L, T, A, S>, p, rows,
            static_cast<int>(width));
   });
   check_launch("post_norm_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                               \
-  template void post_norm_forward(CudaStream, const PostNormForward<T, A>&, int64_t, int64_t); \
-  template void post_norm_backward(CudaStream, const PostNormBackward<T, A>&, int64_t, int64_t);
-GEORES_INSTANTIATE(float, float)
-GEORES_INSTANTIATE(float, BFloat16)
-GEORES_INSTANTIATE(double, double)
+#define GEORES_INSTANTIATE(T, A, S)                                                               \
+  template void post_norm_forward(CudaStream, const PostNormForward<T, A, S>&, int64_t, int64_t); \
+  template void post_norm_backward(CudaStream, const PostNormBackward<T, A, S>&, int64_t, int64_t);
+GEORES_INSTANTIATE(float, float, float)
+GEORES_INSTANTIATE(float, BFloat16, float)
+GEORES_INSTANTIATE(float, BFloat16, BFloat16)
+GEORES_INSTANTIATE(double, double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

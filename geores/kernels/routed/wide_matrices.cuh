@@ -1,5 +1,5 @@
-// The projections of wide_projection.cu for float rows whose width is a multiple of 4, by matrix
-// instructions on split factors (cuda/tf32.cuh): these kernels are as fast as memory, where products
+// The projections of wide_projection.cu for rows of float whose width is a multiple of 4, or of bfloat16
+// with a multiple of 8, by matrix instructions on split factors (cuda/tf32.cuh): these kernels are as fast as memory, where products
 // by single instructions took twice the time.
 //
 // The matrix instruction may take inner values in any order if both factors use the same order, and
@@ -16,24 +16,33 @@ inline constexpr int kMatrixWarps = 8, kMatrixBlock = 32 * kMatrixWarps;
 // memory; a warp has 16 rows.
 inline constexpr int kMatrixRows = 16, kMatrixStep = 32;
 
-// Lanes g and g + 1 read 64 bytes of neighbouring rows at once: rows 16 banks apart do not collide.
-__host__ __device__ constexpr int matrix_stride(int slice) { return slice + 16; }
+// A lane has so many neighbouring columns of a row of type S: 16 bytes.
+template <class S>
+inline constexpr int kNeighbours = 16 / static_cast<int>(sizeof(S));
 
-template <class T>
+// Lanes g and g + 1 read weights of the same columns at once, 16 bytes each: 64 neighbouring bytes for
+// float rows, every other 16 of 128 for bfloat16 ones. Rows 16 or 4 banks apart do not collide.
+template <class S>
+__host__ __device__ constexpr int matrix_stride(int slice) {
+  return slice + (sizeof(S) == 2 ? 4 : 16);
+}
+
+template <class T, class S = T>
 struct Project {
-  const T *x, *w;
+  const S* x;
+  const T* w;
   T* partial;  // (slices, rows, count + 1): products, then the sum of squares
   int64_t rows;
   int width, count, slice, slices, tiles;  // tiles: of projections
 };
 
-template <int Tiles>
-__global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<float> p) {
+template <int Tiles, class S>
+__global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<float, S> p) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* weights = reinterpret_cast<float*>(memory);  // (8 Tiles, slice), 0 beyond row and count
-  constexpr int held = 8 * Tiles;
-  const int stride = matrix_stride(p.slice), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
+  constexpr int held = 8 * Tiles, each = kNeighbours<S>, runs = 8 / each;
+  const int stride = matrix_stride<S>(p.slice), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
             slice = static_cast<int>(blockIdx.x) % p.slices,
             tile = static_cast<int>(blockIdx.x) / p.slices % p.tiles,
             group = static_cast<int>(blockIdx.x) / (p.slices * p.tiles),
@@ -62,37 +71,38 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
   constexpr int64_t rows_of_block = kMatrixWarps * kMatrixRows;
   for (int64_t row = group * rows_of_block + warp * kMatrixRows; row < p.rows;
        row += groups * rows_of_block) {
-    const float* from[2];  // rows beyond the last repeat it; their sums are not stored
+    const S* from[2];  // rows beyond the last repeat it; their sums are not stored
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + first;
     Result sums[Tiles];
     float squares[2] = {};
-    float held_x[2][2][8];  // steps that are on their way, rows, two runs of four columns
+    float held_x[2][2][8];  // steps that are on their way, rows, runs of neighbouring columns
     const auto load = [&](float(&to)[2][8], int begin) {
 #pragma unroll
-      for (int run = 0; run < 2; ++run) {
-        const int column = begin + 16 * run + 4 * place.t;
+      for (int run = 0; run < runs; ++run) {
+        const int column = begin + each * (4 * run + place.t);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           if (column < columns)
-            load_values<4>(from[half] + column, to[half] + 4 * run);
+            load_values<each>(from[half] + column, to[half] + each * run);
           else
 #pragma unroll
-            for (int i = 0; i < 4; ++i) to[half][4 * run + i] = 0.f;
+            for (int i = 0; i < each; ++i) to[half][each * run + i] = 0.f;
         }
       }
     };
     const auto multiply = [&](const float(&x)[2][8], int begin) {
 #pragma unroll
-      for (int run = 0; run < 2; ++run) {
-        const float* w = weights + place.g * stride + begin + 16 * run + 4 * place.t;
+      for (int four = 0; four < 2; ++four) {
+        const int run = 4 * four / each, within = 4 * four % each;
+        const float* w = weights + place.g * stride + begin + each * (4 * run + place.t) + within;
         float right[Tiles][4];
 #pragma unroll
         for (int n = 0; n < Tiles; ++n) load_values<4>(w + 8 * n * stride, right[n]);
 #pragma unroll
-        for (int i = 4 * run; i < 4 * run + 4; i += 2) {
-          const SplitLeft left(x[0][i], x[1][i], x[0][i + 1], x[1][i + 1]);
+        for (int i = 4 * four; i < 4 * four + 4; i += 2) {
+          const LeftOf<S> left(x[0][i], x[1][i], x[0][i + 1], x[1][i + 1]);
 #pragma unroll
           for (int half = 0; half < 2; ++half)
             squares[half] += x[half][i] * x[half][i] + x[half][i + 1] * x[half][i + 1];
@@ -129,10 +139,13 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
 }
 
 // Backward.
-template <class T>
+template <class T, class S = T>
 struct ProjectBack {
-  const T *x, *w, *factors, *skip;
-  T *dx, *dw;
+  const S* x;
+  const T *w, *factors;
+  const S* skip;
+  S* dx;
+  T* dw;
   int64_t rows;
   int width, count, first, columns;  // first: of the projections here; columns: blocks of columns
 };
@@ -230,9 +243,9 @@ inline constexpr int kBackBlock = Tiles <= 3 ? 256 : 128;  // threads, and colum
 template <int Tiles>
 inline constexpr int kBackBlocksAtOnce = Tiles <= 3 ? 2 : 4;
 
-template <int Tiles>
+template <int Tiles, class S>
 __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
-    project_back_by_matrices(ProjectBack<float> p) {
+    project_back_by_matrices(ProjectBack<float, S> p) {
   wait_for_previous();
   constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, chunk = kChunk<Tiles>,
                 octets = chunk / 8, each = chunk * held / block;
@@ -278,7 +291,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     if (threadIdx.x < chunk) to.along[threadIdx.x] = ahead_along;
   };
   // Two rows of the lane's columns; 0 where there are none.
-  const auto load = [&](const float* from, int64_t row, float(&to)[2][4]) {
+  const auto load = [&](const S* from, int64_t row, float(&to)[2][4]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (there && row + i < p.rows)
@@ -311,7 +324,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
       if (p.skip) load(p.skip, row, skip);
       load(p.x, octet + 1 < octets ? row + 8 : begin + step + 2 * place.t, next);
 
-      const SplitLeft left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
+      const LeftOf<S> left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
                                  {x[0][2], x[0][3], x[1][2], x[1][3]}};
 #pragma unroll
       for (int n = 0; n < Tiles; ++n) {

@@ -9,9 +9,9 @@ using namespace device;
 
 using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stream_count
 
-template <int N, int V, class T, class A>
+template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_write_norm(WideWriteNormForward<T, A> p, int64_t tokens, int d) {
+    wide_write_norm(WideWriteNormForward<T, A, S> p, int64_t tokens, int d) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   // The token before its norm: each lane reads only what it wrote, so nothing has to wait.
@@ -65,15 +65,15 @@ __global__ void __launch_bounds__(kWideBlock)
 }
 
 // dv = inverse (dout − out ⟨dout, out⟩/values): two walks along a token.
-template <int N, int V, class T, class A>
+template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_write_norm_back(WideWriteNormBackward<T, A> p, int64_t tokens, int d, bool held) {
+    wide_write_norm_back(WideWriteNormBackward<T, A, S> p, int64_t tokens, int d, bool held) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
-  T* copies = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * (2 * N * d);
+  S* copies = reinterpret_cast<S*>(memory) + threadIdx.x / 32 * (2 * N * d);
   for_each_warp_token(tokens, [&](int64_t t) {
-    const T *out = p.out + t * N * d, *dout = p.dout + t * N * d;
-    T* dv = p.dv + t * N * d;
+    const S *out = p.out + t * N * d, *dout = p.dout + t * N * d;
+    S* dv = p.dv + t * N * d;
     T share[N], along = 0, dwrite[N] = {};
     if (held) {
       copy_token<N, V>(out, copies, d);
@@ -118,36 +118,37 @@ __global__ void __launch_bounds__(kWideBlock)
 
 }  // namespace
 
-template <class T, class A>
-void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A>& p,
+template <class T, class A, class S>
+void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A, S>& p,
                              const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, wide_rows<T>(s.n * s.d)},
-           wide_write_norm<n.value, v.value, T, A>, p, s.tokens, static_cast<int>(s.d));
+           wide_write_norm<n.value, v.value, T, A, S>, p, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_write_norm_forward");
 }
 
-template <class T, class A>
-void wide_write_norm_backward(CudaStream stream, const WideWriteNormBackward<T, A>& p,
+template <class T, class A, class S>
+void wide_write_norm_backward(CudaStream stream, const WideWriteNormBackward<T, A, S>& p,
                               const StreamShape& s) {
-  const auto held = held_bytes<T>(s.n, s.d, 2);
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  const auto held = held_bytes<S>(s.n, s.d, 2);
+  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, held},
-           wide_write_norm_back<n.value, v.value, T, A>, p, s.tokens, static_cast<int>(s.d),
+           wide_write_norm_back<n.value, v.value, T, A, S>, p, s.tokens, static_cast<int>(s.d),
            held > 0);
   });
   check_launch("wide_write_norm_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                         \
-  template void wide_write_norm_forward(CudaStream, const WideWriteNormForward<T, A>&,   \
-                                        const StreamShape&);                             \
-  template void wide_write_norm_backward(CudaStream, const WideWriteNormBackward<T, A>&, \
+#define GEORES_INSTANTIATE(T, A, S)                                                         \
+  template void wide_write_norm_forward(CudaStream, const WideWriteNormForward<T, A, S>&,   \
+                                        const StreamShape&);                                \
+  template void wide_write_norm_backward(CudaStream, const WideWriteNormBackward<T, A, S>&, \
                                          const StreamShape&);
-GEORES_INSTANTIATE(float, float)
-GEORES_INSTANTIATE(float, BFloat16)
-GEORES_INSTANTIATE(double, double)
+GEORES_INSTANTIATE(float, float, float)
+GEORES_INSTANTIATE(float, BFloat16, float)
+GEORES_INSTANTIATE(float, BFloat16, BFloat16)
+GEORES_INSTANTIATE(double, double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

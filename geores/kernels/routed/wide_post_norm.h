@@ -17,28 +17,34 @@ constexpr bool fits_wide_post_norm(int64_t n, int64_t d) {
 }
 
 // `inverse` (tokens) gets 1/sqrt(mean v² + eps). It may be null, as may be out, and sum with `added`.
-template <class T, class A>
+template <class T, class A, class S = T>
 struct WideWriteNormForward {
-  const T *res, *x, *write;
+  const T* res;
+  const S* x;
+  const T* write;
   const A* y;
   T eps;
-  const T* added;
-  T *out, *sum, *inverse;
+  const S* added;
+  S *out, *sum;
+  T* inverse;
 };
-template <class T, class A>
-void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A>& p,
+template <class T, class A, class S = T>
+void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A, S>& p,
                              const StreamShape& shape);
 
-template <class T, class A>
+template <class T, class A, class S = T>
 struct WideWriteNormBackward {
   const T* write;
   const A* y;
-  const T *out, *inverse, *dout;
-  T *dv, *dwrite;  // overwritten, as dy
+  const S* out;
+  const T* inverse;
+  const S* dout;
+  S* dv;  // overwritten, as dwrite and dy
+  T* dwrite;
   A* dy;
 };
-template <class T, class A>
-void wide_write_norm_backward(CudaStream stream, const WideWriteNormBackward<T, A>& p,
+template <class T, class A, class S = T>
+void wide_write_norm_backward(CudaStream stream, const WideWriteNormBackward<T, A, S>& p,
                               const StreamShape& shape);
 
 }  // namespace geores::kernels

@@ -7,11 +7,11 @@ namespace {
 
 using namespace device;
 
-// Aligned float rows whose width is a multiple of 4 have kernels by matrix instructions (wide_matrices.cuh);
-// all others those of this file.
-template <class T, class... Pointers>
+// Aligned rows that 16 bytes divide have kernels by matrix instructions (wide_matrices.cuh), those of
+// double apart; all others those of this file.
+template <class S, class... Pointers>
 bool multiplies_by_matrices(const WideProjectionShape& s, Pointers... pointers) {
-  return sizeof(T) == 4 && s.width % 4 == 0 &&
+  return sizeof(S) <= 4 && s.width % kNeighbours<S> == 0 &&
          ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
@@ -42,9 +42,9 @@ int64_t slices_of(const WideProjectionShape& s) {
   return (s.width + slice - 1) / slice;
 }
 
-template <int Held, class T>
+template <int Held, class T, class S>
 __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
-    project(Project<T> p) {
+    project(Project<T, S> p) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* weights = reinterpret_cast<T*>(memory);  // (Held, slice), 0 beyond the row and the count
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
     const auto row = begin + threadIdx.x / 32 * kRowsOfWarp;  // the warp's first
     if (row >= p.rows) continue;
     const int there = static_cast<int>(min(static_cast<int64_t>(kRowsOfWarp), p.rows - row));
-    const T* from[kRowsOfWarp];  // rows beyond the last repeat it; their sums are not stored
+    const S* from[kRowsOfWarp];  // rows beyond the last repeat it; their sums are not stored
 #pragma unroll
     for (int k = 0; k < kRowsOfWarp; ++k)
       from[k] = p.x + (row + min(k, there - 1)) * p.width + first;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
     const auto load = [&](int column) {
       if (column < columns)
 #pragma unroll
-        for (int k = 0; k < kRowsOfWarp; ++k) next[k] = from[k][column];
+        for (int k = 0; k < kRowsOfWarp; ++k) next[k] = number(from[k][column]);
     };
     load(lane);
     for (int column = lane; column < columns; column += 32) {
@@ -221,8 +221,9 @@ constexpr int kBackBlocks = sizeof(T) == 8 ? 1
                                            : 2;
 
 // A thread has one column: its weights and their sums of gradients stay in registers.
-template <int Held, class T>
-__global__ void __launch_bounds__(kThreads, (kBackBlocks<Held, T>)) project_back(ProjectBack<T> p) {
+template <int Held, class T, class S>
+__global__ void __launch_bounds__(kThreads, (kBackBlocks<Held, T>))
+    project_back(ProjectBack<T, S> p) {
   wait_for_previous();
   constexpr int stride = Held + 4;
   __shared__ __align__(16) T staged[kStagedRows * stride];  // g, then k
@@ -261,8 +262,8 @@ __global__ void __launch_bounds__(kThreads, (kBackBlocks<Held, T>)) project_back
       for (int k = 0; k < kBatch; ++k) {
         const auto place = at + static_cast<int64_t>(first + k) * p.width;
         const bool exists = first + k < rows;
-        x[k] = exists ? p.x[place] : T(0);
-        sum[k] = exists && p.skip ? p.skip[place] : T(0);
+        x[k] = exists ? number(p.x[place]) : T(0);
+        sum[k] = exists && p.skip ? number(p.skip[place]) : T(0);
       }
 #pragma unroll
       for (int k = 0; k < kBatch; ++k) {
@@ -273,7 +274,8 @@ __global__ void __launch_bounds__(kThreads, (kBackBlocks<Held, T>)) project_back
           sum[k] += g[r] * weight[r];
           dweight[r] += g[r] * x[k];
         }
-        if (first + k < rows) p.dx[at + static_cast<int64_t>(first + k) * p.width] = sum[k];
+        if (first + k < rows)
+          p.dx[at + static_cast<int64_t>(first + k) * p.width] = As<S>::from(sum[k]);
       }
     }
   }
@@ -312,40 +314,41 @@ int64_t wide_projection_slices(const WideProjectionShape& s) {
   return slices_of<T>(s);
 }
 
-template <class T>
-void wide_projection_sums(CudaStream stream, const T* x, const T* w, T* partial,
+template <class T, class S>
+void wide_projection_sums(CudaStream stream, const S* x, const T* w, T* partial,
                           const WideProjectionShape& s) {
   if (s.rows == 0) return;
   with_held(s.count, [&](auto held) {
-    const bool matrices = multiplies_by_matrices<T>(s, x);
+    const bool matrices = multiplies_by_matrices<S>(s, x);
     const int64_t rows_of_block = matrices ? kMatrixWarps * kMatrixRows : kWarps * kRowsOfWarp,
                   blocks = matrices ? 2 : 3;  // on a multiprocessor
     const auto slice = slice_width<T>(s.width, held), slices = slices_of<T>(s),
                tiles = (s.count + held - 1) / held, parts = slices * tiles;
     const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_of_block - 1) / rows_of_block,
                                                       blocks * kMultiprocessors / parts));
-    const Project<T> p{.x = x,
-                       .w = w,
-                       .partial = partial,
-                       .rows = s.rows,
-                       .width = static_cast<int>(s.width),
-                       .count = static_cast<int>(s.count),
-                       .slice = static_cast<int>(slice),
-                       .slices = static_cast<int>(slices),
-                       .tiles = static_cast<int>(tiles)};
+    const Project<T, S> p{.x = x,
+                          .w = w,
+                          .partial = partial,
+                          .rows = s.rows,
+                          .width = static_cast<int>(s.width),
+                          .count = static_cast<int>(s.count),
+                          .slice = static_cast<int>(slice),
+                          .slices = static_cast<int>(slices),
+                          .tiles = static_cast<int>(tiles)};
     const auto shared = [&](int64_t row) { return static_cast<size_t>(held * row) * sizeof(T); };
     if constexpr (sizeof(T) == 4)
       if (matrices)
         return launch(
-            stream, {groups * parts, kMatrixBlock, shared(matrix_stride(static_cast<int>(slice)))},
-            project_by_matrices<held.value / 8>, p);
-    launch(stream, {groups * parts, kBlock, shared(slice)}, project<held.value, T>, p);
+            stream,
+            {groups * parts, kMatrixBlock, shared(matrix_stride<S>(static_cast<int>(slice)))},
+            project_by_matrices<held.value / 8, S>, p);
+    launch(stream, {groups * parts, kBlock, shared(slice)}, project<held.value, T, S>, p);
   });
   check_launch("wide_projection_sums");
 }
 
-template <class T>
-void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
+template <class T, class S>
+void wide_projection_forward(CudaStream stream, const S* x, const T* w, const T* bias, T eps,
                              T* partial, T* plain, T* raw, T* inverse, const WideProjectionShape& s,
                              const SigmoidParts<T>& parts, T offset) {
   if (s.rows == 0) return;
@@ -356,8 +359,8 @@ void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T*
   check_launch("wide_projection_forward");
 }
 
-template <class T>
-void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>& p,
+template <class T, class S>
+void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T, S>& p,
                               const WideProjectionShape& s) {
   if (s.rows == 0) return;
   constexpr int64_t warps = kThreads / 32;
@@ -370,12 +373,12 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
   wide_projection_from_factors(stream, p, s);
 }
 
-template <class T>
-void wide_projection_from_factors(CudaStream stream, const WideProjectionBackward<T>& p,
+template <class T, class S>
+void wide_projection_from_factors(CudaStream stream, const WideProjectionBackward<T, S>& p,
                                   const WideProjectionShape& s) {
   if (s.rows == 0) return;
   with_held(s.count, [&](auto held) {
-    const bool matrices = multiplies_by_matrices<T>(s, p.x, p.skip, p.dx, p.dw);
+    const bool matrices = multiplies_by_matrices<S>(s, p.x, p.skip, p.dx, p.dw);
     constexpr int tiles = held.value / 8;
     const int64_t threads = matrices ? kBackBlock<tiles> : kThreads;  // each has a column
     const int64_t rows_at_once = matrices ? kChunk<tiles> : kStagedRows;
@@ -384,43 +387,49 @@ void wide_projection_from_factors(CudaStream stream, const WideProjectionBackwar
     const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_at_once - 1) / rows_at_once,
                                                       blocks * kMultiprocessors / columns));
     for (int64_t first = 0; first < s.count; first += held) {
-      const ProjectBack<T> part{.x = p.x,
-                                .w = p.w,
-                                .factors = p.factors,
-                                .skip = first == 0 ? p.skip : p.dx,
-                                .dx = p.dx,
-                                .dw = p.dw,
-                                .rows = s.rows,
-                                .width = static_cast<int>(s.width),
-                                .count = static_cast<int>(s.count),
-                                .first = static_cast<int>(first),
-                                .columns = static_cast<int>(columns)};
+      const ProjectBack<T, S> part{.x = p.x,
+                                   .w = p.w,
+                                   .factors = p.factors,
+                                   .skip = first == 0 ? p.skip : p.dx,
+                                   .dx = p.dx,
+                                   .dw = p.dw,
+                                   .rows = s.rows,
+                                   .width = static_cast<int>(s.width),
+                                   .count = static_cast<int>(s.count),
+                                   .first = static_cast<int>(first),
+                                   .columns = static_cast<int>(columns)};
       const Grid grid{columns * groups, threads};
       if constexpr (sizeof(T) == 4)
         if (matrices) {
-          launch(stream, grid, project_back_by_matrices<tiles>, part);
+          launch(stream, grid, project_back_by_matrices<tiles, S>, part);
           continue;
         }
-      launch(stream, grid, project_back<held.value, T>, part);
+      launch(stream, grid, project_back<held.value, T, S>, part);
     }
   });
   check_launch("wide_projection_from_factors");
 }
 
-#define GEORES_INSTANTIATE(T)                                                                    \
-  template int64_t wide_projection_values<T>(const WideProjectionShape&);                        \
-  template int64_t wide_projection_slices<T>(const WideProjectionShape&);                        \
-  template void wide_projection_sums(CudaStream, const T*, const T*, T*,                         \
-                                     const WideProjectionShape&);                                \
-  template void wide_projection_from_factors(CudaStream, const WideProjectionBackward<T>&,       \
-                                             const WideProjectionShape&);                        \
-  template void wide_projection_forward(CudaStream, const T*, const T*, const T*, T, T*, T*, T*, \
-                                        T*, const WideProjectionShape&, const SigmoidParts<T>&,  \
-                                        T);                                                      \
-  template void wide_projection_backward(CudaStream, const WideProjectionBackward<T>&,           \
-                                         const WideProjectionShape&);
+#define GEORES_INSTANTIATE(T)                                             \
+  template int64_t wide_projection_values<T>(const WideProjectionShape&); \
+  template int64_t wide_projection_slices<T>(const WideProjectionShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)
+#undef GEORES_INSTANTIATE
+
+#define GEORES_INSTANTIATE(T, S)                                                                 \
+  template void wide_projection_sums(CudaStream, const S*, const T*, T*,                         \
+                                     const WideProjectionShape&);                                \
+  template void wide_projection_from_factors(CudaStream, const WideProjectionBackward<T, S>&,    \
+                                             const WideProjectionShape&);                        \
+  template void wide_projection_forward(CudaStream, const S*, const T*, const T*, T, T*, T*, T*, \
+                                        T*, const WideProjectionShape&, const SigmoidParts<T>&,  \
+                                        T);                                                      \
+  template void wide_projection_backward(CudaStream, const WideProjectionBackward<T, S>&,        \
+                                         const WideProjectionShape&);
+GEORES_INSTANTIATE(float, float)
+GEORES_INSTANTIATE(float, BFloat16)
+GEORES_INSTANTIATE(double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

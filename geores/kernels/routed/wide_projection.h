@@ -1,7 +1,6 @@
 // A few projections of long normalized rows, on a GPU, without a normalized copy of the rows:
 //   raw = W x / sqrt(mean x² + eps) + bias       x (rows, width), w (count, width), raw (rows, count)
-// In the type of the state throughout; float factors may be split into two tf32 parts, which keep 20 bits
-// (wide_matrices.cuh). Forward the rows are read once; backward they and `skip` are
+// Sums in type T; float factors may be split into two tf32 parts, which keep 20 bits (wide_matrices.cuh). Forward the rows are read once; backward they and `skip` are
 // read once and dx is written. Any width, any count; up to kProjectedAtOnce projections in one pass.
 #pragma once
 
@@ -32,23 +31,27 @@ struct SigmoidParts {
 };
 
 // plain is raw without the bias; inverse (rows) is 1/sqrt(mean x² + eps), or 1.
-template <class T>
-void wide_projection_forward(CudaStream stream, const T* x, const T* w, const T* bias, T eps,
+template <class T, class S = T>
+void wide_projection_forward(CudaStream stream, const S* x, const T* w, const T* bias, T eps,
                              T* partial, T* plain, T* raw, T* inverse,
                              const WideProjectionShape& shape, const SigmoidParts<T>& parts = {},
                              T offset = 0);
 
 // dx = skip (or 0, if null) + gradient. Adds to dw and dbias. factors has room for rows · (count + 1)
 // values.
-template <class T>
+template <class T, class S = T>
 struct WideProjectionBackward {
-  const T *x, *w, *plain, *inverse, *draw, *skip;
-  T *factors, *dx, *dw, *dbias;
+  const S* x;
+  const T *w, *plain, *inverse, *draw;
+  const S* skip;
+  T* factors;
+  S* dx;
+  T *dw, *dbias;
   const T* bias = nullptr;           // with parts
   SigmoidParts<const T> parts = {};  // in the place of draw
 };
-template <class T>
-void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>& p,
+template <class T, class S = T>
+void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T, S>& p,
                               const WideProjectionShape& shape);
 
 // The two halves that other routes share (softmax_routes.h): the sums of each slice of the columns,
@@ -56,11 +59,11 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T>
 // pass that follows from the factors.
 template <class T>
 int64_t wide_projection_slices(const WideProjectionShape& shape);
-template <class T>
-void wide_projection_sums(CudaStream stream, const T* x, const T* w, T* partial,
+template <class T, class S = T>
+void wide_projection_sums(CudaStream stream, const S* x, const T* w, T* partial,
                           const WideProjectionShape& shape);
-template <class T>
-void wide_projection_from_factors(CudaStream stream, const WideProjectionBackward<T>& p,
+template <class T, class S = T>
+void wide_projection_from_factors(CudaStream stream, const WideProjectionBackward<T, S>& p,
                                   const WideProjectionShape& shape);
 
 }  // namespace geores::kernels

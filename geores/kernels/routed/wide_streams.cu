@@ -9,9 +9,9 @@ using namespace device;
 
 using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stream_count
 
-template <int N, int V, class T, class A>
+template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_read(const T* read, const T* x, ReadNorm<T> norm, A* h, RowStatistics<T>* statistics,
+    wide_read(const T* read, const S* x, ReadNorm<T> norm, A* h, RowStatistics<T>* statistics,
               int64_t tokens, int d) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kWideBlock)
     T share[N], sum = 0;
 #pragma unroll
     for (int j = 0; j < N; ++j) share[j] = read[t * N + j];
-    const T* token = x + t * N * d;
+    const S* token = x + t * N * d;
     A* out = h + t * d;
     for_each_run<V>(d, [&](int column) {
       Piece<N, V, T> in;
@@ -60,13 +60,13 @@ __global__ void __launch_bounds__(kWideBlock)
 
 // The gradient of one token. The norm's sums need the whole row before x is read: h, which is the
 // normalized row times the weight, gives them. `dweight` is this warp's row of sums in shared memory.
-template <int N, int V, class T, class A>
-__device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int64_t t, int d,
+template <int N, int V, class T, class A, class S>
+__device__ inline void wide_read_token_back(const WideReadBackward<T, A, S>& p, int64_t t, int d,
                                             T* dweight) {
   const auto& norm = p.norm.norm;
-  const T *x = p.x + t * N * d, *dout = p.dout + t * N * d;
+  const S *x = p.x + t * N * d, *dout = p.dout + t * N * d;
   const A* dh = p.dh ? p.dh + t * d : nullptr;  // null: nothing was read
-  T* dx = p.dx + t * N * d;
+  S* dx = p.dx + t * N * d;
   T share[N], mean_g = 0, mean_gz = 0;
   RowStatistics<T> s{T(0), T(1)};
 #pragma unroll
@@ -132,9 +132,9 @@ __device__ inline void wide_read_token_back(const WideReadBackward<T, A>& p, int
   if (dh) store_sums(dread, p.dread + t * N);
 }
 
-template <int N, int V, class T, class A>
+template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_read_back(WideReadBackward<T, A> p, int64_t tokens, int d) {
+    wide_read_back(WideReadBackward<T, A, S> p, int64_t tokens, int d) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* sums = reinterpret_cast<T*>(memory);  // (kWideWarps, d) with a norm, nothing without
@@ -154,9 +154,9 @@ __global__ void __launch_bounds__(kWideBlock)
   }
 }
 
-template <int N, int V, class T, class A>
+template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_write(const T* res, const T* x, const T* write, const A* y, T* out, int64_t tokens,
+    wide_write(const T* res, const S* x, const T* write, const A* y, S* out, int64_t tokens,
                int d) {
   wait_for_previous();
   for_each_warp_token(tokens, [&](int64_t t) {
@@ -185,9 +185,9 @@ __global__ void __launch_bounds__(kWideBlock)
   });
 }
 
-template <int N, int V, class T, class A>
+template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_write_back(const T* write, const A* y, const T* dout, T* dwrite, A* dy, int64_t tokens,
+    wide_write_back(const T* write, const A* y, const S* dout, T* dwrite, A* dy, int64_t tokens,
                     int d) {
   wait_for_previous();
   for_each_warp_token(tokens, [&](int64_t t) {
@@ -212,60 +212,63 @@ __global__ void __launch_bounds__(kWideBlock)
 
 }  // namespace
 
-template <class T, class A>
-void wide_read_forward(CudaStream stream, const T* read, const T* x, const ReadNorm<T>& norm, A* h,
+template <class T, class A, class S>
+void wide_read_forward(CudaStream stream, const T* read, const S* x, const ReadNorm<T>& norm, A* h,
                        RowStatistics<T>* statistics, const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, norm.none ? 0 : wide_rows<T>(s.d)},
-           wide_read<n.value, v.value, T, A>, read, x, norm, h, statistics, s.tokens,
+           wide_read<n.value, v.value, T, A, S>, read, x, norm, h, statistics, s.tokens,
            static_cast<int>(s.d));
   });
   check_launch("wide_read_forward");
 }
 
-template <class T, class A>
-void wide_read_backward(CudaStream stream, const WideReadBackward<T, A>& p, const StreamShape& s) {
+template <class T, class A, class S>
+void wide_read_backward(CudaStream stream, const WideReadBackward<T, A, S>& p,
+                        const StreamShape& s) {
   // Each block adds a row to the weight's gradient at its end: few blocks, all of them at once.
   constexpr int64_t at_once = 4 * kBlocksForSums;
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
     launch(stream,
            {wide_blocks(s.tokens, at_once), kWideBlock, p.norm.none ? 0 : wide_rows<T>(s.d)},
-           wide_read_back<n.value, v.value, T, A>, p, s.tokens, static_cast<int>(s.d));
+           wide_read_back<n.value, v.value, T, A, S>, p, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_read_backward");
 }
 
-template <class T, class A>
-void wide_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* y,
-                        T* out, const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
-    launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write<n.value, v.value, T, A>, res, x,
-           write, y, out, s.tokens, static_cast<int>(s.d));
+template <class T, class A, class S>
+void wide_write_forward(CudaStream stream, const T* res, const S* x, const T* write, const A* y,
+                        S* out, const StreamShape& s) {
+  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+    launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write<n.value, v.value, T, A, S>, res,
+           x, write, y, out, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_write_forward");
 }
 
-template <class T, class A>
-void wide_write_backward(CudaStream stream, const T* write, const A* y, const T* dout, T* dwrite,
+template <class T, class A, class S>
+void wide_write_backward(CudaStream stream, const T* write, const A* y, const S* dout, T* dwrite,
                          A* dy, const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
-    launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write_back<n.value, v.value, T, A>,
+  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+    launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write_back<n.value, v.value, T, A, S>,
            write, y, dout, dwrite, dy, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_write_backward");
 }
 
-#define GEORES_INSTANTIATE(T, A)                                                                   \
-  template void wide_read_forward(CudaStream, const T*, const T*, const ReadNorm<T>&, A*,          \
-                                  RowStatistics<T>*, const StreamShape&);                          \
-  template void wide_read_backward(CudaStream, const WideReadBackward<T, A>&, const StreamShape&); \
-  template void wide_write_forward(CudaStream, const T*, const T*, const T*, const A*, T*,         \
-                                   const StreamShape&);                                            \
-  template void wide_write_backward(CudaStream, const T*, const A*, const T*, T*, A*,              \
+#define GEORES_INSTANTIATE(T, A, S)                                                        \
+  template void wide_read_forward(CudaStream, const T*, const S*, const ReadNorm<T>&, A*,  \
+                                  RowStatistics<T>*, const StreamShape&);                  \
+  template void wide_read_backward(CudaStream, const WideReadBackward<T, A, S>&,           \
+                                   const StreamShape&);                                    \
+  template void wide_write_forward(CudaStream, const T*, const S*, const T*, const A*, S*, \
+                                   const StreamShape&);                                    \
+  template void wide_write_backward(CudaStream, const T*, const A*, const S*, T*, A*,      \
                                     const StreamShape&);
-GEORES_INSTANTIATE(float, float)
-GEORES_INSTANTIATE(float, BFloat16)
-GEORES_INSTANTIATE(double, double)
+GEORES_INSTANTIATE(float, float, float)
+GEORES_INSTANTIATE(float, BFloat16, float)
+GEORES_INSTANTIATE(float, BFloat16, BFloat16)
+GEORES_INSTANTIATE(double, double, double)
 #undef GEORES_INSTANTIATE
 
 }  // namespace geores::kernels

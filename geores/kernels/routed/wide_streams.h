@@ -24,31 +24,33 @@ struct ReadNorm {
 };
 
 // statistics (tokens) are not touched without a norm.
-template <class T, class A>
-void wide_read_forward(CudaStream stream, const T* read, const T* x, const ReadNorm<T>& norm, A* h,
+template <class T, class A, class S = T>
+void wide_read_forward(CudaStream stream, const T* read, const S* x, const ReadNorm<T>& norm, A* h,
                        RowStatistics<T>* statistics, const StreamShape& shape);
 
-template <class T, class A>
+template <class T, class A, class S = T>
 struct WideReadBackward {
-  const T *res, *read, *x;
+  const T *res, *read;
+  const S* x;
   ReadNorm<T> norm;
   const RowStatistics<T>* statistics;
   const A *h, *dh;  // h: what was read; null without a norm
-  const T* dout;
-  T *dx, *dread, *dres;  // overwritten
-  T* dweight;            // of the norm; added to
+  const S* dout;
+  S* dx;            // overwritten
+  T *dread, *dres;  // overwritten
+  T* dweight;       // of the norm; added to
 };
-template <class T, class A>
-void wide_read_backward(CudaStream stream, const WideReadBackward<T, A>& p,
+template <class T, class A, class S = T>
+void wide_read_backward(CudaStream stream, const WideReadBackward<T, A, S>& p,
                         const StreamShape& shape);
 
-template <class T, class A>
-void wide_write_forward(CudaStream stream, const T* res, const T* x, const T* write, const A* y,
-                        T* out, const StreamShape& shape);
+template <class T, class A, class S = T>
+void wide_write_forward(CudaStream stream, const T* res, const S* x, const T* write, const A* y,
+                        S* out, const StreamShape& shape);
 
 // Overwrites dwrite and dy.
-template <class T, class A>
-void wide_write_backward(CudaStream stream, const T* write, const A* y, const T* dout, T* dwrite,
+template <class T, class A, class S = T>
+void wide_write_backward(CudaStream stream, const T* write, const A* y, const S* dout, T* dwrite,
                          A* dy, const StreamShape& shape);
 
 }  // namespace geores::kernels

@@ -25,6 +25,11 @@ __device__ inline void copy_to_shared(const T* from, T* to) {
                      static_cast<unsigned>(__cvta_generic_to_shared(to))),
                  "l"(from)
                  : "memory");
+  else if constexpr (V * sizeof(T) == 8)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from)
+                 : "memory");
   else
 #pragma unroll
     for (int i = 0; i < V; ++i) to[i] = from[i];

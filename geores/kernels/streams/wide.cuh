@@ -32,7 +32,8 @@ template <int N, int V, class T>
 struct Piece {
   T at[N][V];
 
-  __device__ void load(const T* token, int column, int d) {
+  template <class S>
+  __device__ void load(const S* token, int column, int d) {
 #pragma unroll
     for (int j = 0; j < N; ++j) load_values<V>(token + j * d + column, at[j]);
   }
@@ -72,13 +73,16 @@ __device__ inline void load_weight(const T* weight, int column, T (&to)[V]) {
 
 __host__ __device__ constexpr int64_t in_fours(int64_t size) { return (size + 3) / 4 * 4; }
 
-// f(number of streams, values of one access) for the numbers of streams that are compiled. Double is
-// for verification: one form is enough.
-template <class T, int... Counts, class F>
+// f(number of streams, values of one access) for the numbers of streams that are compiled. S is the
+// type of the state: 16 bytes of it are read at once, of bfloat16 where the streams of a piece fit the
+// registers and are long enough for all lanes. Double is for verification: one form is enough.
+template <class S, int... Counts, class F>
 void with_wide_streams(std::integer_sequence<int, Counts...>, const StreamShape& s, F&& f) {
   if (s.tokens == 0) return;
   const auto with_count = [&](auto n) {
-    if constexpr (sizeof(T) == 4)
+    if constexpr (sizeof(S) == 2 && n.value <= 4)
+      if (s.d % 8 == 0 && s.d >= 256) return f(n, std::integral_constant<int, 8>());
+    if constexpr (sizeof(S) <= 4)
       if (s.d % 4 == 0) return f(n, std::integral_constant<int, 4>());
     f(n, std::integral_constant<int, 1>());
   };

@@ -7,6 +7,7 @@
 #include "geores/model/recursive/halting.h"
 #include "geores/model/recursive/puzzle_loss.h"
 #include "geores/ops/dense/linear.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -82,6 +83,10 @@ Recursive::Recursive(const RecursiveOptions& options, const InputShape& input)
   table_ = register_buffer("table", torch::zeros({options.identifiers, options.table_values()}));
 }
 
+Recursive::States Recursive::States::kept() const {
+  return {.answer = in_state_type(answer), .scratch = in_state_type(scratch)};
+}
+
 Recursive::States Recursive::initial_states(int64_t rows) const {
   const auto all = [&](const Tensor& start) { return start.expand({rows, positions_, -1}); };
   return {.answer = all(answer_start_), .scratch = all(scratch_start_)};
@@ -95,7 +100,8 @@ Tensor Recursive::embedded(const Tensor& tokens, const Tensor& table_rows) const
   const auto e = learned_positions_.defined()
                      ? scale * kLearnedPositionScale * (all + learned_positions_)
                      : scale * all;
-  return options_.expands() ? e.repeat({1, 1, options_.streams}) : e;
+  const auto state = in_state_type(e);
+  return options_.expands() ? state.repeat({1, 1, options_.streams}) : state;
 }
 
 const RotaryTables& Recursive::rotary() {
@@ -134,7 +140,9 @@ void Recursive::cycle(States& states, const Tensor& e, Trace& early, Trace& last
 }
 
 Tensor Recursive::mean_of_streams(const Tensor& state) const {
-  return options_.expands() ? split_streams(state, options_.streams).mean(-2) : state;
+  return options_.expands() ? split_streams(state, options_.streams)
+                                  .mean(-2, /*keepdim=*/false, full_type(state.scalar_type()))
+                            : state;
 }
 
 Recursive::Answer Recursive::pass(States& states, const Tensor& e, Trace& trace, Trace* probes) {
@@ -149,10 +157,10 @@ Recursive::Answer Recursive::pass(States& states, const Tensor& e, Trace& trace,
   auto& early = probes != nullptr ? *probes : options_.gate_scale == "reference" ? unused : trace;
   cycle(states, e, early, probes != nullptr ? *probes : trace);
   const auto answer = mean_of_streams(states.answer);
-  const auto type = states.answer.scalar_type();
+  const auto type = full_type(states.answer.scalar_type());
   const Answer result{
       .logits = linear_map_to(answer.slice(1, options_.prefix_positions()), lm_head_, {}, type),
-      .q = torch::linear(answer.select(1, 0), q_weight_, q_bias_)};
+      .q = torch::linear(in_full_type(answer.select(1, 0)), q_weight_, q_bias_)};
   states = {.answer = states.answer.detach(), .scratch = states.scratch.detach()};
   return result;
 }
@@ -160,7 +168,7 @@ Recursive::Answer Recursive::pass(States& states, const Tensor& e, Trace& trace,
 Recursive::Answer Recursive::solve(const Tensor& tokens, const Tensor& identifiers,
                                    const AfterPass& after, Trace* probes) {
   const torch::NoGradGuard no_grad;
-  auto states = initial_states(tokens.size(0));
+  auto states = initial_states(tokens.size(0)).kept();
   const auto e = embedded(tokens, table_.index_select(0, identifiers));
   Answer answer;
   for (int64_t step = 0; step < options_.act_steps; ++step) {
@@ -236,7 +244,8 @@ Recursive::Step Recursive::act_step(const Batch& batch, Carry& carry) {
   const auto table_rows = table_.index_select(0, identifiers).requires_grad_(trains_table_);
   if (trains_table_) table_rows_.push_back({identifiers, table_rows});
 
-  States states{.answer = carry.at("answer"), .scratch = carry.at("scratch")};
+  // The carry is float32 whatever the state is kept in, so a checkpoint serves every precision.
+  auto states = States{.answer = carry.at("answer"), .scratch = carry.at("scratch")}.kept();
   const auto e = embedded(inputs, table_rows);
   Trace trace;
   const auto answer = pass(states, e, trace);
@@ -266,8 +275,8 @@ Recursive::Step Recursive::act_step(const Batch& batch, Carry& carry) {
       {scores.lm_loss.detach(), scores.q_loss.detach(), counted, counted * scores.right_cells,
        counted * scores.exact, counted * scores.q_right, counted * steps.to(torch::kFloat64)},
       1);
-  carry.set("answer", states.answer);
-  carry.set("scratch", states.scratch);
+  carry.set("answer", in_full_type(states.answer));
+  carry.set("scratch", in_full_type(states.scratch));
   carry.set("steps", steps);
   carry.set("halted", halted);
   carry.set("draws", carry.at("draws") + 1);

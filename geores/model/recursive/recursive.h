@@ -52,6 +52,7 @@ class Recursive final : public Model {
 
   struct States {
     Tensor answer, scratch;
+    States kept() const;  // in the type that a state is kept in (in_state_type)
   };
   struct Answer {
     Tensor logits;  // (B, T, V)

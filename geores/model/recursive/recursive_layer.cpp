@@ -5,6 +5,7 @@
 #include "geores/ops/attention/attention.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/routed/wide.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -62,6 +63,12 @@ RecursiveLayer::RecursiveLayer(const RecursiveOptions& options, int64_t position
 
 PostNormed RecursiveLayer::mixed(Residual& mixer, const Tensor& h, const Sublayer& f,
                                  const PostNorm& norm, Trace& trace) const {
+  if (h.scalar_type() == torch::kBFloat16 && !mixer.takes_half_state()) {
+    auto full = norm;
+    full.added = in_full_type(norm.added);
+    const auto made = mixed(mixer, in_full_type(h), f, full, trace);
+    return {.state = in_state_type(made.state), .next = in_state_type(made.next), .product = {}};
+  }
   if (mixer.traits().layout != StreamLayout::expand)
     return mixer.forward_normalized(h, f, norm, trace);
   auto in_streams = norm;

@@ -11,6 +11,7 @@
 #include "geores/ops/dense/embedding.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/training/chunked_loss.h"
 #include "geores/ops/training/loss.h"
 
@@ -168,7 +169,9 @@ Tensor Transformer::embed(const Tensor& x, int64_t position, PastMemory* memory)
 }
 
 Tensor Transformer::first_state(const Tensor& embedded, PastMemory* memory) const {
-  return to_state(traits(), past_ ? past_->with_mean(embedded, memory) : embedded);
+  const auto start = past_ ? past_->with_mean(embedded, memory) : embedded;
+  const bool half = blocks_.front()->attention_residual().takes_half_state();
+  return to_state(traits(), half ? in_state_type(start) : start);
 }
 
 Tensor Transformer::initial_state(const Tensor& x, int64_t position, PastMemory* memory) const {

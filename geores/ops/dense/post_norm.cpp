@@ -16,6 +16,12 @@ struct PostNormOutputs {
   bool state, sum, product;
 };
 
+// A tensor of its own on the same values.
+Tensor sharing(const Tensor& x) {
+  return torch::empty({0}, x.options())
+      .set_(x.storage(), x.storage_offset(), x.sizes(), x.strides());
+}
+
 class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
   struct Kept {
     Tensor y, inverse;
@@ -39,21 +45,27 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     auto branch = contiguous(branches);
     if (branch.defined()) branch = branch.to(like.scalar_type());
     const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
-    const auto y = room(wanted.state), sum = room(wanted.sum),
-               product = wanted.product ? for_product_of(x, x.sizes()) : Tensor();
+    const auto y = room(wanted.state), sum = room(wanted.sum);
+    // A state in bfloat16 is its own product; with an output of its own, gradients of both still
+    // arrive one by one.
+    const bool same = x.scalar_type() == like.scalar_type() && x.is_cuda();
+    auto product = !wanted.product ? Tensor()
+                   : same          ? sharing(wanted.sum ? sum : y)
+                                   : for_product_of(x, x.sizes());
     const auto width = x.size(-1), rows = x.numel() / width;
-    const auto inverse = with_backward ? torch::empty({rows}, x.options()) : Tensor();
-    on(x, like, [&]<class T, class A>(T, A, auto... place) {
-      kernels::post_norm_forward<T, A>(place...,
-                                       {.x = values<T>(x),
-                                        .branch = values<A>(branch),
-                                        .added = values<T>(added),
-                                        .eps = T(eps),
-                                        .y = values<T>(y),
-                                        .sum = values<T>(sum),
-                                        .product = values<A>(product),
-                                        .inverse = values<T>(inverse)},
-                                       rows, width);
+    const auto inverse = with_backward ? torch::empty({rows}, full_options(x)) : Tensor();
+    on_state(x, like, [&]<class T, class A, class S>(T, A, S, auto... place) {
+      kernels::post_norm_forward(
+          place...,
+          kernels::PostNormForward<T, A, S>{.x = values<S>(x),
+                                            .branch = values<A>(branch),
+                                            .added = values<S>(added),
+                                            .eps = T(eps),
+                                            .y = values<S>(y),
+                                            .sum = values<S>(sum),
+                                            .product = same ? nullptr : values<A>(product),
+                                            .inverse = values<T>(inverse)},
+          rows, width);
     });
     if (with_backward)
       save(context, Kept{.y = y,
@@ -77,24 +89,27 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     tensor_list result(7);
     if (!dy.defined() && !dsum.defined() && !dproduct.defined()) return result;
     const auto dx = torch::empty_like(s.y);
-    const auto dbranch =
-        s.has_branch ? torch::empty(s.y.sizes(), s.y.options().dtype(s.product)) : Tensor();
+    const bool same = s.y.scalar_type() == s.product && s.y.is_cuda();
+    const auto dbranch = s.has_branch && !same
+                             ? torch::empty(s.y.sizes(), s.y.options().dtype(s.product))
+                             : Tensor();
     const auto dadded = s.learns_added ? torch::empty_like(s.y) : Tensor();
     const auto width = s.y.size(-1), rows = s.y.numel() / width;
     const auto like = torch::empty({0}, s.y.options().dtype(s.product));
-    on(s.y, like, [&]<class T, class A>(T, A, auto... place) {
-      kernels::post_norm_backward<T, A>(place...,
-                                        {.y = values<T>(s.y),
-                                         .inverse = values<T>(s.inverse),
-                                         .dy = values<T>(dy),
-                                         .dsum = values<T>(dsum),
-                                         .dproduct = values<A>(dproduct),
-                                         .dx = values<T>(dx),
-                                         .dbranch = values<A>(dbranch),
-                                         .dadded = values<T>(dadded)},
-                                        rows, width);
+    on_state(s.y, like, [&]<class T, class A, class S>(T, A, S, auto... place) {
+      kernels::post_norm_backward(
+          place...,
+          kernels::PostNormBackward<T, A, S>{.y = values<S>(s.y),
+                                             .inverse = values<T>(s.inverse),
+                                             .dy = values<S>(dy),
+                                             .dsum = values<S>(dsum),
+                                             .dproduct = values<A>(dproduct),
+                                             .dx = values<S>(dx),
+                                             .dbranch = same ? nullptr : values<A>(dbranch),
+                                             .dadded = values<S>(dadded)},
+          rows, width);
     });
-    result[0] = dx, result[1] = dbranch, result[2] = dadded;
+    result[0] = dx, result[1] = same && s.has_branch ? dx : dbranch, result[2] = dadded;
     return result;
   }
 };
@@ -104,7 +119,7 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
 PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm,
                      bool wants_product) {
   const auto& added = norm.added;
-  if (!Choice("post_norm", x)
+  if (!Choice::state("post_norm", x)
            .need(x.dim() > 0 && x.numel() > 0, "at least one value")
            .need(!x.is_cuda() || x.size(-1) <= kernels::kPostNormRow,
                  "rows of at most 2048 values on a GPU")
@@ -114,7 +129,9 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
                      (added.sizes() == x.sizes() && added.scalar_type() == x.scalar_type()),
                  "the same shape and type in what is added")
            .runs()) {
-    const auto state = rms_normalize(branch.defined() ? x + branch : x, norm.epsilon);
+    const auto v = in_full_type(x);
+    const auto state =
+        rms_normalize(branch.defined() ? v + branch : v, norm.epsilon).to(x.scalar_type());
     const auto next = added.defined() ? state + added : state;
     return {state, next, wants_product ? with_product(next).product : Tensor()};
   }

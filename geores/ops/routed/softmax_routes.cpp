@@ -60,18 +60,18 @@ class FusedSoftmaxRoutes : public torch::autograd::Function<FusedSoftmaxRoutes> 
     const auto x = input.contiguous();
     const auto& s = spec.shape;
     const auto batch = x.size(0), length = x.size(1);
-    const auto room = [&](at::IntArrayRef sizes) { return torch::empty(sizes, x.options()); };
+    const auto room = [&](at::IntArrayRef sizes) { return torch::empty(sizes, full_options(x)); };
     const auto packed = room({s.count(), s.width}), bias = room({s.differences()});
     const auto plain = with_backward ? room({s.rows, s.count()}) : Tensor(),
                inverse = with_backward ? room({s.rows}) : Tensor();
     const auto read = room({batch, length, s.n}), write = torch::empty_like(read),
                res = s.mixes ? room({batch, length, s.n, s.n}) : Tensor();
-    on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+    on_gpu_state(x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
       kernels::pack_differences<T>(cuda_stream, spec.generator<const T>(parameters.vec()),
                                    values<T>(packed), values<T>(bias), s);
       const auto partial = room({kernels::wide_projection_values<T>(s.projection())});
-      kernels::wide_projection_sums<T>(cuda_stream, values<T>(x), values<T>(packed),
-                                       values<T>(partial), s.projection());
+      kernels::wide_projection_sums<T, S>(cuda_stream, values<S>(x), values<T>(packed),
+                                          values<T>(partial), s.projection());
       kernels::softmax_routes_forward<T>(cuda_stream,
                                          {.partial = values<T>(partial),
                                           .bias = values<T>(bias),
@@ -104,17 +104,17 @@ class FusedSoftmaxRoutes : public torch::autograd::Function<FusedSoftmaxRoutes> 
     const auto skip = contiguous(gradients.back());
     const auto of_route = [&](size_t i, int64_t each) {
       return gradients[i].defined() ? gradients[i].contiguous()
-                                    : torch::zeros({s.rows * each}, kept.x.options());
+                                    : torch::zeros({s.rows * each}, full_options(kept.x));
     };
     const auto dread = of_route(0, s.n), dwrite = of_route(1, s.n),
                dres = s.mixes ? of_route(2, s.n * s.n) : Tensor();
-    const auto sums = torch::zeros({s.count() * s.width + s.differences()}, kept.x.options());
+    const auto sums = torch::zeros({s.count() * s.width + s.differences()}, full_options(kept.x));
     const auto dpacked = sums.slice(0, 0, s.count() * s.width),
                dbias = sums.slice(0, s.count() * s.width);
     const auto dx = torch::empty_like(kept.x),
-               factors = torch::empty({s.rows, s.count() + 1}, kept.x.options());
+               factors = torch::empty({s.rows, s.count() + 1}, full_options(kept.x));
     const ParameterSums parameters(kept.parameters);
-    on_gpu(kept.x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
+    on_gpu_state(kept.x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
       kernels::softmax_routes_backward<T>(cuda_stream,
                                           {.plain = values<T>(kept.plain),
                                            .inverse = values<T>(kept.inverse),
@@ -125,18 +125,18 @@ class FusedSoftmaxRoutes : public torch::autograd::Function<FusedSoftmaxRoutes> 
                                            .factors = values<T>(factors),
                                            .dbias = values<T>(dbias)},
                                           kept.spec.routing<T>(), s);
-      kernels::wide_projection_from_factors<T>(cuda_stream,
-                                               {.x = values<T>(kept.x),
-                                                .w = values<T>(kept.packed),
-                                                .plain = nullptr,
-                                                .inverse = nullptr,
-                                                .draw = nullptr,
-                                                .skip = values<T>(skip),
-                                                .factors = values<T>(factors),
-                                                .dx = values<T>(dx),
-                                                .dw = values<T>(dpacked),
-                                                .dbias = nullptr},
-                                               s.projection());
+      kernels::wide_projection_from_factors<T, S>(cuda_stream,
+                                                  {.x = values<S>(kept.x),
+                                                   .w = values<T>(kept.packed),
+                                                   .plain = nullptr,
+                                                   .inverse = nullptr,
+                                                   .draw = nullptr,
+                                                   .skip = values<S>(skip),
+                                                   .factors = values<T>(factors),
+                                                   .dx = values<S>(dx),
+                                                   .dw = values<T>(dpacked),
+                                                   .dbias = nullptr},
+                                                  s.projection());
       kernels::unpack_difference_gradients<T>(
           cuda_stream, kept.spec.generator<const T>(kept.parameters.values), values<T>(dpacked),
           values<T>(dbias), kept.spec.generator<T>(parameters.sums), s);
@@ -161,8 +161,8 @@ std::optional<SoftmaxRoutes> wide_softmax_routes(const Tensor& x, const RouteGen
   bool plain = true;
   for (const auto& parameter : parameters)
     plain = plain && parameter.defined() && parameter.is_contiguous() &&
-            parameter.scalar_type() == x.scalar_type();
-  if (!Choice("softmax_routes", x, "one pass over the state, routes in one kernel")
+            parameter.scalar_type() == full_type(x.scalar_type());
+  if (!Choice::state("softmax_routes", x, "one pass over the state, routes in one kernel")
            .need(x.dim() == 3 && x.numel() > 0, "at least one value")
            .need(kernels::is_device_mixer_size(n), count.c_str())
            .need(plain && (norm.layer || !norm.weight.defined()),

@@ -51,11 +51,11 @@ class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
     const auto res = mixers.contiguous(), read = reads.contiguous(), x = input.contiguous(),
                weight = contiguous(weights);
     const auto h = for_product_of(x, {x.size(0), x.size(1), x.size(3)});
-    const auto statistics = torch::empty({x.size(0), x.size(1), 2}, x.options());
-    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_read_forward<T, A>(cuda_stream, values<T>(read), values<T>(x),
-                                       read_norm<T>(kind, epsilon, weight), values<A>(h),
-                                       statistics_in<T>(statistics), stream_shape(x));
+    const auto statistics = torch::empty({x.size(0), x.size(1), 2}, full_options(x));
+    on_gpu_state(x, h, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
+      kernels::wide_read_forward<T, A, S>(cuda_stream, values<T>(read), values<S>(x),
+                                          read_norm<T>(kind, epsilon, weight), values<A>(h),
+                                          statistics_in<T>(statistics), stream_shape(x));
     });
     save(context, Kept{.res = res,
                        .read = read,
@@ -75,21 +75,21 @@ class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
     const auto dres = torch::empty_like(s.res), dread = torch::empty_like(s.read),
                dx = torch::empty_like(s.x);
     const auto dweight = parameter_sum(s.weight, s.weight_place);
-    on_gpu(s.x, dh, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_read_backward<T, A>(cuda_stream,
-                                        {.res = values<T>(s.res),
-                                         .read = values<T>(s.read),
-                                         .x = values<T>(s.x),
-                                         .norm = read_norm<T>(s.kind, s.epsilon, s.weight),
-                                         .statistics = statistics_in<T>(s.statistics),
-                                         .h = values<A>(s.h),
-                                         .dh = values<A>(dh),
-                                         .dout = values<T>(dout),
-                                         .dx = values<T>(dx),
-                                         .dread = values<T>(dread),
-                                         .dres = values<T>(dres),
-                                         .dweight = values<T>(dweight.sum)},
-                                        stream_shape(s.x));
+    on_gpu_state(s.x, dh, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
+      kernels::wide_read_backward<T, A, S>(cuda_stream,
+                                           {.res = values<T>(s.res),
+                                            .read = values<T>(s.read),
+                                            .x = values<S>(s.x),
+                                            .norm = read_norm<T>(s.kind, s.epsilon, s.weight),
+                                            .statistics = statistics_in<T>(s.statistics),
+                                            .h = values<A>(s.h),
+                                            .dh = values<A>(dh),
+                                            .dout = values<S>(dout),
+                                            .dx = values<S>(dx),
+                                            .dread = values<T>(dread),
+                                            .dres = values<T>(dres),
+                                            .dweight = values<T>(dweight.sum)},
+                                           stream_shape(s.x));
     });
     return {dres, dread, dx, dweight.gradient, Tensor(), Tensor()};
   }
@@ -111,9 +111,10 @@ class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
                         const Tensor& writes, const Tensor& branch) {
     const auto x = input.contiguous(), write = writes.contiguous(), y = branch.contiguous();
     auto out = torch::empty_like(x);
-    on_gpu(x, y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_write_forward<T, A>(cuda_stream, values<T>(res), values<T>(x), values<T>(write),
-                                        values<A>(y), values<T>(out), stream_shape(x));
+    on_gpu_state(x, y, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_forward<T, A, S>(cuda_stream, values<T>(res), values<S>(x),
+                                           values<T>(write), values<A>(y), values<S>(out),
+                                           stream_shape(x));
     });
     save(context, Kept{.write = write, .y = y});
     return out;
@@ -123,11 +124,12 @@ class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
     const auto s = saved<Kept>(context);
     const auto dout = gradients[0].contiguous();
     const auto dwrite = torch::empty_like(s.write), dy = torch::empty_like(s.y);
-    on_gpu(dout, s.y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_write_backward<T, A>(cuda_stream, values<T>(s.write), values<A>(s.y),
-                                         values<T>(dout), values<T>(dwrite), values<A>(dy),
-                                         stream_shape(dout));
-    });
+    on_gpu_state(
+        dout, s.y, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
+          kernels::wide_write_backward<T, A, S>(cuda_stream, values<T>(s.write), values<A>(s.y),
+                                                values<S>(dout), values<T>(dwrite), values<A>(dy),
+                                                stream_shape(dout));
+        });
     return {Tensor(), dout, dwrite, dy};
   }
 };
@@ -155,19 +157,19 @@ class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> 
     const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
     const auto out = room(wants_state), sum = room(added.defined());
     const auto inverse =
-        with_backward ? torch::empty({x.size(0), x.size(1)}, x.options()) : Tensor();
-    on_gpu(x, y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_write_norm_forward<T, A>(cuda_stream,
-                                             {.res = values<T>(res),
-                                              .x = values<T>(x),
-                                              .write = values<T>(write),
-                                              .y = values<A>(y),
-                                              .eps = T(epsilon),
-                                              .added = values<T>(added),
-                                              .out = values<T>(out),
-                                              .sum = values<T>(sum),
-                                              .inverse = values<T>(inverse)},
-                                             stream_shape(x));
+        with_backward ? torch::empty({x.size(0), x.size(1)}, full_options(x)) : Tensor();
+    on_gpu_state(x, y, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_norm_forward<T, A, S>(cuda_stream,
+                                                {.res = values<T>(res),
+                                                 .x = values<S>(x),
+                                                 .write = values<T>(write),
+                                                 .y = values<A>(y),
+                                                 .eps = T(epsilon),
+                                                 .added = values<S>(added),
+                                                 .out = values<S>(out),
+                                                 .sum = values<S>(sum),
+                                                 .inverse = values<T>(inverse)},
+                                                stream_shape(x));
     });
     if (with_backward)
       save(context,
@@ -190,18 +192,19 @@ class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> 
                           .contiguous();
     const auto dwrite = torch::empty_like(s.write), dy = torch::empty_like(s.y),
                dv = torch::empty_like(s.out);
-    on_gpu(dout, s.y, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::wide_write_norm_backward<T, A>(cuda_stream,
-                                              {.write = values<T>(s.write),
-                                               .y = values<A>(s.y),
-                                               .out = values<T>(s.out),
-                                               .inverse = values<T>(s.inverse),
-                                               .dout = values<T>(dout),
-                                               .dv = values<T>(dv),
-                                               .dwrite = values<T>(dwrite),
-                                               .dy = values<A>(dy)},
-                                              stream_shape(dout));
-    });
+    on_gpu_state(dout, s.y,
+                 [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
+                   kernels::wide_write_norm_backward<T, A, S>(cuda_stream,
+                                                              {.write = values<T>(s.write),
+                                                               .y = values<A>(s.y),
+                                                               .out = values<S>(s.out),
+                                                               .inverse = values<T>(s.inverse),
+                                                               .dout = values<S>(dout),
+                                                               .dv = values<S>(dv),
+                                                               .dwrite = values<T>(dwrite),
+                                                               .dy = values<A>(dy)},
+                                                              stream_shape(dout));
+                 });
     result[1] = dv, result[2] = dwrite, result[3] = dy, result[4] = dsum;
     return result;
   }
@@ -214,6 +217,11 @@ bool fits_post_norm(const Tensor& x) {
 }
 
 }  // namespace
+
+bool takes_half_streams(int64_t n, int64_t d) {
+  return kernels::kHasCuda && execution().form == Form::fused && kernels::is_wide_stream_count(n) &&
+         d <= kernels::kMostWideValues;
+}
 
 WideStreams::WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write)
     : read_(std::move(read)),
@@ -228,14 +236,14 @@ std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor&
                             " values";
   if (!x.is_cuda()) return std::nullopt;
   const bool fits = x.dim() == 4 && x.numel() > 0;
-  const auto type = x.scalar_type();
-  if (!Choice("wide_streams", x, "two kernels each way")
+  const auto type = full_type(x.scalar_type());
+  if (!Choice::state("wide_streams", x, "two kernels each way")
            .need(fits, "a state (B, T, n, d) with at least one value")
            .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
            .need(fits && x.size(3) <= kernels::kMostWideValues, width.c_str())
            .need(routes.res.scalar_type() == type && routes.read.scalar_type() == type &&
                      routes.write.scalar_type() == type,
-                 "routes of the state's type")
+                 "routes of the state's type, float32 beside bfloat16")
            .runs())
     return std::nullopt;
   const auto res = routes.res.contiguous();
@@ -256,7 +264,7 @@ Tensor WideStreams::write(const Tensor& y) const {
 
 PostNormed WideStreams::write_normalized(const Tensor& y, const PostNorm& norm) const {
   const auto added = norm.added.defined() ? norm.added.reshape(carried_.sizes()) : Tensor();
-  if (!Choice("write_and_norm", carried_, "one kernel each way")
+  if (!Choice::state("write_and_norm", carried_, "one kernel each way")
            .need(fits_post_norm(carried_), "four tokens in 224 KiB")
            .need(!added.defined() || added.scalar_type() == carried_.scalar_type(),
                  "the same type in what is added")

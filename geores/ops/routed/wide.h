@@ -37,6 +37,10 @@ std::optional<WideSigmoidRoutes> wide_sigmoid_routes(
 std::optional<WideProjected> wide_linear(const Tensor& x,
                                          const std::vector<ProjectionWeights>& projections);
 
+// Whether n streams of d values have kernels for a state that is kept in bfloat16, in the form of this
+// thread.
+bool takes_half_streams(int64_t n, int64_t d);
+
 // The norm of what a sublayer reads.
 struct ReadNormSpec {
   enum class Kind { layer, rms, none } kind = Kind::layer;

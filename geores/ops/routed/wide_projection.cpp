@@ -34,11 +34,11 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     }
   };
 
-  // x with a last axis of this size.
+  // As x with a last axis of this size, in the type of sums.
   static Tensor like(const Tensor& x, int64_t size, bool zeros = false) {
     auto sizes = x.sizes().vec();
     sizes.back() = size;
-    return zeros ? torch::zeros(sizes, x.options()) : torch::empty(sizes, x.options());
+    return zeros ? torch::zeros(sizes, full_options(x)) : torch::empty(sizes, full_options(x));
   }
 
   template <class T>
@@ -58,17 +58,18 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     const auto [packed, bias] = PackedProjections(parameters, has_scale).packed();
     const auto weight = packed.contiguous();
     const auto shape = projection_shape(x, weight.size(0), normalized);
-    const auto plain = torch::empty({shape.rows, shape.count}, x.options());
+    const auto plain = torch::empty({shape.rows, shape.count}, full_options(x));
     tensor_list outputs;
     if (n == 0)
       outputs = {like(x, shape.count)};
     else
       outputs = {like(x, n), like(x, n), like(x, shape.count - 2 * n)};
-    const auto inverse = torch::empty({shape.rows}, x.options());
-    on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      const auto partial = torch::empty({kernels::wide_projection_values<T>(shape)}, x.options());
-      kernels::wide_projection_forward<T>(
-          cuda_stream, values<T>(x), values<T>(weight), values<T>(bias), T(epsilon),
+    const auto inverse = torch::empty({shape.rows}, full_options(x));
+    on_gpu_state(x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
+      const auto partial =
+          torch::empty({kernels::wide_projection_values<T>(shape)}, full_options(x));
+      kernels::wide_projection_forward<T, S>(
+          cuda_stream, values<S>(x), values<T>(weight), values<T>(bias), T(epsilon),
           values<T>(partial), values<T>(plain), n == 0 ? values<T>(outputs[0]) : nullptr,
           values<T>(inverse), shape, parts_in<T>(outputs, n), T(offset));
     });
@@ -95,26 +96,26 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     for (size_t i = 0; i + 1 < gradients.size(); ++i)
       made.push_back(gradients[i].defined() ? gradients[i].contiguous()
                                             : like(s.x, widths[i], /*zeros=*/true));
-    const auto sums = torch::zeros({(shape.width + 1) * shape.count}, s.x.options());
+    const auto sums = torch::zeros({(shape.width + 1) * shape.count}, full_options(s.x));
     const auto dweight = sums.slice(0, 0, s.weight.numel()).view(s.weight.sizes()),
                dbias = sums.slice(0, s.weight.numel());
     const auto dx = torch::empty_like(s.x),
-               factors = torch::empty({shape.rows, shape.count + 1}, s.x.options());
-    on_gpu(s.x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      kernels::wide_projection_backward<T>(cuda_stream,
-                                           {.x = values<T>(s.x),
-                                            .w = values<T>(s.weight),
-                                            .plain = values<T>(s.plain),
-                                            .inverse = values<T>(s.inverse),
-                                            .draw = s.n == 0 ? values<T>(made[0]) : nullptr,
-                                            .skip = values<T>(skip),
-                                            .factors = values<T>(factors),
-                                            .dx = values<T>(dx),
-                                            .dw = values<T>(dweight),
-                                            .dbias = values<T>(dbias),
-                                            .bias = values<T>(s.bias),
-                                            .parts = parts_in<const T>(made, s.n)},
-                                           shape);
+               factors = torch::empty({shape.rows, shape.count + 1}, full_options(s.x));
+    on_gpu_state(s.x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
+      kernels::wide_projection_backward<T, S>(cuda_stream,
+                                              {.x = values<S>(s.x),
+                                               .w = values<T>(s.weight),
+                                               .plain = values<T>(s.plain),
+                                               .inverse = values<T>(s.inverse),
+                                               .draw = s.n == 0 ? values<T>(made[0]) : nullptr,
+                                               .skip = values<S>(skip),
+                                               .factors = values<T>(factors),
+                                               .dx = values<S>(dx),
+                                               .dw = values<T>(dweight),
+                                               .dbias = values<T>(dbias),
+                                               .bias = values<T>(s.bias),
+                                               .parts = parts_in<const T>(made, s.n)},
+                                              shape);
     });
     tensor_list result = {dx};
     for (const auto& gradient : PackedProjections(s.parameters.values, s.has_scale)
@@ -130,9 +131,10 @@ tensor_list projected(const char* operation, const Tensor& x, bool normalized, d
                       const std::vector<ProjectionWeights>& projections, int64_t n = 0,
                       double offset = 0) {
   if (!x.is_cuda()) return {};
-  if (!Choice(operation, x, "one pass over the state")
+  if (!Choice::state(operation, x, "one pass over the state")
            .need(x.dim() >= 2 && x.numel() > 0, "at least one value")
-           .need(!projections.empty() && projections[0].weight.scalar_type() == x.scalar_type() &&
+           .need(!projections.empty() &&
+                     projections[0].weight.scalar_type() == full_type(x.scalar_type()) &&
                      PackedProjections::fit(projections),
                  "few projections with bias, contiguous")
            .runs())

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "geores/kernels/device.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
@@ -33,10 +34,17 @@ Choice Choice::any_type(const char* operation, const Tensor& x, const char* kern
   return choice;
 }
 
+Choice Choice::state(const char* operation, const Tensor& x, const char* kernel) {
+  return any_type(operation, x, kernel)
+      .need(full_type(x.scalar_type()) == torch::kFloat32 || x.scalar_type() == torch::kFloat64,
+            "float32, float64 or bfloat16 values")
+      .need_on_cpu(x.scalar_type() != torch::kBFloat16, "float32 or float64 values");
+}
+
 Choice Choice::half(const char* operation, const Tensor& x, const char* kernel) {
   return any_type(operation, x, kernel)
       .need(x.is_cuda(), "a GPU")
-      .need(execution().precision == Precision::bf16, "precision bf16")
+      .need(products_in_bfloat16(), "precision bf16 or bf16_state")
       .need(x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16,
             "float32 or bfloat16 values");
 }

@@ -84,7 +84,28 @@ void on_gpu(const Tensor& state, const Tensor& activation, F&& f) {
   }
 }
 
-// The same where there is a state only.
+// f(T(), A(), S(), stream), where the state may be bfloat16 itself: S is its type, T that of sums.
+template <class F>
+void on_gpu_state(const Tensor& state, const Tensor& activation, F&& f) {
+  using kernels::BFloat16;
+  if constexpr (kernels::kHasCuda) {
+    if (state.scalar_type() == torch::kBFloat16)
+      f(float(), BFloat16(), BFloat16(), current_cuda_stream());
+    else
+      on_gpu(state, activation,
+             [&]<class T, class A>(T, A, kernels::CudaStream stream) { f(T(), A(), T(), stream); });
+  }
+}
+
+// f(T(), S(), stream) where there is such a state only.
+template <class F>
+void on_gpu_state(const Tensor& state, F&& f) {
+  on_gpu_state(state, state, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream stream) {
+    f(T(), S(), stream);
+  });
+}
+
+// The same where there is a state only, which is not bfloat16.
 template <class F>
 void on_gpu(const Tensor& state, F&& f) {
   if constexpr (kernels::kHasCuda)
@@ -131,6 +152,20 @@ void on_activations(const Tensor& x, F&& f) {
     on_gpu_activations(x, f);
   else
     for_type_of(x, f);
+}
+
+// f(T(), A(), S(), place...), where the state may be bfloat16 on a GPU.
+template <class F>
+void on_state(const Tensor& state, const Tensor& activation, F&& f) {
+  if (state.is_cuda())
+    on_gpu_state(state, activation, f);
+  else
+    for_type_of(state, [&]<class T>(T) { f(T(), T(), T()); });
+}
+
+// Options of tensors in the type of sums over a state.
+inline torch::TensorOptions full_options(const Tensor& state) {
+  return state.options().dtype(full_type(state.scalar_type()));
 }
 
 // Room for activations of this shape that go into a product. On a CPU they stay as they are until

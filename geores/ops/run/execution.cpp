@@ -5,6 +5,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/device.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
@@ -18,14 +19,15 @@ bool is_real(const Tensor& x) {
 }  // namespace
 
 const std::vector<std::string>& precision_names() {
-  static const std::vector<std::string> names = {"fp32", "tf32", "bf16"};
+  static const std::vector<std::string> names = {"fp32", "tf32", "bf16", "bf16_state"};
   return names;
 }
 
 Precision precision_from(const std::string& name) {
   const auto& names = precision_names();
   const auto found = std::find(names.begin(), names.end(), name);
-  require(found != names.end(), "precision", "must be fp32, tf32 or bf16, got '{}'", name);
+  require(found != names.end(), "precision", "must be fp32, tf32, bf16 or bf16_state, got '{}'",
+          name);
   return static_cast<Precision>(found - names.begin());
 }
 
@@ -46,8 +48,13 @@ bool runs_cuda_kernel(const Tensor& x) {
   return kernels::kHasCuda && current.form == Form::fused && x.is_cuda() && is_real(x);
 }
 
+bool runs_half_state_kernel(const Tensor& x) {
+  return kernels::kHasCuda && current.form == Form::fused && x.is_cuda() &&
+         x.scalar_type() == torch::kBFloat16;
+}
+
 bool runs_half_product(const Tensor& x) {
-  return kernels::kHasCuda && current.form == Form::fused && current.precision == Precision::bf16 &&
+  return kernels::kHasCuda && current.form == Form::fused && products_in_bfloat16() &&
          x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 

@@ -32,8 +32,11 @@ enum class Form {
 enum class Precision {
   fp32,  // float32 throughout
   tf32,  // float32 products on a GPU drop digits of their factors (10 bits of mantissa remain)
-  bf16   // large products (linear maps, perceptrons, attention) take bfloat16 factors; the residual
+  bf16,  // large products (linear maps, perceptrons, attention) take bfloat16 factors; the residual
          // state, the small operators on it and all sums stay float32
+  bf16_state  // the same, and on a GPU the state and its gradient are kept in bfloat16 too where all
+              // readers and writers of it can do that (in_state_type): half the memory traffic, and
+              // what is added to the state is rounded to 8 bits each time
 };
 
 const std::vector<std::string>& precision_names();
@@ -64,9 +67,13 @@ class ExecutionScope {
 };
 
 // Whether kernels of ours take x: the form is fused, and x is a float32 or float64 tensor on a CPU, or
-// on a GPU in a build that has CUDA. With bfloat16 products, too: the state is float32 all the same.
+// on a GPU in a build that has CUDA. With bfloat16 products, too: the state is float32 all the same, but
+// with bf16_state, whose kernels ask Choice::state (choice.h).
 bool runs_cpu_kernel(const Tensor& x);
 bool runs_cuda_kernel(const Tensor& x);
+
+// Whether kernels of ours take x as a state that is kept in bfloat16 (Precision::bf16_state).
+bool runs_half_state_kernel(const Tensor& x);
 
 // Whether products with x, float32 or bfloat16, take bfloat16 factors on a GPU.
 bool runs_half_product(const Tensor& x);

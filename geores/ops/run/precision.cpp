@@ -4,7 +4,10 @@
 
 namespace geores {
 
-bool products_in_bfloat16() { return execution().precision == Precision::bf16; }
+bool products_in_bfloat16() {
+  const auto precision = execution().precision;
+  return precision == Precision::bf16 || precision == Precision::bf16_state;
+}
 
 Tensor for_product(const Tensor& x) {
   if (!products_in_bfloat16() || !x.defined() || x.scalar_type() != torch::kFloat32) return x;
@@ -17,6 +20,18 @@ Tensor for_product(const Tensor& x) {
 
 torch::ScalarType product_type(torch::ScalarType state) {
   return products_in_bfloat16() && state == torch::kFloat32 ? torch::kBFloat16 : state;
+}
+
+Tensor in_state_type(const Tensor& x) {
+  const bool rounds = execution().precision == Precision::bf16_state && x.defined() &&
+                      x.is_cuda() && x.scalar_type() == torch::kFloat32;
+  return rounds ? x.to(torch::kBFloat16) : x;
+}
+
+Tensor in_full_type(const Tensor& x) { return x.defined() ? x.to(full_type(x.scalar_type())) : x; }
+
+torch::ScalarType full_type(torch::ScalarType state) {
+  return state == torch::kBFloat16 ? torch::kFloat32 : state;
 }
 
 void set_float32_products(Precision precision) {

@@ -19,6 +19,14 @@ Tensor for_product(const Tensor& x);
 // The type of activations that are made for a product, beside a state of type `state`.
 torch::ScalarType product_type(torch::ScalarType state);
 
+// x as the residual state is kept: in bfloat16 if that is wanted (Precision::bf16_state) and x is float32
+// on a GPU. And back: x as operations take it that have no form for such a state.
+Tensor in_state_type(const Tensor& x);
+Tensor in_full_type(const Tensor& x);
+
+// The type of sums over a state of type `state`, of its routes and its mixers.
+torch::ScalarType full_type(torch::ScalarType state);
+
 // Whether LibTorch's float32 products on a GPU may use tf32, from now on and in all threads (LibTorch
 // has one switch for the process): yes for any precision but fp32.
 void set_float32_products(Precision precision);

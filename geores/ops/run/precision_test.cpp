@@ -35,6 +35,22 @@ TEST(Precision, OnlyBfloat16RoundsWhatGoesIntoAProduct) {
   EXPECT_THROW(precision_from("fp16"), Error);
 }
 
+TEST(Precision, AStateIsRoundedOnAGpuWhereThatIsWanted) {
+  const auto x = torch::randn({3, 5});
+  const ExecutionScope scope(Precision::bf16_state);
+  EXPECT_TRUE(products_in_bfloat16());
+  EXPECT_TRUE(in_state_type(x).is_same(x)) << "a CPU has no such kernels";
+  EXPECT_TRUE(in_full_type(x).is_same(x));
+  EXPECT_EQ(in_full_type(x.to(torch::kBFloat16)).scalar_type(), torch::kFloat32);
+  EXPECT_EQ(full_type(torch::kFloat64), torch::kFloat64);
+  if (!torch::cuda::is_available()) return;
+  const auto there = x.to(torch::kCUDA), wide = there.to(torch::kFloat64);
+  EXPECT_EQ(in_state_type(there).scalar_type(), torch::kBFloat16);
+  EXPECT_TRUE(in_state_type(wide).is_same(wide)) << "float64 is for verification";
+  const ExecutionScope products(Precision::bf16);
+  EXPECT_TRUE(in_state_type(there).is_same(there));
+}
+
 TEST(Precision, Float32ProductsOnAGpuMayDropDigitsUnlessAskedNotTo) {
   const auto before = at::globalContext().float32MatmulPrecision();
   set_float32_products(Precision::fp32);

@@ -3,6 +3,7 @@
 #include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/wide.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -16,15 +17,17 @@ std::shared_ptr<Residual> make_hc(const ResidualConfig& config, const HcOptions&
 // RMSNorm(x) times each of the weights, side by side, and x.
 ProjectionAndSkip stream_projections(const Tensor& x, const std::vector<Tensor>& weights,
                                      double epsilon) {
-  if (runs_cuda_kernel(x)) {
-    const auto no_bias = torch::zeros({x.size(-2)}, x.options());  // of n projections at most
+  if (runs_cuda_kernel(x) || runs_half_state_kernel(x)) {
+    const auto no_bias = torch::zeros({x.size(-2)}, weights[0].options());  // of n at most
     std::vector<ProjectionWeights> projections;
     for (const auto& weight : weights)
       projections.push_back({weight, no_bias.slice(0, 0, weight.size(0)), Tensor()});
     if (const auto wide = wide_projected(x, epsilon, projections))
       return {wide->projected, wide->skip};
   }
-  return normalized_linear(x, {.layer = false, .epsilon = epsilon}, torch::cat(weights), Tensor());
+  const auto [projected, skip] = normalized_linear(
+      in_full_type(x), {.layer = false, .epsilon = epsilon}, torch::cat(weights), Tensor());
+  return {projected, x.scalar_type() == skip.scalar_type() ? skip : x};
 }
 
 }  // namespace

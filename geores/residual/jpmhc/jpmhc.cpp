@@ -58,6 +58,10 @@ Tensor Jpmhc::composed(const Around& a, const Sublayer& f) const {
   return mix_and_write(res, streams, write, f(normalized));
 }
 
+bool Jpmhc::takes_half_state() const {
+  return takes_half_streams(traits_.streams, traits_.sublayer_width);
+}
+
 std::vector<Tensor> Jpmhc::manifold_parameters() const { return mixer_->manifold_parameters(); }
 void Jpmhc::manifold_step() { mixer_->manifold_step(); }
 

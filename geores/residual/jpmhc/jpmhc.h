@@ -45,6 +45,7 @@ class Jpmhc final : public Residual {
   PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
                                 Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  bool takes_half_state() const override;
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
 

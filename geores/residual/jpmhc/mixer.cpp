@@ -29,6 +29,8 @@ class Generator {
   }
 
   ProjectionAndSkip forward(const Tensor& x) const {
+    if (x.scalar_type() == torch::kBFloat16)  // a state without kernels
+      return {forward(in_full_type(x)).projected, x};
     if (norm_) return normalized_linear(x, norm(), fused_->weight, fused_->bias);
     return {linear_map_to(rms_normalize(x, kGeneratorEps), fused_->weight, fused_->bias,
                           x.scalar_type()),
@@ -137,7 +139,8 @@ class IdentityMixer final : public SoftmaxRouting {
 
  private:
   Mixing mixing(const Tensor& x) override {
-    return {identity_like(x, streams()).expand({x.size(0), x.size(1), -1, -1}), x};
+    const auto identity = torch::eye(streams(), x.options().dtype(full_type(x.scalar_type())));
+    return {identity.expand({x.size(0), x.size(1), -1, -1}), x};
   }
 };
 

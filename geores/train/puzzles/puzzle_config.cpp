@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "geores/base/error.h"
+#include "geores/ops/run/execution.h"
 #include "geores/train/optimizer/schedule.h"
 
 namespace geores {
@@ -51,7 +52,8 @@ Fields PuzzleConfig::fields() {
       .add("log_interval", log_interval, "steps between lines of metrics.jsonl", {.min = 1})
       .add("checkpoint_interval", checkpoint_interval, "steps between checkpoints", {.min = 1})
       .choice("device", device, {"cpu", "cuda"}, "where to compute")
-      .choice("precision", precision, {"fp32", "tf32", "bf16"}, "of products")
+      .choice("precision", precision, precision_names(),
+              "of products; bf16_state: on a GPU the state is kept in bfloat16, too")
       .add_all(model.fields());
 }
 

@@ -6,6 +6,7 @@
 #include "geores/base/error.h"
 #include "geores/base/nearest.h"
 #include "geores/data/epoch_sampler.h"
+#include "geores/ops/run/execution.h"
 #include "geores/train/optimizer/adamw.h"
 #include "geores/train/optimizer/schedule.h"
 
@@ -104,10 +105,10 @@ Fields TrainConfig::fields() {
       .add("log_interval", log_interval, "steps between lines of metrics.jsonl", {.min = 1})
       .add("checkpoint_interval", checkpoint_interval, "steps between checkpoints", {.min = 1})
       .choice("device", device, {"cpu", "cuda"}, "where to compute")
-      .choice(
-          "precision", precision, {"fp32", "tf32", "bf16"},
-          "of products; bf16: factors in bfloat16, all else float32; evaluation in float32, on a "
-          "GPU in tf32")
+      .choice("precision", precision, precision_names(),
+              "of products; bf16: factors in bfloat16, all else float32; bf16_state: on a GPU the "
+              "state "
+              "of hc, mhc, mhc_lite, shc and jpmhc, too; evaluation in float32, on a GPU in tf32")
       .choice(
           "checkpoint", checkpoint, recompute_names(),
           "to save memory, the backward pass computes blocks, or all but their sublayers, again");
