@@ -204,6 +204,20 @@ TEST_F(Distributed, ARunIsTheSameForAnyNumberOfProcessesAndRepeatsBitForBit) {
                        "geores: [train] batch 12 is not divisible by 5 processes × accumulate 1"});
 }
 
+TEST_F(Distributed, PuzzlesRefuseABatchThatTheyCannotShareBeforeTheyConnect) {
+  ASSERT_EQ(run(fmt::format("{} data sudoku --size 4 --rounds 0 --train 8 --test 4 --out {}",
+                            GEORES_PROGRAM, folder("sudoku"))),
+            0);
+  EXPECT_EQ(run(fmt::format("{} train --task puzzles --data {} --width 8 --heads 2 --batch 12 "
+                            "--steps 2 --processes 5 --out {}",
+                            GEORES_PROGRAM, folder("sudoku"), folder("run"))),
+            1);
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_EQ(said_[0],
+            "geores: [train] batch 12 is not divisible by 5 processes × rows of micro_batch 1");
+  EXPECT_FALSE(fs::exists(folder("run")));
+}
+
 // Stopped by a signal to one process, which tells the others; continued by other numbers of processes.
 TEST_F(Distributed, ResumesOnAnotherNumberOfProcesses) {
   const std::string flags = "--steps 60";

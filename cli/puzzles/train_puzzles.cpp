@@ -50,6 +50,7 @@ int train_on_puzzles(const PuzzleTraining& flags, CommandGroup& group) {
     listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   }
   listener.stop = StopOnSignal::requested;
+  require_shares(config, group.size());
   const auto result =
       train_puzzles(config, data, folder, listener, group.communicator(config.device));
   if (result.interrupted && group.is_first()) {

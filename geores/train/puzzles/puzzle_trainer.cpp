@@ -331,13 +331,17 @@ nlohmann::json PuzzleResult::to_json() const {
           {"evaluation", evaluation}};
 }
 
+void require_shares(const PuzzleConfig& config, int64_t processes) {
+  require_divisible(processes, config.batch, config.micro_batch > 0 ? config.micro_batch : 1,
+                    "rows of micro_batch");
+}
+
 PuzzleResult train_puzzles(PuzzleConfig config, const puzzles::Dataset& data,
                            const RunFolder& folder, const Listener& listener,
                            const Communicator& communicator) {
   config.model.identifiers = data.info().identifiers;
   config.check();
-  require_divisible(communicator.size(), config.batch,
-                    config.micro_batch > 0 ? config.micro_batch : 1, "rows of micro_batch");
+  require_shares(config, communicator.size());
   if (config.steps == 0)
     config.steps =
         puzzles::TrainingOrder(data.train(), static_cast<uint64_t>(config.seed), config.batch)

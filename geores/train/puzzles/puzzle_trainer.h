@@ -20,6 +20,10 @@ struct PuzzleResult {
   nlohmann::json to_json() const;
 };
 
+// Refuses a batch that so many processes cannot share. To be asked before they connect: a process that
+// refuses and goes looks lost to those that are still connecting.
+void require_shares(const PuzzleConfig& config, int64_t processes);
+
 // `config` gets the number of steps and of identifiers from the data. Several processes train together
 // as in trainer.h.
 PuzzleResult train_puzzles(PuzzleConfig config, const puzzles::Dataset& data,
