@@ -276,8 +276,11 @@ ConnectionTimes connection_times(const std::string& connection, const ResidualCo
   auto shape = std::vector<int64_t>{run.batch, run.length, traits.state_width};
   if (traits.layout == StreamLayout::expand)
     shape = {run.batch, run.length, traits.streams, traits.state_width / traits.streams};
-  const auto x = torch::randn(shape).to(device).requires_grad_(true),
-             cotangent = torch::randn(shape).to(device);
+  const auto state = [&] {
+    const auto values = torch::randn(shape).to(device);
+    return residual->takes_half_state() ? in_state_type(values) : values;
+  };
+  const auto x = state().requires_grad_(true), cotangent = state();
   auto inputs = residual->parameters();
   inputs.push_back(x);
   RecordedWork work(device, [&] {
