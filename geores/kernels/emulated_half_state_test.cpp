@@ -55,12 +55,14 @@ struct HalfResults {
   std::vector<Values<float>> stored, sums;
 };
 
-void expect_rounded(const HalfResults& half, const HalfResults& full, const std::string& what) {
+// `times`: how often a stored value is rounded, at numbers that may be larger than the last one.
+void expect_rounded(const HalfResults& half, const HalfResults& full, const std::string& what,
+                    int times = 1) {
   ASSERT_EQ(half.stored.size(), full.stored.size());
   for (size_t a = 0; a < full.stored.size(); ++a)
     for (size_t i = 0; i < full.stored[a].size(); ++i) {
       const auto exact = full.stored[a][i], kept = half.stored[a][i];
-      ASSERT_LE(std::abs(kept - exact), std::abs(exact) / 250 + 1e-5f)
+      ASSERT_LE(std::abs(kept - exact), std::abs(exact) / 250 + (times > 1 ? 0.1f : 1e-5f))
           << what << " array " << a << " value " << i;
     }
   for (size_t a = 0; a < full.sums.size(); ++a)
@@ -147,7 +149,8 @@ HalfResults write_and_norm(const HalfInputs& in, const StreamShape& s) {
                                             .dwrite = dwrite.data(),
                                             .dy = dy.data()},
                                            s);
-  return {.stored = {numbers(out), numbers(dv), numbers(dy)}, .sums = {inverse, dwrite}};
+  return {.stored = {numbers(out), numbers(sum), numbers(dv), numbers(dy)},
+          .sums = {inverse, dwrite}};
 }
 
 template <class S>
@@ -181,7 +184,9 @@ HalfResults projections(const Values<Half>& given, const Values<Half>& given_ski
 // Eight values at once, four, and one by one; streams that are too many for eight.
 TEST(EmulatedHalfState, TokensAroundASublayerAreThoseOfAFloatState) {
   for (const auto& s : {StreamShape{5, 4, 264}, StreamShape{3, 2, 7}, StreamShape{9, 4, 12},
-                        StreamShape{2, 8, 256}, StreamShape{6, 3, 100}, StreamShape{3, 4, 256}}) {
+                        StreamShape{2, 8, 256}, StreamShape{6, 3, 100}, StreamShape{3, 4, 256},
+                        // tokens that wait in shared memory
+                        StreamShape{2, 4, 1024}, StreamShape{2, 8, 520}}) {
     const HalfInputs in(s);
     const auto what = "n " + std::to_string(s.n) + " d " + std::to_string(s.d);
     for (const bool normalized : {true, false})
@@ -203,10 +208,7 @@ TEST(EmulatedHalfState, ProjectionsAreThoseOfAFloatState) {
                  full = projections<float>(x, skip, w, draw, s, skips);
       const auto what = "width " + std::to_string(s.width) + " count " + std::to_string(s.count);
       // More projections than one pass takes are added to dx in several, each of which rounds it.
-      if (s.count <= kProjectedAtOnce)
-        expect_rounded(half, full, what);
-      else
-        expect_rounded({{}, half.sums}, {{}, full.sums}, what);
+      expect_rounded(half, full, what, s.count <= kProjectedAtOnce ? 1 : 2);
     }
 }
 
@@ -238,7 +240,7 @@ HalfResults post_normed(const std::vector<Values<Half>>& in, const Values<float>
                                                       .dbranch = nullptr,
                                                       .dadded = dadded.data()},
                      rows, width);
-  return {.stored = {numbers(y), numbers(dx), numbers(dadded)}, .sums = {inverse}};
+  return {.stored = {numbers(y), numbers(sum), numbers(dx), numbers(dadded)}, .sums = {inverse}};
 }
 
 TEST(EmulatedHalfState, ANormBehindASumIsThatOfAFloatState) {

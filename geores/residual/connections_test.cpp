@@ -36,6 +36,19 @@ Tensor operator_of(Residual& residual, const Tensor& x) {
 
 // JPmHC's table of module sizes, n = 4, nd = 2048. The table does not count the LayerNorm before F
 // (width d).
+TEST(Connections, WhatAModelReadsOfAStateInBfloat16IsFloat32) {
+  const auto streams = torch::randn({2, 3, 4, 5}).to(torch::kBFloat16);
+  const Traits expand{.layout = StreamLayout::expand, .streams = 4},
+      split{.layout = StreamLayout::split, .streams = 4};
+  const auto sum = from_state(expand, streams), whole = from_state(split, streams.flatten(2));
+  EXPECT_LT((sum - streams.to(torch::kFloat32).sum(-2)).abs().max().item<double>(), 1e-6);
+  EXPECT_TRUE(torch::equal(whole, streams.flatten(2).to(torch::kFloat32)));
+  for (const auto& state : {sum, whole, from_state(split, State(streams.flatten(2))).x})
+    EXPECT_EQ(state.scalar_type(), torch::kFloat32);
+  const State full(torch::randn({2, 3, 20}), torch::randn({2, 3, 20}));
+  EXPECT_TRUE(from_state(split, full).branch.is_same(full.branch)) << "left to the next reader";
+}
+
 TEST(Jpmhc, ModuleSizesAreThePublishedOnes) {
   const auto size = [](nlohmann::json options) {
     return count_parameters("jpmhc", {.width = 2048, .streams = 4, .options = std::move(options)}) -

@@ -37,11 +37,13 @@ Tensor to_state(const Traits& traits, const Tensor& embedding) {
 Tensor from_state(const Traits& traits, const Tensor& state) {
   return traits.layout == StreamLayout::expand
              ? state.sum(-2, /*keepdim=*/false, full_type(state.scalar_type()))
-             : state;
+             : in_full_type(state);
 }
 
 State from_state(const Traits& traits, const State& state) {
-  return traits.layout == StreamLayout::expand ? from_state(traits, state.total()) : state;
+  const bool as_it_is =
+      traits.layout != StreamLayout::expand && state.x.scalar_type() != torch::kBFloat16;
+  return as_it_is ? state : State(from_state(traits, state.total()));
 }
 
 void require_streams(const ResidualConfig& config, StreamLayout layout, const std::string& where) {

@@ -183,7 +183,8 @@ class Residual : public torch::nn::Module {
 
 // to_state turns an embedding (B, T, w) into the state of a connection; from_state turns the state
 // after the last block back. Layout expand repeats the embedding n times and sums the streams at
-// the end; the other layouts change nothing.
+// the end; the other layouts change nothing. What from_state gives is float32 or float64, also where
+// the state was kept in bfloat16.
 Tensor to_state(const Traits& traits, const Tensor& embedding);
 Tensor from_state(const Traits& traits, const Tensor& state);
 State from_state(const Traits& traits, const State& state);

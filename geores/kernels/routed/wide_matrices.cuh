@@ -1,6 +1,7 @@
 // The projections of wide_projection.cu for rows of float whose width is a multiple of 4, or of bfloat16
-// with a multiple of 8, by matrix instructions on split factors (cuda/tf32.cuh): these kernels are as fast as memory, where products
-// by single instructions took twice the time.
+// with a multiple of 8, by matrix instructions (cuda/tf32.cuh); factors are split, but for rows of bfloat16.
+// On float rows these kernels are as fast as memory, where products by single instructions took twice the
+// time.
 //
 // The matrix instruction may take inner values in any order if both factors use the same order, and
 // results in any order. So lanes own neighbours, and read and write 16 bytes at a time.

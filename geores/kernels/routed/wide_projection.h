@@ -1,7 +1,9 @@
 // A few projections of long normalized rows, on a GPU, without a normalized copy of the rows:
 //   raw = W x / sqrt(mean x² + eps) + bias       x (rows, width), w (count, width), raw (rows, count)
-// Sums in type T; float factors may be split into two tf32 parts, which keep 20 bits (wide_matrices.cuh). Forward the rows are read once; backward they and `skip` are
-// read once and dx is written. Any width, any count; up to kProjectedAtOnce projections in one pass.
+// Sums in type T; float factors may be split into two tf32 parts, which keep 20 bits (wide_matrices.cuh).
+// Forward the rows are read once; backward they and `skip` are read once and dx is written. Any width, any
+// count; up to kProjectedAtOnce projections in one pass, and with more a state in bfloat16 has its dx
+// rounded after each.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,9 @@ PostNormed RecursiveLayer::mixed(Residual& mixer, const Tensor& h, const Sublaye
     auto full = norm;
     full.added = in_full_type(norm.added);
     const auto made = mixed(mixer, in_full_type(h), f, full, trace);
-    return {.state = in_state_type(made.state), .next = in_state_type(made.next), .product = {}};
+    const auto state = in_state_type(made.state);
+    const bool same = made.next.is_same(made.state);
+    return {.state = state, .next = same ? state : in_state_type(made.next), .product = {}};
   }
   if (mixer.traits().layout != StreamLayout::expand)
     return mixer.forward_normalized(h, f, norm, trace);

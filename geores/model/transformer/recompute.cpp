@@ -5,6 +5,7 @@
 #include <span>
 
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -110,7 +111,8 @@ class RecomputedGroup : public torch::autograd::Function<RecomputedGroup> {
       return {recorded(own.attention, *calls), recorded(own.mlp, *calls)};
     });
     const auto loss = trace.loss();
-    return {out, loss.defined() ? loss : torch::zeros({}, x.options())};
+    return {out, loss.defined() ? loss
+                                : torch::zeros({}, x.options().dtype(full_type(x.scalar_type())))};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {

@@ -46,8 +46,8 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     if (branch.defined()) branch = branch.to(like.scalar_type());
     const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
     const auto y = room(wanted.state), sum = room(wanted.sum);
-    // A state in bfloat16 is its own product; with an output of its own, gradients of both still
-    // arrive one by one.
+    // A state of the type of products is its own product; with an output of its own, gradients of both
+    // still arrive one by one.
     const bool same = x.scalar_type() == like.scalar_type() && x.is_cuda();
     auto product = !wanted.product ? Tensor()
                    : same          ? sharing(wanted.sum ? sum : y)

@@ -25,7 +25,7 @@ class Choice {
   // For a kernel on a state: x float32, float64 or, on a GPU, bfloat16 (Precision::bf16_state).
   static Choice state(const char* operation, const Tensor& x, const char* kernel = "kernel");
 
-  // For a kernel on bfloat16 factors on a GPU: x float32 or bfloat16, precision bf16.
+  // For a kernel on bfloat16 factors on a GPU: x float32 or bfloat16, precision bf16 or bf16_state.
   static Choice half(const char* operation, const Tensor& x,
                      const char* kernel = "bfloat16 kernel");
 

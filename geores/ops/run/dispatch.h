@@ -105,7 +105,7 @@ void on_gpu_state(const Tensor& state, F&& f) {
   });
 }
 
-// The same where there is a state only, which is not bfloat16.
+// f(T(), stream) where there is a state only, float32 or float64.
 template <class F>
 void on_gpu(const Tensor& state, F&& f) {
   if constexpr (kernels::kHasCuda)

@@ -106,9 +106,9 @@ Fields TrainConfig::fields() {
       .add("checkpoint_interval", checkpoint_interval, "steps between checkpoints", {.min = 1})
       .choice("device", device, {"cpu", "cuda"}, "where to compute")
       .choice("precision", precision, precision_names(),
-              "of products; bf16: factors in bfloat16, all else float32; bf16_state: on a GPU the "
-              "state "
-              "of hc, mhc, mhc_lite, shc and jpmhc, too; evaluation in float32, on a GPU in tf32")
+              "of products; bf16: factors in bfloat16, all else float32; bf16_state: the state of "
+              "hc, mhc, mhc_lite, shc and jpmhc, too, on a GPU; evaluation in float32, on a GPU in "
+              "tf32")
       .choice(
           "checkpoint", checkpoint, recompute_names(),
           "to save memory, the backward pass computes blocks, or all but their sublayers, again");
