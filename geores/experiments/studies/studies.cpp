@@ -56,7 +56,23 @@ std::vector<Study> make_studies() {
                        {{"mixer", "none"}, {"mlp_t", true}, {"positions", "none"}}});
   auto ten = size(256, 4, 4, 16, 256, 8000);
   ten["votes"] = 32;
+  auto four = with_average(0.99, size(64, 1, 3, 6, 64, 2000));
+  four["h_cycles"] = 2;
   return {
+      {.name = "s4",
+       .title = "Sudoku 4 × 4",
+       .text =
+           "Small enough for a CPU: minimal puzzles with fresh shuffles, width 64, two cycles, six "
+           "passes.",
+       .data = {.kind = "sudoku",
+                .size = 4,
+                .rounds = {0},
+                .train = 1000,
+                .test = 1000,
+                .variants = 1000},
+       .config = four,
+       .plain_hidden = 176,
+       .arms = all_arms()},
       {.name = "s6",
        .title = "Sudoku 6 × 6",
        .text = "1000 puzzles hardened by 50 rounds, with fresh shuffles.",
