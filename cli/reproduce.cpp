@@ -132,6 +132,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "started again with the same --out.\n"
           "  quick   small models and data, minutes on two cores; not comparable with the paper\n"
           "  paper   of edelta, as published: for a GPU, or days on a CPU\n"
+          "  cpu     of language models: small ones with three seeds, hours on two cores\n"
           "  gpu     of language models: for a GPU\n"
           "Papers: edelta; mgt, shc and nanogpt, which train on texts that `geores data text` has\n"
           "prepared in --data (shakespeare_char; at scale gpu also wiki2 and books). Their "
@@ -160,7 +161,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   command->add_option("--paper", flags->paper, "edelta, mgt, shc or nanogpt")
       ->capture_default_str()
       ->check(CLI::IsMember({"edelta", "mgt", "shc", "nanogpt"}));
-  command->add_option("--scale", flags->scale, "quick; paper (edelta); gpu (the others)")
+  command->add_option("--scale", flags->scale, "quick; paper (edelta); cpu, gpu (the others)")
       ->capture_default_str();
   command->add_option("--data", flags->data, "language models: folder of prepared texts")
       ->capture_default_str();

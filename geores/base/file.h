@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,5 +26,10 @@ std::string read_text_file(const std::filesystem::path& path);
 // target is replaced. Only regular files can be replaced: renaming over /dev/null would destroy it.
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Content that need not be in memory as a whole: it is given to the sink piece by piece.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+using ByteSource = std::function<void(const ByteSink&)>;
+void write_file_atomically(const std::filesystem::path& path, const ByteSource& content);
 
 }  // namespace geores

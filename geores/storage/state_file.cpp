@@ -2,7 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "geores/base/error.h"
@@ -21,15 +23,42 @@ constexpr DtypePair kDtypes[] = {{Dtype::f64, torch::kFloat64}, {Dtype::f32, tor
                                  {Dtype::i16, torch::kInt16},   {Dtype::i8, torch::kInt8},
                                  {Dtype::u8, torch::kUInt8},    {Dtype::boolean, torch::kBool}};
 
-Dtype file_dtype(const Tensor& tensor, const std::string& name) {
+Dtype file_dtype(torch::ScalarType type, const std::string& name) {
   for (const auto& pair : kDtypes)
-    if (pair.tensor == tensor.scalar_type()) return pair.file;
-  fail("tensor", "'{}' has a type that no file here can hold: {}", name,
-       torch::toString(tensor.scalar_type()));
+    if (pair.tensor == type) return pair.file;
+  fail("tensor", "'{}' has a type that no file here can hold: {}", name, torch::toString(type));
 }
 
 std::span<const std::byte> bytes_of(const Tensor& contiguous) {
   return {static_cast<const std::byte*>(contiguous.data_ptr()), contiguous.nbytes()};
+}
+
+constexpr int64_t kPiece = int64_t{1} << 24;  // values: 64 MB of float32
+
+// False as soon as `visit` says false of a piece.
+bool visit_pieces(const Tensor& tensor, const std::function<bool(const Tensor&)>& visit) {
+  const auto flat = tensor.contiguous().view(-1);
+  for (int64_t begin = 0; begin < flat.numel(); begin += kPiece)
+    if (!visit(flat.narrow(0, begin, std::min(kPiece, flat.numel() - begin)))) return false;
+  return true;
+}
+
+bool survives_bfloat16(const Tensor& tensor) {
+  return tensor.scalar_type() == torch::kFloat32 && visit_pieces(tensor, [](const Tensor& piece) {
+           return piece.to(torch::kBFloat16).to(torch::kFloat32).equal(piece);
+         });
+}
+
+void add_tensor_as(SafetensorsWriter& writer, const std::string& name, const Tensor& tensor,
+                   torch::ScalarType type) {
+  const auto source = [values = tensor.detach(), type](const ByteSink& sink) {
+    visit_pieces(values, [&](const Tensor& piece) {
+      const auto plain = piece.to(type).to(torch::kCPU);
+      sink(bytes_of(plain));
+      return true;
+    });
+  };
+  writer.add_source(name, file_dtype(type, name), tensor.sizes().vec(), source);
 }
 
 std::map<std::string, Tensor> named_state(const torch::nn::Module& module) {
@@ -59,14 +88,19 @@ Tensor load_npy_tensor(const std::filesystem::path& path) {
 void save_npy_tensor(const std::filesystem::path& path, const Tensor& tensor) {
   const auto plain = tensor.detach().to(torch::kCPU).contiguous();
   const auto bytes = bytes_of(plain);
-  save_npy(path, {.dtype = file_dtype(plain, path.string()),
+  save_npy(path, {.dtype = file_dtype(plain.scalar_type(), path.string()),
                   .shape = plain.sizes().vec(),
                   .bytes = {bytes.begin(), bytes.end()}});
 }
 
 void add_tensor(SafetensorsWriter& writer, const std::string& name, const Tensor& tensor) {
-  const auto plain = tensor.detach().to(torch::kCPU).contiguous();
-  writer.add(name, file_dtype(plain, name), plain.sizes().vec(), bytes_of(plain));
+  add_tensor_as(writer, name, tensor, tensor.scalar_type());
+}
+
+void add_tensor_in_fewest_bytes(SafetensorsWriter& writer, const std::string& name,
+                                const Tensor& tensor) {
+  add_tensor_as(writer, name, tensor,
+                survives_bfloat16(tensor) ? torch::kBFloat16 : tensor.scalar_type());
 }
 
 void add_state(SafetensorsWriter& writer, const torch::nn::Module& module,

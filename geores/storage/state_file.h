@@ -15,7 +15,14 @@ using torch::Tensor;
 Tensor to_tensor(const TensorView& view);  // a copy on the CPU
 Tensor load_npy_tensor(const std::filesystem::path& path);
 void save_npy_tensor(const std::filesystem::path& path, const Tensor& tensor);
+
+// The values are read when the file is written, piece by piece, and must not change before: a
+// tensor on a GPU is never in the CPU's memory as a whole.
 void add_tensor(SafetensorsWriter& writer, const std::string& name, const Tensor& tensor);
+
+// The same, but float32 values that bfloat16 holds exactly are written as bfloat16.
+void add_tensor_in_fewest_bytes(SafetensorsWriter& writer, const std::string& name,
+                                const Tensor& tensor);
 
 // Names as in named_parameters() and named_buffers(), after `prefix`.
 void add_state(SafetensorsWriter& writer, const torch::nn::Module& module,

@@ -26,6 +26,38 @@ TEST(StateFile, KeepsEveryBitOfEveryType) {
   EXPECT_TRUE(torch::equal(to_tensor(file.at("strided")), torch::arange(6).view({2, 3}).t()));
 }
 
+// 2^24 values and some more: two pieces.
+TEST(StateFile, ALargeTensorIsWrittenInPieces) {
+  const auto values = torch::arange((int64_t{1} << 24) + 5, torch::kInt32).view({-1, 3});
+  SafetensorsWriter writer;
+  add_tensor(writer, "large", values);
+  const auto file = Safetensors::parse(writer.serialize(), "memory");
+  EXPECT_TRUE(torch::equal(to_tensor(file.at("large")), values));
+}
+
+TEST(StateFile, FewestBytesAreHalfWhereBfloat16HoldsEveryValue) {
+  const auto exact = torch::tensor({1.5, -0.0, 3e38}, torch::kFloat32).to(torch::kBFloat16);
+  auto one_more_bit = exact.to(torch::kFloat32);
+  one_more_bit[0] += 1.0F / 256;
+  auto not_a_number = exact.to(torch::kFloat32);
+  not_a_number[2] = std::nanf("7");
+  SafetensorsWriter writer;
+  add_tensor_in_fewest_bytes(writer, "exact", exact.to(torch::kFloat32));
+  add_tensor_in_fewest_bytes(writer, "bit", one_more_bit);
+  add_tensor_in_fewest_bytes(writer, "nan", not_a_number);
+  add_tensor_in_fewest_bytes(writer, "double", torch::ones({2}, torch::kFloat64));
+  const auto file = Safetensors::parse(writer.serialize(), "memory");
+  const auto same_bits = [&](const char* name, const Tensor& expected) {
+    const auto read = to_tensor(file.at(name));
+    return read.scalar_type() == expected.scalar_type() && read.nbytes() == expected.nbytes() &&
+           std::memcmp(read.data_ptr(), expected.data_ptr(), read.nbytes()) == 0;
+  };
+  EXPECT_TRUE(same_bits("exact", exact));
+  EXPECT_TRUE(same_bits("bit", one_more_bit));
+  EXPECT_TRUE(same_bits("nan", not_a_number));
+  EXPECT_TRUE(same_bits("double", torch::ones({2}, torch::kFloat64)));
+}
+
 std::string load_error(torch::nn::Module& module, SafetensorsWriter& writer) {
   try {
     load_state(module, Safetensors::parse(writer.serialize(), "weights"), "weights");

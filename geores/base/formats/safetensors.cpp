@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "geores/base/error.h"
-#include "geores/base/file.h"
 #include "geores/base/json.h"
 #include "geores/base/nearest.h"
 
@@ -139,6 +139,27 @@ std::vector<std::string> names_by_position(const std::map<std::string, TensorVie
   return names;
 }
 
+constexpr auto format_name = "safetensors";
+
+std::size_t needed_bytes(const std::string& name, Dtype dtype, const std::vector<int64_t>& shape) {
+  const auto needed = byte_count(dtype, shape);
+  require(needed.has_value(), format_name, "tensor {}: shape [{}] is negative or too large",
+          quote(name), fmt::join(shape, ","));
+  return static_cast<std::size_t>(*needed);
+}
+
+void require_fit(const std::string& name, Dtype dtype, const std::vector<int64_t>& shape,
+                 std::size_t size) {
+  const auto needed = needed_bytes(name, dtype, shape);
+  require(size == needed, format_name, "tensor {}: shape [{}] of {} needs {} bytes, got {}",
+          quote(name), fmt::join(shape, ","), dtype_name(dtype), needed, size);
+}
+
+void require_valid(const std::string& name, Dtype dtype, std::span<const std::byte> bytes) {
+  require(are_bytes_valid(dtype, bytes), format_name,
+          "tensor {}: BOOL data holds a byte other than 0 and 1", quote(name));
+}
+
 }  // namespace
 
 Safetensors Safetensors::load(const std::filesystem::path& path) {
@@ -176,30 +197,30 @@ const TensorView& Safetensors::at(const std::string& name) const {
 
 void SafetensorsWriter::add(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
                             std::span<const std::byte> bytes) {
-  constexpr auto where = "safetensors";
-  require(name != metadata_key, where, "a tensor cannot be named {}", metadata_key);
-  for (const auto& info : dtypes) {
-    require(!entries_.contains({info.dtype, name}), where, "tensor {} is added twice", quote(name));
-  }
-  const auto needed = byte_count(dtype, shape);
-  require(needed.has_value(), where, "tensor {}: shape [{}] is negative or too large", quote(name),
-          fmt::join(shape, ","));
-  require(std::cmp_equal(bytes.size(), *needed), where,
-          "tensor {}: shape [{}] of {} needs {} bytes, got {}", quote(name), fmt::join(shape, ","),
-          dtype_name(dtype), *needed, bytes.size());
-  require(are_bytes_valid(dtype, bytes), where,
-          "tensor {}: BOOL data holds a byte other than 0 and 1", quote(name));
-  entries_.emplace(std::pair(dtype, name),
-                   Entry{std::move(shape), std::vector<std::byte>(bytes.begin(), bytes.end())});
+  const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  require_fit(name, dtype, shape, bytes.size());
+  require_valid(name, dtype, bytes);
+  add_source(name, dtype, std::move(shape), [copy](const ByteSink& sink) { sink(*copy); });
 }
 
-std::vector<std::byte> SafetensorsWriter::serialize() const {
+void SafetensorsWriter::add_source(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
+                                   ByteSource source) {
+  require(name != metadata_key, format_name, "a tensor cannot be named {}", metadata_key);
+  for (const auto& info : dtypes) {
+    require(!entries_.contains({info.dtype, name}), format_name, "tensor {} is added twice",
+            quote(name));
+  }
+  const auto size = needed_bytes(name, dtype, shape);
+  entries_.emplace(std::pair(dtype, name), Entry{std::move(shape), size, std::move(source)});
+}
+
+std::string SafetensorsWriter::header() const {
   auto header = nlohmann::ordered_json::object();
   if (!metadata_.empty()) header[metadata_key] = metadata_;
   std::size_t offset = 0;
   for (const auto& [key, entry] : entries_) {
     const auto& [dtype, name] = key;
-    const std::size_t end = offset + entry.bytes.size();
+    const std::size_t end = offset + entry.size;
     header[name] = {
         {"dtype", dtype_name(dtype)}, {"shape", entry.shape}, {"data_offsets", {offset, end}}};
     offset = end;
@@ -208,25 +229,44 @@ std::vector<std::byte> SafetensorsWriter::serialize() const {
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception&) {
-    fail("safetensors", "a tensor name or metadata text is not valid UTF-8");
+    fail(format_name, "a tensor name or metadata text is not valid UTF-8");
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  require(text.size() <= longest_header, "safetensors", "header length {} exceeds the limit of {}",
+  require(text.size() <= longest_header, format_name, "header length {} exceeds the limit of {}",
           text.size(), longest_header);
+  return text;
+}
 
-  std::vector<std::byte> file(sizeof(uint64_t) + text.size() + offset);
-  auto append = [position = file.begin()](std::span<const std::byte> bytes) mutable {
-    position = std::ranges::copy(bytes, position).out;
-  };
+void SafetensorsWriter::write_to(const ByteSink& sink) const {
+  const auto text = header();
   const uint64_t length = text.size();
-  append(std::as_bytes(std::span(&length, 1)));
-  append(std::as_bytes(std::span(text)));
-  for (const auto& [key, entry] : entries_) append(entry.bytes);
+  sink(std::as_bytes(std::span(&length, 1)));
+  sink(std::as_bytes(std::span(text)));
+  for (const auto& [key, entry] : entries_) {
+    const auto& [dtype, name] = key;
+    std::size_t written = 0;
+    entry.source([&](std::span<const std::byte> bytes) {
+      require_valid(name, dtype, bytes);
+      written += bytes.size();
+      sink(bytes);
+    });
+    require_fit(name, dtype, entry.shape, written);
+  }
+}
+
+std::vector<std::byte> SafetensorsWriter::serialize() const {
+  std::size_t size = 0;
+  for (const auto& [key, entry] : entries_) size += entry.size;
+  std::vector<std::byte> file;
+  file.reserve(size);
+  write_to([&](std::span<const std::byte> bytes) {
+    file.insert(file.end(), bytes.begin(), bytes.end());
+  });
   return file;
 }
 
 void SafetensorsWriter::save(const std::filesystem::path& path) const {
-  write_file_atomically(path, serialize());
+  write_file_atomically(path, [&](const ByteSink& sink) { write_to(sink); });
 }
 
 }  // namespace geores

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "geores/base/dtype.h"
+#include "geores/base/file.h"
 
 namespace geores {
 
@@ -74,19 +75,27 @@ class SafetensorsWriter {
   void add(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
            std::span<const std::byte> bytes);
 
+  // Copies nothing: `source` gives the bytes each time the file is written, as many as fit the shape.
+  void add_source(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
+                  ByteSource source);
+
   // A key that was already given gets the new value.
   void metadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
 
   std::vector<std::byte> serialize() const;
 
-  // Uses write_file_atomically().
+  // Uses write_file_atomically(). The file is never in memory as a whole.
   void save(const std::filesystem::path& path) const;
 
  private:
   struct Entry {
     std::vector<int64_t> shape;
-    std::vector<std::byte> bytes;
+    std::size_t size;
+    ByteSource source;
   };
+
+  std::string header() const;
+  void write_to(const ByteSink& sink) const;
 
   std::map<std::string, std::string> metadata_;
   std::map<std::pair<Dtype, std::string>, Entry> entries_;

@@ -171,6 +171,21 @@ TEST(Safetensors, SavedFilesLoad) {
   EXPECT_EQ(Safetensors::load(path).names().size(), std::size(dtypes) + 3);
 }
 
+TEST(Safetensors, BytesThatComeInPiecesAreTheSameFile) {
+  const auto bytes = std::as_bytes(std::span("abcdef", 6));
+  SafetensorsWriter whole, pieces, short_of_one;
+  whole.add("w", Dtype::u8, {2, 3}, bytes);
+  pieces.add_source("w", Dtype::u8, {2, 3}, [&](const ByteSink& sink) {
+    sink(bytes.first(4));
+    sink(bytes.last(2));
+  });
+  EXPECT_EQ(pieces.serialize(), whole.serialize());
+  short_of_one.add_source("w", Dtype::u8, {2, 3},
+                          [&](const ByteSink& sink) { sink(bytes.first(5)); });
+  EXPECT_EQ(refusal([&] { short_of_one.serialize(); }),
+            "[safetensors] tensor 'w': shape [2,3] of U8 needs 6 bytes, got 5");
+}
+
 TEST(Safetensors, ErrorsOfALoadedFileNameItsPath) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "broken.safetensors";

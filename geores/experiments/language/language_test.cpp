@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 TEST(LanguagePapers, EveryArmIsAConnectionThatCanBeMade) {
   for (const auto& name : language_papers())
-    for (const auto* scale : {"quick", "gpu"}) {
+    for (const auto* scale : {"quick", "cpu", "gpu"}) {
       const auto paper = language_paper(name, scale, "data");
       for (const auto& experiment : paper.experiments)
         for (const auto& column : experiment.columns)
@@ -60,7 +60,7 @@ TEST(LanguagePapers, RefuseUnknownNames) {
   EXPECT_EQ(refusal([] { language_paper("mgd", "quick", "data"); }),
             "[reproduce] unknown paper 'mgd', did you mean 'mgt'?");
   EXPECT_EQ(refusal([] { language_paper("mgt", "large", "data"); }),
-            "[reproduce] scale must be quick or gpu for a language model, got 'large'");
+            "[reproduce] scale must be quick, cpu or gpu for a language model, got 'large'");
   EXPECT_EQ(refusal([] { language_paper("shc", "gpu", "data").experiment("mixer"); }),
             "[reproduce] unknown experiment 'mixer', did you mean 'mixers'?");
 }

@@ -47,8 +47,8 @@ LanguagePaper language_paper(const std::string& name, const std::string& scale,
 }
 
 Scale language_scale(const std::string& name) {
-  require(name == "quick" || name == "gpu", "reproduce",
-          "scale must be quick or gpu for a language model, got '{}'", name);
+  require(name == "quick" || name == "cpu" || name == "gpu", "reproduce",
+          "scale must be quick, cpu or gpu for a language model, got '{}'", name);
   Scale scale;
   scale.name = name;
   scale.all_seeds = name != "quick";

@@ -3,8 +3,9 @@
 // the papers lack. MGT gives protocols only, and the bodies of sHC's tables are not available: what
 // can be judged are their claims.
 //
-// Scales: quick (two cores, minutes; its numbers mean nothing) and gpu (one H200). All sizes are in
-// the arms and columns.
+// Scales: quick (two cores, minutes; its numbers mean nothing), cpu (two cores, hours; small models
+// with three seeds, whose numbers can be compared with each other) and gpu (one H200). All sizes are
+// in the arms and columns.
 #pragma once
 
 #include <string>

@@ -35,6 +35,21 @@ ShcSizes shc_sizes(const std::string& scale) {
             .streams = {2, 3},
             .many_streams = {},
             .stream_steps = 20};
+  if (scale == "cpu")
+    return {.data = "shakespeare_char",
+            .layers = 12,
+            .width = 96,
+            .heads = 4,
+            .context = 64,
+            .batch = 8,
+            .steps = 600,
+            .warmup = 60,
+            .eval_batches = 16,
+            .validation_ids = 32768,
+            .rates = {6e-4, 2e-3},
+            .streams = {2, 3, 4, 5},
+            .many_streams = {},
+            .stream_steps = 20};
   return {.data = "books",  // shape S: 65,536 tokens a step
           .layers = 12,
           .width = 384,
@@ -206,7 +221,8 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
           "of its tables are not available, so what can be compared is their order. Scale gpu: "
           "public domain books, 12 layers of width 384, context 512, 65,536 tokens a step. Scale "
           "quick: tinyshakespeare by characters, 4 layers of width 96, context 64, 40 steps of "
-          "1,024 tokens, one seed, losses on 8,192 characters.",
+          "1,024 tokens, one seed, losses on 8,192 characters. Scale cpu: the same text, 12 layers "
+          "of width 96, context 64, 600 steps of 512 tokens, losses on 32,768 characters.",
       .experiments = experiments,
       .claims = {
           {"HC beats a residual connection", "mixers", sizes.data, "hc", "additive"},

@@ -40,7 +40,9 @@ int64_t load_from(const std::string& path, Recursive& model, RecursiveStep& trai
   const auto file = Safetensors::load(path);
   const auto read = [&](const std::string& name, const Tensor& like) {
     const auto tensor = to_tensor(file.at(name));
-    require(tensor.sizes() == like.sizes() && tensor.scalar_type() == like.scalar_type(), path,
+    const auto type = like.scalar_type();
+    const auto shortened = type == torch::kFloat32 && tensor.scalar_type() == torch::kBFloat16;
+    require(tensor.sizes() == like.sizes() && (tensor.scalar_type() == type || shortened), path,
             "tensor '{}' does not fit this run", name);
     return tensor;
   };
@@ -145,7 +147,10 @@ void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& trainin
   if (in_memory()) return;
   SafetensorsWriter writer;
   add_state(writer, model, "model/");
-  for (const auto& [name, tensor] : training_state(training)) add_tensor(writer, name, tensor);
+  // The states of all rows are by far the largest part at the papers' size, and a state that is kept in
+  // bfloat16 needs half of their bytes.
+  for (const auto& [name, tensor] : training_state(training))
+    add_tensor_in_fewest_bytes(writer, name, tensor);
   add_tensor(writer, "step", torch::full({1}, step, torch::kInt64));
   // A damaged one does not take the place of a good one.
   const auto had_one = newest_is_good_ && fs::exists(path(kNewest));

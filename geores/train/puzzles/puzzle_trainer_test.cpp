@@ -95,6 +95,29 @@ TEST(PuzzleTrainer, StoppedAndResumedItIsBitForBitTheRunThatWasNot) {
   }
 }
 
+// States whose values fit into bfloat16 are written so.
+TEST(PuzzleTrainer, ARunGoesOnFromStatesInBfloat16AsFromTheSameInFloat32) {
+  const TemporaryFolder folder;
+  const auto stopped = folder.path() / "stopped";
+  train_until(puzzle_config(), stopped.string(), 8, false);
+  const auto found = Safetensors::load(stopped / "checkpoint.safetensors");
+  const auto resumed_with = [&](const char* name, bool half) {
+    const auto run = folder.path() / name;
+    fs::copy(stopped, run);
+    SafetensorsWriter writer;
+    for (const auto& key : found.names()) {
+      auto values = to_tensor(found.at(key));
+      const auto state = key == "carry/answer" || key == "carry/scratch";
+      if (state) values = values.to(torch::kBFloat16);
+      add_tensor(writer, key, state && !half ? values.to(torch::kFloat32) : values);
+    }
+    writer.save(run / "checkpoint.safetensors");
+    train_puzzles(puzzle_config(), data(), {.path = run.string(), .resume = true});
+    return read_file(run / "checkpoint.safetensors");
+  };
+  EXPECT_EQ(resumed_with("half", true), resumed_with("whole", false));
+}
+
 // What train/run/run_folder_test.cpp asks of other runs.
 TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
   const TemporaryFolder folder;
