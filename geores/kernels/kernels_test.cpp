@@ -231,21 +231,23 @@ std::vector<float> joined(std::initializer_list<std::vector<float>> parts) {
 }
 
 template <class P>
-void expect_attention_does_not_depend_on_threads() {
-  const AttentionShape s{.batch = 3, .length = 37, .heads = 2, .head_width = 9};
+void expect_attention_does_not_depend_on_threads(bool causal) {
+  const AttentionShape s{.batch = 3, .length = 37, .heads = 2, .head_width = 9, .causal = causal};
   const auto qkv = random_values<float>(3 * 37 * 54), dout = random_values<float>(3 * 37 * 18, 2);
   expect_threads_make_no_difference([&] {
     std::vector<float> out(dout.size()), log_sum(3 * 2 * 37), dqkv(qkv.size());
-    causal_attention_forward<float, P>(qkv.data(), out.data(), log_sum.data(), s);
-    causal_attention_backward<float, P>(qkv.data(), out.data(), log_sum.data(), dout.data(),
-                                        dqkv.data(), s);
+    attention_forward<float, P>(qkv.data(), out.data(), log_sum.data(), s);
+    attention_backward<float, P>(qkv.data(), out.data(), log_sum.data(), dout.data(), dqkv.data(),
+                                 s);
     return joined({out, dqkv});
   });
 }
 
 TEST(Threads, AttentionDoesNotDependOnThem) {
-  expect_attention_does_not_depend_on_threads<float>();
-  expect_attention_does_not_depend_on_threads<BFloat16>();
+  for (const bool causal : {true, false}) {
+    expect_attention_does_not_depend_on_threads<float>(causal);
+    expect_attention_does_not_depend_on_threads<BFloat16>(causal);
+  }
 }
 
 template <class P>
@@ -304,7 +306,7 @@ TEST(Attention, ConstantValuesComeBack) {
   for (int64_t t = 0; t < 257; ++t)
     for (int64_t i = 16; i < 24; ++i) qkv[static_cast<size_t>(t * 24 + i)] = 3.0;
   std::vector<double> out(257 * 8);
-  causal_attention_forward<double>(qkv.data(), out.data(), nullptr, s);
+  attention_forward<double>(qkv.data(), out.data(), nullptr, s);
   for (const auto value : out) EXPECT_NEAR(value, 3.0, 1e-14);
 }
 
@@ -381,9 +383,9 @@ TEST(Attention, InBfloat16IsThatOfRoundedFactors) {
         const auto qkv = random_values<float>(3 * length * width),
                    dout = random_values<float>(length * width, 2);
         std::vector<float> out(dout.size()), log_sum(static_cast<size_t>(length)), dqkv(qkv.size());
-        causal_attention_forward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(), s);
-        causal_attention_backward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(),
-                                                   dout.data(), dqkv.data(), s);
+        attention_forward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(), s);
+        attention_backward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(), dout.data(),
+                                            dqkv.data(), s);
         const auto wanted = rounded_attention(qkv, dout, length, width);
         SCOPED_TRACE(std::to_string(length) + " " + std::to_string(width));
         expect_equal_rows(out, wanted.out, width);

@@ -102,6 +102,9 @@ template <class T>
   std::fill(ds + count, ds + end, T(0));
 }
 
+// The keys that queries up to the position `last` see.
+int64_t seen_by(int64_t last, const AttentionShape& s) { return s.causal ? last + 1 : s.length; }
+
 // f(sequence, head, index of the head's first query value in qkv) for every head of the batch.
 template <class F>
 void for_each_head(const AttentionShape& s, F&& f) {
@@ -114,9 +117,9 @@ void for_each_head(const AttentionShape& s, F&& f) {
 
 }  // namespace
 
-// Goes through the queries tile by tile. A tile reads the keys up to its own last position.
+// Goes through the queries tile by tile.
 template <class T, class P>
-void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& s) {
+void attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& s) {
   using Columns = HeadColumns<T, P>;
   using Sums = HeadRows<T, P>;
   const auto model = s.heads * s.head_width, stride = 3 * model;
@@ -133,11 +136,11 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
     T* inverse = space.take(step);  // 1 / sum of the weights of a row
 
     for (int64_t begin = 0; begin < s.length; begin += step) {
-      const auto rows = std::min(step, s.length - begin), seen = begin + rows;
+      const auto rows = std::min(step, s.length - begin), seen = seen_by(begin + rows - 1, s);
       keys.multiply({qkv + first + begin * stride, stride}, weights, length, rows, seen);
       for (int64_t i = 0; i < rows; ++i) {
-        const auto row =
-            exponential_row(weights + i * length, begin + i + 1, Columns::columns(seen), scale);
+        const auto row = exponential_row(weights + i * length, seen_by(begin + i, s),
+                                         Columns::columns(seen), scale);
         inverse[i] = T(1) / row.sum;
         if (log_sum)
           log_sum[(b * s.heads + h) * s.length + begin + i] = row.largest + std::log(row.sum);
@@ -156,8 +159,8 @@ void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionS
 // For each block of queries it computes P, dS and dQ tile by tile, and then adds the whole block's
 // part to dK and dV.
 template <class T, class P>
-void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
-                               const AttentionShape& s) {
+void attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
+                        const AttentionShape& s) {
   using Columns = HeadColumns<T, P>;
   using Sums = HeadRows<T, P>;
   const auto model = s.heads * s.head_width, stride = 3 * model;
@@ -185,7 +188,7 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
     for (int64_t begin = 0; begin < s.length; begin += block) {
       const auto end = std::min(begin + block, s.length);
       for (int64_t tile = begin; tile < end; tile += step) {
-        const auto rows = std::min(step, end - tile), seen = tile + rows;
+        const auto rows = std::min(step, end - tile), seen = seen_by(tile + rows - 1, s);
         T* weight = weights + (tile - begin) * length;
         T* dscore = dscores + (tile - begin) * length;
         key_columns.multiply({qkv + first + tile * stride, stride}, weight, length, rows, seen);
@@ -195,17 +198,20 @@ void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, con
           const auto t = tile + i;
           const auto row = first_out + t * model;
           const T along = inner_product(dout + row, out + row, s.head_width);
-          dscores_row(weight + i * length, dscore + i * length, t + 1, Columns::columns(seen),
-                      scale, log_sum[(b * s.heads + h) * s.length + t], along);
+          dscores_row(weight + i * length, dscore + i * length, seen_by(t, s),
+                      Columns::columns(seen), scale, log_sum[(b * s.heads + h) * s.length + t],
+                      along);
         }
         keys.multiply({dscore, length}, dqueries, rows, seen);
         for (int64_t i = 0; i < rows; ++i)
           std::copy_n(dqueries + i * width, s.head_width, dqkv + first + (tile + i) * stride);
       }
-      // A tile of keys is seen by the queries from the tile's first position on, or from a little
-      // before it, where a group of depths begins. Weights of keys that are not seen yet are 0.
-      for (int64_t tile = 0; tile < end; tile += step) {
-        const auto rows = std::min(step, end - tile), from = std::max(begin, tile / group * group);
+      // With a mask a tile of keys is seen by the queries from the tile's first position on, or from
+      // a little before it, where a group of depths begins. Weights of keys that are not seen yet are 0.
+      const auto keys_seen = seen_by(end - 1, s);
+      for (int64_t tile = 0; tile < keys_seen; tile += step) {
+        const auto rows = std::min(step, keys_seen - tile),
+                   from = s.causal ? std::max(begin, tile / group * group) : begin;
         const auto at = (from - begin) * length + tile;
         douts.add_transposed({weights + at, length}, from, end - from, dvalues + tile * width,
                              rows);
@@ -264,10 +270,10 @@ void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T*
   });
 }
 
-#define GEORES_INSTANTIATE_PRODUCTS(T, P)                                                   \
-  template void causal_attention_forward<T, P>(const T*, T*, T*, const AttentionShape&);    \
-  template void causal_attention_backward<T, P>(const T*, const T*, const T*, const T*, T*, \
-                                                const AttentionShape&);
+#define GEORES_INSTANTIATE_PRODUCTS(T, P)                                            \
+  template void attention_forward<T, P>(const T*, T*, T*, const AttentionShape&);    \
+  template void attention_backward<T, P>(const T*, const T*, const T*, const T*, T*, \
+                                         const AttentionShape&);
 GEORES_INSTANTIATE_PRODUCTS(float, float)
 GEORES_INSTANTIATE_PRODUCTS(float, BFloat16)
 GEORES_INSTANTIATE_PRODUCTS(double, double)

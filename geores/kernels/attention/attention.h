@@ -1,7 +1,8 @@
-// Causal attention of all heads of a batch, softmax(q kᵀ/√d + causal mask) v.
+// Attention of all heads of a batch, softmax(q kᵀ/√d + mask) v, with a causal mask or without one.
 //   qkv (B, T, 3, h, d) as a projection leaves it; out (B, T, h, d)
-// The kernel multiplies a tile of queries at a time with the keys up to the tile's last position:
-// nothing of size T × T exists, and weights above the diagonal are not computed. The backward pass
+// The kernel multiplies a tile of queries at a time with the keys that it sees, with a mask those up
+// to the tile's last position: nothing of size T × T exists, and weights above the diagonal are not
+// computed. The backward pass
 // recomputes the weights from log_sum (B, h, T), the logarithm of each row's sum of exponentials.
 // Each thread needs O(T · (d + block)) of working memory. P is the type that factors of products
 // are rounded to: T itself, or BFloat16 beside float.
@@ -15,15 +16,16 @@ namespace geores::kernels {
 
 struct AttentionShape {
   int64_t batch, length, heads, head_width;
+  bool causal = true;
 };
 
 // log_sum may be null if no backward pass will follow.
 template <class T, class P = T>
-void causal_attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& shape);
+void attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& shape);
 
 template <class T, class P = T>
-void causal_attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
-                               const AttentionShape& shape);
+void attention_backward(const T* qkv, const T* out, const T* log_sum, const T* dout, T* dqkv,
+                        const AttentionShape& shape);
 
 // One new position against `length` cached ones (the new one included), for each sequence and head:
 //   q (B, h, d), sequences `stride` apart; keys, values (B, h, capacity, d); out (B, h, d)
@@ -31,7 +33,7 @@ template <class T>
 void attend_one(const T* q, int64_t q_stride, const T* keys, const T* values, T* out,
                 int64_t capacity, int64_t length, const AttentionShape& shape);
 
-// On a GPU, in bfloat16; log_sum (B, h, T) is in units of log 2. A head's keys and values must fit
+// On a GPU, causal, in bfloat16; log_sum (B, h, T) is in units of log 2. A head's keys and values must fit
 // a block's shared memory, in the backward pass its queries and output gradients too.
 inline constexpr int64_t kAttentionStep = 32;
 constexpr int64_t padded_attention_length(int64_t length) {
@@ -47,7 +49,7 @@ void causal_attention_backward(CudaStream stream, const BFloat16* qkv, const BFl
                                const float* log_sum, const BFloat16* dout, BFloat16* dqkv,
                                const AttentionShape& shape);
 
-// On a GPU, forward only: factors rounded to tf32, everything else in float.
+// On a GPU, causal, forward only: factors rounded to tf32, everything else in float.
 void causal_attention_tf32(CudaStream stream, const float* qkv, float* out,
                            const AttentionShape& shape);
 

@@ -1,4 +1,4 @@
-// Heads with rotary positions (Su et al., arXiv:2104.09864) on a GPU. The pair (i, i + d/2) of a query
+// Heads with rotary positions (Su et al., arXiv:2104.09864). The pair (i, i + d/2) of a query
 // or key at position s turns by an angle whose cosine and sine stand in tables (S, d/2).
 #pragma once
 
@@ -12,7 +12,14 @@ struct HeadsShape {
   int64_t batch, length, heads, head_width;  // head_width is even
 };
 
-// qkv (B, S, 3, h, d) -> q, k (turned) and v, (B, S, h, d) each. Null tables: nothing turns; null v: it
+// On a CPU: qkv (B, S, 3, h, d) with its queries and keys turned, or turned back, as gradients are.
+// `out` may be qkv.
+enum class Turn { forth, back };
+template <class T>
+void turn_heads(const T* qkv, const T* cosine, const T* sine, T* out, const HeadsShape& shape,
+                Turn turn);
+
+// On a GPU: qkv (B, S, 3, h, d) -> q, k (turned) and v, (B, S, h, d) each. Null tables: nothing turns; null v: it
 // stays where it is.
 template <class T, class A>
 void split_heads_forward(CudaStream stream, const A* qkv, const T* cosine, const T* sine, A* q,

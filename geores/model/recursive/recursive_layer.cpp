@@ -41,7 +41,7 @@ FullAttention::FullAttention(int64_t width, int64_t heads, int64_t head_width)
 }
 
 Tensor FullAttention::forward(const Tensor& x, const RotaryTables& rotary) const {
-  return linear_map(full_attention(split_heads(linear_map(x, qkv_), heads_, rotary)), out_);
+  return linear_map(full_attention(linear_map(x, qkv_), heads_, rotary), out_);
 }
 
 RecursiveLayer::RecursiveLayer(const RecursiveOptions& options, int64_t positions, int64_t index)

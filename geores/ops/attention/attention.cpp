@@ -7,6 +7,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/attention/attention.h"
+#include "geores/kernels/attention/rotary.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/precision.h"
@@ -17,40 +18,67 @@ namespace {
 
 using namespace fused;
 
-kernels::AttentionShape attention_shape(const Tensor& qkv, int64_t heads) {
+kernels::AttentionShape attention_shape(const Tensor& qkv, int64_t heads, bool causal = true) {
   return {.batch = qkv.size(0),
           .length = qkv.size(1),
           .heads = heads,
-          .head_width = qkv.size(2) / (3 * heads)};
+          .head_width = qkv.size(2) / (3 * heads),
+          .causal = causal};
 }
 
+// On a CPU.
 class FusedAttention : public torch::autograd::Function<FusedAttention> {
   struct Kept {
-    Tensor qkv, out, log_sum;
+    Tensor qkv, out, log_sum, cosine, sine;  // qkv as turned
     int64_t heads;
-    bool half;
+    bool causal, half;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.qkv), f(s.out), f(s.log_sum);
+      f(s.qkv), f(s.out), f(s.log_sum), f(s.cosine), f(s.sine);
     }
   };
 
+  static void turn(const Tensor& qkv, const Tensor& cosine, const Tensor& sine, Tensor& out,
+                   int64_t heads, kernels::Turn direction) {
+    for_type_of(qkv, [&]<class T>(T) {
+      kernels::turn_heads<T>(values<T>(qkv), values<T>(cosine), values<T>(sine), values<T>(out),
+                             {.batch = qkv.size(0),
+                              .length = qkv.size(1),
+                              .heads = heads,
+                              .head_width = qkv.size(2) / (3 * heads)},
+                             direction);
+    });
+  }
+
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t heads,
+  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t heads, bool causal,
+                        const OptionalTensor& cosines, const OptionalTensor& sines,
                         bool with_backward) {
-    const auto qkv = input.contiguous();
-    const auto s = attention_shape(qkv, heads);
+    auto qkv = input.contiguous();
+    const auto cosine = contiguous(cosines), sine = contiguous(sines);
+    if (cosine.defined()) {
+      auto turned = torch::empty_like(qkv);
+      turn(qkv, cosine, sine, turned, heads, kernels::Turn::forth);
+      qkv = turned;
+    }
+    const auto s = attention_shape(qkv, heads, causal);
     auto out = torch::empty({s.batch, s.length, heads * s.head_width}, qkv.options());
     const auto log_sum =
         with_backward ? torch::empty({s.batch, heads, s.length}, qkv.options()) : Tensor();
     const bool half = products_in_bfloat16();
     for_product_types(qkv, half, [&]<class T, class P>(T, P) {
-      kernels::causal_attention_forward<T, P>(values<T>(qkv), values<T>(out), values<T>(log_sum),
-                                              s);
+      kernels::attention_forward<T, P>(values<T>(qkv), values<T>(out), values<T>(log_sum), s);
     });
     if (with_backward)
-      save(context, Kept{.qkv = qkv, .out = out, .log_sum = log_sum, .heads = heads, .half = half});
+      save(context, Kept{.qkv = qkv,
+                         .out = out,
+                         .log_sum = log_sum,
+                         .cosine = cosine,
+                         .sine = sine,
+                         .heads = heads,
+                         .causal = causal,
+                         .half = half});
     return out;
   }
 
@@ -59,11 +87,12 @@ class FusedAttention : public torch::autograd::Function<FusedAttention> {
     const auto dout = gradients[0].contiguous();
     auto dqkv = torch::empty_like(s.qkv);
     for_product_types(s.qkv, s.half, [&]<class T, class P>(T, P) {
-      kernels::causal_attention_backward<T, P>(values<T>(s.qkv), values<T>(s.out),
-                                               values<T>(s.log_sum), values<T>(dout),
-                                               values<T>(dqkv), attention_shape(s.qkv, s.heads));
+      kernels::attention_backward<T, P>(values<T>(s.qkv), values<T>(s.out), values<T>(s.log_sum),
+                                        values<T>(dout), values<T>(dqkv),
+                                        attention_shape(s.qkv, s.heads, s.causal));
     });
-    return {dqkv, Tensor(), Tensor()};
+    if (s.cosine.defined()) turn(dqkv, s.cosine, s.sine, dqkv, s.heads, kernels::Turn::back);
+    return {dqkv, Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -163,7 +192,8 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   if (Choice("causal_attention", qkv, "tiles of queries")
           .need(qkv.device().is_cpu(), "a CPU")
           .runs())
-    return FusedAttention::apply(qkv, heads, needs_gradient(qkv));
+    return FusedAttention::apply(qkv, heads, /*causal=*/true, maybe({}), maybe({}),
+                                 needs_gradient(qkv));
   if (Choice::any_type("causal_attention", qkv, "bfloat16 kernel")
           .need(qkv.is_cuda(), "a GPU")
           .need(qkv.scalar_type() == torch::kBFloat16, "bfloat16 values")
@@ -184,12 +214,21 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   return attend(by_head.q, by_head.k, by_head.v).to(qkv.scalar_type());
 }
 
-Tensor full_attention(const Heads& heads) {
-  const auto& [q, k, v] = heads;
-  if (takes_libtorch_attention("full_attention", q)) return libtorch_attention(heads, false);
+Tensor full_attention(const Tensor& qkv, int64_t heads, const RotaryTables& tables) {
+  if (Choice("full_attention", qkv, "tiles of queries")
+          .need(qkv.device().is_cpu(), "a CPU")
+          .need(qkv.numel() > 0 && qkv.size(2) % (6 * heads) == 0, "heads of an even width")
+          .need(!tables.cosine.defined() || tables.cosine.scalar_type() == qkv.scalar_type(),
+                "tables of the same type")
+          .runs())
+    return FusedAttention::apply(qkv, heads, /*causal=*/false, maybe(tables.cosine),
+                                 maybe(tables.sine), needs_gradient(qkv));
+  const auto by_head = split_heads(qkv, heads, tables);
+  if (takes_libtorch_attention("full_attention", qkv)) return libtorch_attention(by_head, false);
+  const auto q = for_product(by_head.q), k = for_product(by_head.k), v = for_product(by_head.v);
   const auto scale = 1.0 / std::sqrt(static_cast<double>(q.size(-1)));
   const auto weights = torch::softmax(q.matmul(k.transpose(-2, -1)) * scale, -1);
-  return weights.matmul(v).transpose(1, 2).flatten(2);
+  return weights.matmul(v).transpose(1, 2).flatten(2).to(qkv.scalar_type());
 }
 
 }  // namespace geores

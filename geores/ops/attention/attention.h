@@ -1,7 +1,7 @@
-// The core of causal multi-head attention, between its projections:
-//   qkv (B, T, 3·w), heads  ->  softmax(q kᵀ/√(w/h) + causal mask) v, (B, T, w)
-// Composed it holds (B, h, T, T) scores; fused it keeps T values per head and skips the upper
-// triangle.
+// The core of multi-head attention, between its projections:
+//   qkv (B, T, 3·w), heads  ->  softmax(q kᵀ/√(w/h) + mask) v, (B, T, w)
+// Composed it holds (B, h, T, T) scores; fused it keeps T values per head, and with a causal mask it
+// skips the upper triangle.
 #pragma once
 
 #include "geores/ops/attention/rotary.h"
@@ -17,7 +17,8 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads);
 // positions: queries (B, h, T, d), keys and values (B, h, past + T, d) -> (B, T, h·d).
 Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values);
 
-// softmax(q kᵀ/√d) v of all pairs of positions, without a mask: (B, S, h·d).
-Tensor full_attention(const Heads& heads);
+// All pairs of positions, without a mask; with tables, queries and keys are turned by their positions
+// first.
+Tensor full_attention(const Tensor& qkv, int64_t heads, const RotaryTables& tables = {});
 
 }  // namespace geores

@@ -108,11 +108,16 @@ TEST_F(FusedLayers, ScoresOfTurnedHeadsDependOnDistanceAlone) {
 }
 
 TEST_F(FusedLayers, FullAttentionEqualsComposed) {
-  for (const auto& [heads, width, length] : {std::tuple{1, 8, 1}, {2, 16, 33}, {3, 64, 70}})
-    expect_fused_equals_composed(
-        {random({2, length, 3 * heads * width})},
-        [h = heads](const Tensors& t) { return Tensors{full_attention(split_heads(t[0], h))}; },
-        "length " + std::to_string(length), 1e-4);
+  for (const auto& [heads, width, length] :
+       {std::tuple{1, 2, 1}, {1, 8, 7}, {3, 6, 9}, {2, 16, 33}, {2, 34, 45}, {3, 64, 70}})
+    for (const bool turns : {false, true})
+      expect_fused_equals_composed(
+          {random({2, length, 3 * heads * width})},
+          [&, h = heads, w = width, l = length](const Tensors& t) {
+            return Tensors{
+                full_attention(t[0], h, turns ? rotary_tables(l, w, 100, t[0]) : RotaryTables{})};
+          },
+          "length " + std::to_string(length) + (turns ? ", turned" : ""), 1e-4);
 }
 
 TEST_F(FusedLayers, InBfloat16OnAGpuTheyRoundAndNoMore) {
@@ -154,9 +159,8 @@ TEST_F(FusedLayers, InBfloat16OnAGpuTheyRoundAndNoMore) {
               33, 32, 1e4,
               t[0].to(t[0].scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32)));
     });
-    compare("full_attention", {half(3)}, [&](const Tensors& t) {
-      return Tensors{full_attention(split_heads(t[0], width / 32))};
-    });
+    compare("full_attention", {half(3)},
+            [&](const Tensors& t) { return Tensors{full_attention(t[0], width / 32)}; });
   }
 }
 
