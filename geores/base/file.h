@@ -27,7 +27,8 @@ std::string read_text_file(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// Content that need not be in memory as a whole: it is given to the sink piece by piece.
+// Content that need not be in memory as a whole: it is given to the sink piece by piece. If the source
+// throws, the old file stays as it was, too.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 using ByteSource = std::function<void(const ByteSink&)>;
 void write_file_atomically(const std::filesystem::path& path, const ByteSource& content);

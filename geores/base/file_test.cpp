@@ -179,6 +179,20 @@ TEST(File, AFullDiskLeavesTheOldFileAndNoOther) {
   EXPECT_EQ(folder.file_count(), 1);
 }
 
+TEST(File, ASourceThatThrowsLeavesTheOldFileAndNoOther) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x";
+  write_file_atomically(path, "old");
+  EXPECT_THROW(write_file_atomically(path,
+                                     [](const ByteSink& sink) {
+                                       sink(std::as_bytes(std::span("new", 3)));
+                                       throw std::runtime_error("no more");
+                                     }),
+               std::runtime_error);
+  EXPECT_EQ(read_text_file(path), "old");
+  EXPECT_EQ(folder.file_count(), 1);
+}
+
 TEST(File, AFullDiskLeavesNothingOfANewFile) {
   const TemporaryFolder folder;
   {

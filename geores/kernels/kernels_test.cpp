@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "geores/kernels/attention/attention.h"
+#include "geores/kernels/attention/rotary.h"
 #include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/kernels/cpu/instructions.h"
 #include "geores/kernels/cpu/product.h"
@@ -250,6 +251,17 @@ TEST(Threads, AttentionDoesNotDependOnThem) {
   }
 }
 
+TEST(Threads, TurnedHeadsDoNotDependOnThem) {
+  const HeadsShape s{.batch = 7, .length = 97, .heads = 3, .head_width = 10};
+  const auto qkv = random_values<float>(7 * 97 * 90), cosine = random_values<float>(97 * 5, 2),
+             sine = random_values<float>(97 * 5, 3);
+  expect_threads_make_no_difference([&] {
+    std::vector<float> out(qkv.size());
+    turn_heads(qkv.data(), cosine.data(), sine.data(), out.data(), s, Turn::forth);
+    return out;
+  });
+}
+
 template <class P>
 void expect_perceptron_does_not_depend_on_threads() {
   const PerceptronShape s{.rows = 257, .in = 7, .hidden = 33, .out = 5};
@@ -316,7 +328,7 @@ struct RoundedAttention {
 };
 
 RoundedAttention rounded_attention(const std::vector<float>& qkv, const std::vector<float>& dout,
-                                   int64_t length, int64_t width) {
+                                   int64_t length, int64_t width, bool causal) {
   const auto r = [](double x) { return factor<BFloat16>(static_cast<float>(x)); };
   const auto scale = 1 / std::sqrt(static_cast<double>(width));
   const auto at = [&](int64_t part, int64_t t, int64_t k) {
@@ -325,9 +337,10 @@ RoundedAttention rounded_attention(const std::vector<float>& qkv, const std::vec
   const auto in_out = [&](int64_t t, int64_t k) { return static_cast<size_t>(t * width + k); };
   RoundedAttention result{std::vector<double>(dout.size()), std::vector<double>(qkv.size())};
   for (int64_t t = 0; t < length; ++t) {
-    std::vector<double> p(static_cast<size_t>(t + 1)), dp(p.size());
+    const auto seen = causal ? t + 1 : length;
+    std::vector<double> p(static_cast<size_t>(seen)), dp(p.size());
     double largest = -1e300, sum = 0, along = 0;
-    for (int64_t i = 0; i <= t; ++i) {
+    for (int64_t i = 0; i < seen; ++i) {
       auto &score = p[static_cast<size_t>(i)], &d = dp[static_cast<size_t>(i)];
       for (int64_t k = 0; k < width; ++k) {
         score += r(qkv[at(0, t, k)]) * r(qkv[at(1, i, k)]) * scale;
@@ -338,11 +351,11 @@ RoundedAttention rounded_attention(const std::vector<float>& qkv, const std::vec
     for (auto& score : p) sum += score = std::exp(score - largest);
     for (int64_t k = 0; k < width; ++k) {
       auto& value = result.out[in_out(t, k)];
-      for (int64_t i = 0; i <= t; ++i)
+      for (int64_t i = 0; i < seen; ++i)
         value += r(p[static_cast<size_t>(i)]) * r(qkv[at(2, i, k)]) / sum;
       along += dout[in_out(t, k)] * value;
     }
-    for (int64_t i = 0; i <= t; ++i) {
+    for (int64_t i = 0; i < seen; ++i) {
       const auto weight = p[static_cast<size_t>(i)] / sum,
                  ds = weight * (dp[static_cast<size_t>(i)] - along) * scale;
       for (int64_t k = 0; k < width; ++k) {
@@ -377,17 +390,25 @@ void expect_equal_rows(const std::vector<float>& is, const std::vector<double>& 
 
 TEST(Attention, InBfloat16IsThatOfRoundedFactors) {
   on_bfloat16_tiles([] {
-    for (const int64_t length : {1, 3, 17, 129})
+    for (const auto& [length, causal] : {std::pair{1, true},
+                                         {3, true},
+                                         {17, true},
+                                         {129, true},
+                                         {3, false},
+                                         {17, false},
+                                         {129, false}})
       for (const int64_t width : {1, 9, 32}) {
-        const AttentionShape s{.batch = 1, .length = length, .heads = 1, .head_width = width};
+        const AttentionShape s{
+            .batch = 1, .length = length, .heads = 1, .head_width = width, .causal = causal};
         const auto qkv = random_values<float>(3 * length * width),
                    dout = random_values<float>(length * width, 2);
         std::vector<float> out(dout.size()), log_sum(static_cast<size_t>(length)), dqkv(qkv.size());
         attention_forward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(), s);
         attention_backward<float, BFloat16>(qkv.data(), out.data(), log_sum.data(), dout.data(),
                                             dqkv.data(), s);
-        const auto wanted = rounded_attention(qkv, dout, length, width);
-        SCOPED_TRACE(std::to_string(length) + " " + std::to_string(width));
+        const auto wanted = rounded_attention(qkv, dout, length, width, causal);
+        SCOPED_TRACE(std::to_string(length) + " " + std::to_string(width) +
+                     (causal ? "" : " full"));
         expect_equal_rows(out, wanted.out, width);
         expect_equal_rows(dqkv, wanted.dqkv, width);
       }

@@ -38,7 +38,8 @@ class PublicFile {
 };
 
 void add_imported(ImportedWeights& result, const std::string& name, const Tensor& value) {
-  add_tensor(result.weights, name, value.contiguous());
+  // A copy: values are read when the file is written, and a view would keep the whole public tensor.
+  add_tensor(result.weights, name, value.clone());
   ++result.tensors;
 }
 

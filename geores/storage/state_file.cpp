@@ -44,7 +44,8 @@ bool visit_pieces(const Tensor& tensor, const std::function<bool(const Tensor&)>
 }
 
 bool survives_bfloat16(const Tensor& tensor) {
-  return tensor.scalar_type() == torch::kFloat32 && visit_pieces(tensor, [](const Tensor& piece) {
+  return tensor.scalar_type() == torch::kFloat32 &&
+         visit_pieces(tensor.detach(), [](const Tensor& piece) {
            return piece.to(torch::kBFloat16).to(torch::kFloat32).equal(piece);
          });
 }

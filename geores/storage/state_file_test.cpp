@@ -33,6 +33,15 @@ TEST(StateFile, ALargeTensorIsWrittenInPieces) {
   add_tensor(writer, "large", values);
   const auto file = Safetensors::parse(writer.serialize(), "memory");
   EXPECT_TRUE(torch::equal(to_tensor(file.at("large")), values));
+  // The last value decides that float32 is needed.
+  auto halves = torch::ones({(int64_t{1} << 24) + 5}).requires_grad_(true);
+  {
+    const torch::NoGradGuard no_grad;
+    halves[-1] = 1 + 1.0F / 1024;
+  }
+  SafetensorsWriter other;
+  add_tensor_in_fewest_bytes(other, "large", halves);
+  EXPECT_EQ(Safetensors::parse(other.serialize(), "memory").at("large").dtype, Dtype::f32);
 }
 
 TEST(StateFile, FewestBytesAreHalfWhereBfloat16HoldsEveryValue) {
@@ -45,6 +54,7 @@ TEST(StateFile, FewestBytesAreHalfWhereBfloat16HoldsEveryValue) {
   add_tensor_in_fewest_bytes(writer, "exact", exact.to(torch::kFloat32));
   add_tensor_in_fewest_bytes(writer, "bit", one_more_bit);
   add_tensor_in_fewest_bytes(writer, "nan", not_a_number);
+  add_tensor_in_fewest_bytes(writer, "strided", torch::arange(6.0F).view({2, 3}).t());
   add_tensor_in_fewest_bytes(writer, "double", torch::ones({2}, torch::kFloat64));
   const auto file = Safetensors::parse(writer.serialize(), "memory");
   const auto same_bits = [&](const char* name, const Tensor& expected) {
@@ -53,6 +63,8 @@ TEST(StateFile, FewestBytesAreHalfWhereBfloat16HoldsEveryValue) {
            std::memcmp(read.data_ptr(), expected.data_ptr(), read.nbytes()) == 0;
   };
   EXPECT_TRUE(same_bits("exact", exact));
+  EXPECT_TRUE(
+      same_bits("strided", torch::arange(6.0F).view({2, 3}).t().contiguous().to(torch::kBFloat16)));
   EXPECT_TRUE(same_bits("bit", one_more_bit));
   EXPECT_TRUE(same_bits("nan", not_a_number));
   EXPECT_TRUE(same_bits("double", torch::ones({2}, torch::kFloat64)));

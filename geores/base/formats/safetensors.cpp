@@ -197,9 +197,9 @@ const TensorView& Safetensors::at(const std::string& name) const {
 
 void SafetensorsWriter::add(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
                             std::span<const std::byte> bytes) {
-  const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   require_fit(name, dtype, shape, bytes.size());
   require_valid(name, dtype, bytes);
+  const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   add_source(name, dtype, std::move(shape), [copy](const ByteSink& sink) { sink(*copy); });
 }
 
@@ -255,7 +255,7 @@ void SafetensorsWriter::write_to(const ByteSink& sink) const {
 }
 
 std::vector<std::byte> SafetensorsWriter::serialize() const {
-  std::size_t size = 0;
+  std::size_t size = sizeof(uint64_t) + header().size();
   for (const auto& [key, entry] : entries_) size += entry.size;
   std::vector<std::byte> file;
   file.reserve(size);

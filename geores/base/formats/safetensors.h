@@ -84,7 +84,7 @@ class SafetensorsWriter {
 
   std::vector<std::byte> serialize() const;
 
-  // Uses write_file_atomically(). The file is never in memory as a whole.
+  // Uses write_file_atomically(), tensor by tensor.
   void save(const std::filesystem::path& path) const;
 
  private:

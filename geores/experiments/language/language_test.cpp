@@ -56,6 +56,30 @@ TEST(LanguagePapers, EveryArmIsAConnectionThatCanBeMade) {
     }
 }
 
+// Depth may not change what is compared.
+TEST(LanguagePapers, ModelsOfTheDepthExperimentHaveAboutTheSameSize) {
+  for (const auto& [scale, vocabulary, size] :
+       {std::tuple{"cpu", 65, 0.92e6}, {"gpu", 8192, 20e6}}) {
+    const auto paper = language_paper("mgt", scale, "data");
+    const auto& depth = paper.experiment("depth");
+    for (const auto& column : depth.columns)
+      for (const auto& arm : depth.arms) {
+        const auto config = run_config(column, arm, 42, language_scale(scale), {});
+        const auto parameters = [&](int64_t layers) {
+          auto model = config.model;
+          model.options["layers"] = layers;
+          return static_cast<double>(parameter_count(
+              *make_model(model, {.length = config.task.options.at("context").get<int64_t>(),
+                                  .vocabulary = vocabulary})));
+        };
+        const auto one = parameters(1);
+        const auto layers = config.model.options.at("layers").get<double>();
+        const auto all = one + (layers - 1) * (parameters(2) - one);
+        EXPECT_NEAR(all / size, 1, 0.065) << scale << " " << column.name << " " << arm.name;
+      }
+  }
+}
+
 TEST(LanguagePapers, RefuseUnknownNames) {
   EXPECT_EQ(refusal([] { language_paper("mgd", "quick", "data"); }),
             "[reproduce] unknown paper 'mgd', did you mean 'mgt'?");

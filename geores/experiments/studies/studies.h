@@ -46,7 +46,7 @@ struct Study {
   const StudyArm& arm(const std::string& name) const;
 };
 
-// At the size for a GPU; `quick` is the same question in minutes on two cores, for trying out.
+// At the size for a GPU, but for s4; `quick` is the same question in minutes on two cores, for trying out.
 const std::vector<Study>& puzzle_studies();
 Study quick_study(const Study& study);
 const Study& find_study(const std::string& name);

@@ -8,6 +8,7 @@
 #include "geores/modules/layers.h"
 #include "geores/ops/attention/attention.h"
 #include "geores/ops/attention/rotary.h"
+#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
@@ -17,11 +18,9 @@ std::vector<Tensor> by_head(const Tensor& qkv, int64_t heads) {
   return qkv.unflatten(-1, std::vector<int64_t>{3, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
 }
 
-// Every position sees every other.
-Tensor attend_to_all(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const auto scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
-  const auto weights = torch::softmax(q.matmul(k.transpose(-2, -1)) * scale, -1);
-  return weights.matmul(v).transpose(1, 2).flatten(2);
+RotaryTables tables_for(const Tensor& qkv, int64_t heads) {
+  const auto like = torch::empty({0}, qkv.options().dtype(full_type(qkv.scalar_type())));
+  return rotary_tables(qkv.size(1), qkv.size(2) / (3 * heads), kRotaryBase, like);
 }
 
 }  // namespace
@@ -60,11 +59,12 @@ Tensor Attention::attended_from_cache(const Tensor& qkv, AttentionCache& cache) 
 
 Tensor Attention::attended(const Tensor& qkv, AttentionCache* cache) const {
   if (cache != nullptr) return attended_from_cache(qkv, *cache);
-  if (config_.causal && !config_.rotary) return causal_attention(qkv, config_.heads);
+  if (!config_.causal)
+    return full_attention(qkv, config_.heads,
+                          config_.rotary ? tables_for(qkv, config_.heads) : RotaryTables{});
+  if (!config_.rotary) return causal_attention(qkv, config_.heads);
   auto heads = by_head(qkv, config_.heads);
-  if (config_.rotary)
-    for (const auto i : {0, 1}) heads[i] = rotate_by_position(heads[i], 0);
-  if (!config_.causal) return attend_to_all(heads[0], heads[1], heads[2]);
+  for (const auto i : {0, 1}) heads[i] = rotate_by_position(heads[i], 0);
   const auto turned = torch::stack(heads, 0).permute({1, 3, 0, 2, 4}).flatten(2);
   return causal_attention(turned, config_.heads);
 }

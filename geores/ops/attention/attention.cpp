@@ -26,6 +26,11 @@ kernels::AttentionShape attention_shape(const Tensor& qkv, int64_t heads, bool c
           .causal = causal};
 }
 
+void require_heads(const char* where, const Tensor& qkv, int64_t heads) {
+  require(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0, where,
+          "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
+}
+
 // On a CPU.
 class FusedAttention : public torch::autograd::Function<FusedAttention> {
   struct Kept {
@@ -187,8 +192,7 @@ Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
 }
 
 Tensor causal_attention(const Tensor& qkv, int64_t heads) {
-  require(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0, "causal_attention",
-          "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
+  require_heads("causal_attention", qkv, heads);
   if (Choice("causal_attention", qkv, "tiles of queries")
           .need(qkv.device().is_cpu(), "a CPU")
           .runs())
@@ -215,10 +219,19 @@ Tensor causal_attention(const Tensor& qkv, int64_t heads) {
 }
 
 Tensor full_attention(const Tensor& qkv, int64_t heads, const RotaryTables& tables) {
+  require_heads("full_attention", qkv, heads);
+  const bool turns = tables.cosine.defined();
+  if (turns) {
+    const auto width = qkv.size(2) / (3 * heads);
+    require(width % 2 == 0 && tables.cosine.sizes() == tables.sine.sizes() &&
+                tables.cosine.sizes() == torch::IntArrayRef({qkv.size(1), width / 2}),
+            "full_attention", "the tables do not fit {} positions of heads of {} values",
+            qkv.size(1), width);
+  }
   if (Choice("full_attention", qkv, "tiles of queries")
           .need(qkv.device().is_cpu(), "a CPU")
-          .need(qkv.numel() > 0 && qkv.size(2) % (6 * heads) == 0, "heads of an even width")
-          .need(!tables.cosine.defined() || tables.cosine.scalar_type() == qkv.scalar_type(),
+          .need(qkv.numel() > 0, "at least one value")
+          .need(!turns || tables.cosine.scalar_type() == qkv.scalar_type(),
                 "tables of the same type")
           .runs())
     return FusedAttention::apply(qkv, heads, /*causal=*/false, maybe(tables.cosine),

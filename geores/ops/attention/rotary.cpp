@@ -94,7 +94,7 @@ RotaryTables rotary_tables(int64_t positions, int64_t head_width, double theta, 
 Tensor rotate_by_position(const Tensor& x, int64_t first) {
   const auto width = x.size(-1);
   require(width % 2 == 0, "rotary", "the width must be even, got {}", width);
-  return rotated(x, rotary_tables(x.size(-2), width, 10000, x, first));
+  return rotated(x, rotary_tables(x.size(-2), width, kRotaryBase, x, first));
 }
 
 Heads split_heads(const Tensor& qkv, int64_t heads, const RotaryTables& tables) {

@@ -19,7 +19,9 @@ struct RotaryTables {
 RotaryTables rotary_tables(int64_t positions, int64_t head_width, double theta, const Tensor& like,
                            int64_t first = 0);
 
-// x: (..., S, d), d even, turned by its positions first, first + 1, ... with θ = 10000.
+inline constexpr double kRotaryBase = 10000;  // θ where nothing else is asked for
+
+// x: (..., S, d), d even, turned by its positions first, first + 1, ... with θ = kRotaryBase.
 Tensor rotate_by_position(const Tensor& x, int64_t first);
 
 struct Heads {

@@ -120,6 +120,16 @@ TEST_F(FusedLayers, FullAttentionEqualsComposed) {
           "length " + std::to_string(length) + (turns ? ", turned" : ""), 1e-4);
 }
 
+TEST_F(FusedLayers, FullAttentionRefusesWhatDoesNotFit) {
+  const auto qkv = torch::zeros({1, 5, 12});
+  EXPECT_EQ(refusal([&] { full_attention(qkv, 5); }),
+            "[full_attention] a last axis of 12 is not q, k and v of 5 heads");
+  EXPECT_NE(refusal([&] { full_attention(qkv, 0); }), "");
+  for (const auto& tables : {rotary_tables(4, 4, 100, qkv), rotary_tables(5, 2, 100, qkv)})
+    EXPECT_EQ(refusal([&] { full_attention(qkv, 1, tables); }),
+              "[full_attention] the tables do not fit 5 positions of heads of 4 values");
+}
+
 TEST_F(FusedLayers, InBfloat16OnAGpuTheyRoundAndNoMore) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   const auto relative_error = [](const Tensor& a, const Tensor& b) {

@@ -6,6 +6,7 @@
 #include "geores/base/file.h"
 #include "geores/base/json.h"
 #include "geores/storage/state_file.h"
+#include "geores/train/run/checkpoint_files.h"
 #include "geores/train/run/starting_folder.h"
 
 namespace geores {
@@ -153,15 +154,7 @@ void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& trainin
     add_tensor_in_fewest_bytes(writer, name, tensor);
   add_tensor(writer, "step", torch::full({1}, step, torch::kInt64));
   // A damaged one does not take the place of a good one.
-  const auto had_one = newest_is_good_ && fs::exists(path(kNewest));
-  if (had_one) fs::rename(path(kNewest), path(kPrevious));
-  try {
-    writer.save(path(kNewest));
-  } catch (...) {
-    std::error_code ignored;
-    if (had_one) fs::rename(path(kPrevious), path(kNewest), ignored);
-    throw;
-  }
+  write_checkpoint(writer, path(kNewest), path(kPrevious), newest_is_good_);
   newest_is_good_ = true;
   take_place();
 }

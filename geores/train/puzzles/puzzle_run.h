@@ -5,7 +5,8 @@
 //                            evaluation
 //   checkpoint.safetensors   weights, average, moments, table, carry (with the position of every row
 //                            in its random numbers) and step; the order of puzzles is a function of
-//                            seed and step. The one before it is kept beside it.
+//                            seed and step. float32 values that fit into bfloat16 are stored so.
+//                            The one before it is kept beside it.
 //   result.json              written once, at the end
 //   in_use.lock, .starting/  as in other runs (train/run/run_folder.h)
 // Killed at any moment and resumed, it gives bit for bit the run that was not killed, on the same

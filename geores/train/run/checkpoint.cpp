@@ -7,6 +7,7 @@
 
 #include "geores/base/error.h"
 #include "geores/storage/state_file.h"
+#include "geores/train/run/checkpoint_files.h"
 
 namespace geores {
 namespace {
@@ -78,15 +79,7 @@ void save_checkpoint(const std::string& folder, const Model& model, TrainingStep
                             std::bit_cast<int64_t>(position.best_validation),
                             std::bit_cast<int64_t>(position.train_loss)},
                            torch::kInt64));
-  const auto had_one = keep_newest && fs::exists(newest(folder));
-  if (had_one) fs::rename(newest(folder), previous(folder));
-  try {
-    writer.save(newest(folder));
-  } catch (...) {
-    std::error_code ignored;
-    if (had_one) fs::rename(previous(folder), newest(folder), ignored);
-    throw;
-  }
+  write_checkpoint(writer, newest(folder), previous(folder), keep_newest);
 }
 
 FoundCheckpoint load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
