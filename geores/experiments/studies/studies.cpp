@@ -59,21 +59,6 @@ std::vector<Study> make_studies() {
   auto four = with_average(0.99, size(64, 1, 3, 6, 64, 2000));
   four["h_cycles"] = 2;
   return {
-      {.name = "s4",
-       .title = "Sudoku 4 × 4",
-       .text =
-           "Small enough for a CPU: width 64, 2 × 3 cycles, six passes. There are 36 kinds of "
-           "minimal "
-           "puzzles of this size, about nine of which are for testing, and all yield to singles.",
-       .data = {.kind = "sudoku",
-                .size = 4,
-                .rounds = {0},
-                .train = 1000,
-                .test = 1000,
-                .variants = 1000},
-       .config = four,
-       .plain_hidden = 176,
-       .arms = all_arms()},
       {.name = "s6",
        .title = "Sudoku 6 × 6",
        .text = "1000 puzzles hardened by 50 rounds, with fresh shuffles.",
@@ -126,6 +111,20 @@ std::vector<Study> make_studies() {
        .data = {.kind = "arc", .size = 10, .variants = 100},
        .config = ten,
        .plain_hidden = 688,
+       .arms = all_arms()},
+      {.name = "s4",
+       .title = "Sudoku 4 × 4",
+       .text =
+           "Small enough for a CPU: width 64, 2 × 3 cycles, six passes. Minimal puzzles of this "
+           "size are of 36 kinds, about nine of them for testing, and all yield to singles.",
+       .data = {.kind = "sudoku",
+                .size = 4,
+                .rounds = {0},
+                .train = 1000,
+                .test = 1000,
+                .variants = 1000},
+       .config = four,
+       .plain_hidden = 176,
        .arms = all_arms()}};
 }
 

@@ -69,7 +69,7 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
 }
 
 TEST(Studies, RefusesWhatItDoesNotHave) {
-  EXPECT_EQ(refusal([] { find_study("m16"); }), "[study] unknown study 'm16', did you mean 'm15'?");
+  EXPECT_EQ(refusal([] { find_study("s8"); }), "[study] unknown study 's8', did you mean 's6'?");
   EXPECT_EQ(refusal([] { find_study("s6").arm("cayly"); }),
             "[study] s6 has no arm 'cayly', did you mean 'cayley'?");
 
