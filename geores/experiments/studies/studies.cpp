@@ -56,6 +56,9 @@ std::vector<Study> make_studies() {
                        {{"mixer", "none"}, {"mlp_t", true}, {"positions", "none"}}});
   auto ten = size(256, 4, 4, 16, 256, 8000);
   ten["votes"] = 32;
+  auto seven = with_average(0.99, size(128, 4, 4, 8, 256, 4000));
+  seven["votes"] = 16;
+  seven["table_lr"] = 1e-2;
   auto four = with_average(0.99, size(64, 1, 3, 6, 64, 2000));
   four["h_cycles"] = 2;
   return {
@@ -111,6 +114,23 @@ std::vector<Study> make_studies() {
        .data = {.kind = "arc", .size = 10, .variants = 100},
        .config = ten,
        .plain_hidden = 688,
+       .arms = all_arms()},
+      {.name = "a7",
+       .title = "ARC-AGI-1, grids up to 7 × 7",
+       .text = "82 tasks, few enough to be learned in minutes: 16 variants each, eight passes. The "
+               "learning rate of the table is TRM's, ten times that of the weights.",
+       .data = {.kind = "arc", .size = 7, .variants = 16},
+       .config = seven,
+       .plain_hidden = 344,
+       .arms = all_arms()},
+      {.name = "m8",
+       .title = "Mazes 8 × 8",
+       .text =
+           "Small enough for a CPU: width 64, 2 × 3 cycles, six passes; 1000 mazes in all eight "
+           "orientations.",
+       .data = {.kind = "maze", .size = 8, .train = 1000, .test = 1000, .variants = 8},
+       .config = four,
+       .plain_hidden = 176,
        .arms = all_arms()},
       {.name = "s4",
        .title = "Sudoku 4 × 4",
