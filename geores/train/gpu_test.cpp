@@ -327,6 +327,19 @@ TEST_F(Gpu, ARunHasAStreamOfItsOwn) {
   }
 }
 
+// As an evaluation has it, which no training stands around.
+TEST_F(Gpu, WorkOfTheDefaultStreamIsRecordedInOrder) {
+  const auto x = torch::ones({5}, device_);
+  RecordedWork work(device_, [&] { x.mul_(2); });
+  float wanted = 1;
+  for (int i = 0; i < 6; ++i) {
+    x.add_(1);
+    work.run();
+    wanted = (wanted + 1) * 2;
+    EXPECT_EQ(x.sum().item<float>(), 5 * wanted) << i;
+  }
+}
+
 TEST_F(Gpu, AStreamIsGoodForOtherWorkAfterAnErrorInARecording) {
   const OwnCudaStream cuda_stream(device_);
   const auto x = torch::ones({5}, device_);

@@ -123,15 +123,6 @@ std::vector<Study> make_studies() {
        .config = seven,
        .plain_hidden = 344,
        .arms = all_arms()},
-      {.name = "m8",
-       .title = "Mazes 8 × 8",
-       .text =
-           "Small enough for a CPU: width 64, 2 × 3 cycles, six passes; 1000 mazes in all eight "
-           "orientations.",
-       .data = {.kind = "maze", .size = 8, .train = 1000, .test = 1000, .variants = 8},
-       .config = four,
-       .plain_hidden = 176,
-       .arms = all_arms()},
       {.name = "s4",
        .title = "Sudoku 4 × 4",
        .text =

@@ -31,7 +31,7 @@ struct StudyData {
   std::vector<int64_t> rounds = {};  // sudoku: of hardening; of several, one after the other
   int64_t clues = 0;                 // sudoku: easier puzzles for a pilot; 0: minimal
   int64_t train = 0, test = 0;       // puzzles
-  int64_t variants = 0;  // of a training sudoku or an ARC task; maze: 8 for all orientations
+  int64_t variants = 0;              // of a training sudoku, or of an ARC task
 };
 
 struct Study {
@@ -46,7 +46,7 @@ struct Study {
   const StudyArm& arm(const std::string& name) const;
 };
 
-// At the size for a GPU, but for m8 and s4; `quick` is the same question in minutes on two cores, for trying out.
+// At the size for a GPU, but for s4; `quick` is the same question in minutes on two cores, for trying out.
 const std::vector<Study>& puzzle_studies();
 Study quick_study(const Study& study);
 const Study& find_study(const std::string& name);

@@ -206,7 +206,7 @@ void make_study_data(const StudyData& data, const std::string& folder,
   require(data.kind == "maze", "study", "unknown kind of puzzles '{}'", data.kind);
   const auto set =
       puzzles::generate_mazes({.size = data.size, .seed = kDataSeed}, data.train, data.test);
-  puzzles::write_mazes(folder, data.size, set, data.variants == 8, {{"seed", kDataSeed}});
+  puzzles::write_mazes(folder, data.size, set, false, {{"seed", kDataSeed}});
 }
 
 std::optional<json> run_study(const Study& study, const StudyOptions& options,

@@ -37,7 +37,7 @@ class RecordedWork {
   ~RecordedWork();
 
   // The first runs are done as they are (libraries choose their algorithms then), the next one is
-  // recorded.
+  // recorded. The default stream cannot be: a caller without an OwnCudaStream waits here until it is done.
   void run();
 
   // Kernels of the recording; 0 when there is none, or no way to know.

@@ -128,6 +128,9 @@ struct RecordedWork::Graph {
   static constexpr int kRunsBefore = 3;
   std::unique_ptr<at::cuda::CUDAGraph> graph = make_graph<at::cuda::CUDAGraph>();
   int runs = 0;
+  std::unique_ptr<OwnStream> own;  // for a caller on the default stream, which cannot be recorded
+
+  void run(const std::function<void()>& work);
 };
 RecordedWork::RecordedWork(const torch::Device& device, std::function<void()> work)
     : work_(std::move(work)) {
@@ -139,31 +142,49 @@ RecordedWork::~RecordedWork() {
   graph_->graph.reset();
 }
 
-void RecordedWork::run() {
-  if (!graph_ || graph_->runs < Graph::kRunsBefore) {
-    work_();
-    if (graph_) ++graph_->runs;
+void RecordedWork::Graph::run(const std::function<void()>& work) {
+  if (runs < kRunsBefore) {
+    work();
+    ++runs;
     return;
   }
-  if (graph_->runs++ == Graph::kRunsBefore) {
+  if (runs++ == kRunsBefore) {
     at::cuda::getCurrentCUDAStream().synchronize();
     give_memory_back();  // a recording has memory of its own beside what the first runs have left
     // Other threads may allocate meanwhile: only this one is recorded.
     const std::shared_lock nothing_given_back(recording);
     {
       const std::lock_guard lock(listing);
-      graph_->graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+      graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     }
     try {
-      work_();
+      work();
       const std::lock_guard lock(listing);
-      graph_->graph->capture_end();
+      graph->capture_end();
     } catch (...) {
       leave_capture();
       throw;
     }
   }
-  graph_->graph->replay();
+  graph->replay();
+}
+
+void RecordedWork::run() {
+  if (!graph_) {
+    work_();
+    return;
+  }
+  const auto callers = at::cuda::getCurrentCUDAStream();
+  if (callers != at::cuda::getDefaultCUDAStream()) {
+    graph_->run(work_);
+    return;
+  }
+  // After what the caller has asked for, and done before it asks for more.
+  callers.synchronize();
+  if (!graph_->own) graph_->own = std::make_unique<OwnStream>();
+  const c10::cuda::CUDAStreamGuard current(graph_->own->get());
+  graph_->run(work_);
+  graph_->own->get().synchronize();
 }
 
 int64_t RecordedWork::kernels() const {
