@@ -16,12 +16,16 @@ json expanded(const char* mixer) { return {{"mixer", mixer}, {"layout", "expand"
 std::vector<StudyArm> all_arms() {
   auto edelta = expanded("edelta");
   edelta["hidden"] = 16;
+  auto unmixed = edelta;
+  unmixed["mixer_start"] = "identity";
   return {{"none", "no mixer", {{"mixer", "none"}}},
           {"cayley", "JPmHC, Cayley", expanded("cayley")},
           {"sinkhorn", "JPmHC, Sinkhorn", expanded("sinkhorn")},
           {"edelta", "EΔ", edelta},
           {"identity", "identity, Cayley's routes", expanded("identity")},
-          {"sinkhorn_softmax", "Sinkhorn, Cayley's routes", expanded("sinkhorn_softmax")}};
+          {"sinkhorn_softmax", "Sinkhorn, Cayley's routes", expanded("sinkhorn_softmax")},
+          {"cayley_exact", "JPmHC, exact Cayley", expanded("cayley_exact")},
+          {"edelta_identity", "identity, EΔ's routes", unmixed}};
 }
 
 json common(const json& changes) {

@@ -180,7 +180,8 @@ json differences(const json& arms, const std::string& number) {
   for (const auto& [name, arm] : arms.items())
     for (const auto& [base, other] : arms.items()) {
       const bool asked = base == "none" || (base == "identity" && name != "none") ||
-                         (base == "sinkhorn_softmax" && name == "cayley");
+                         (base.starts_with("sinkhorn") && name == "cayley") ||
+                         (base == "edelta_identity" && name == "edelta");
       if (!asked || base == name) continue;
       const auto a = sample_of_arm(other, number), b = sample_of_arm(arm, number);
       if (!a.known() || !b.known()) continue;

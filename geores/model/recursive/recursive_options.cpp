@@ -31,7 +31,9 @@ MixerChoice mixer_choice(const RecursiveOptions& options) {
              {"generator_norm", "rms"},
              {"read_norm", "none"},
              {"reflection", options.reflection},
-             {"start", options.mixer_start == "alive" ? "spread" : "zero"}}};
+             {"start", options.mixer_start == "alive"       ? "spread"
+                       : options.mixer_start == "reference" ? "zero"
+                                                            : "identity"}}};
   return {"jpmhc",
           {{"mixer", options.mixer},
            {"cayley_alpha", options.cayley_alpha},
@@ -79,8 +81,9 @@ Fields RecursiveOptions::fields() {
       .add("hidden", hidden, "hidden width of the generators of mixer edelta", {.min = 1})
       .choice("reflection", reflection, {"streams", "whole"},
               "of mixer edelta: k mirrors the streams, or all values of a position")
-      .choice("mixer_start", mixer_start, {"alive", "reference"},
-              "of mixer edelta; reference: generators zero, which never move")
+      .choice("mixer_start", mixer_start, {"alive", "reference", "identity"},
+              "of mixer edelta; reference: generators zero, which never move; identity: a control "
+              "that never mixes")
       .add("gate_weight", gate_weight, "weight of the gate loss of mixer edelta", {.min = 0})
       .choice("gate_scale", gate_scale, {"batch", "reference"},
               "gate loss: mean over calls, or of the last call divided by the batch");

@@ -299,6 +299,40 @@ TEST(Recursive, TheReferenceStartOfEdeltaIsDead) {
   }
 }
 
+// A control: EΔ's routes around an operator that is the identity and stays it.
+TEST(Recursive, TheIdentityStartOfEdeltaNeverMixes) {
+  torch::manual_seed(6);
+  for (auto options : all_small()) {
+    if (options.mixer != "edelta") continue;
+    options.mixer_start = "identity";
+    const auto model = make(options);
+    auto carry = model->initial_carry(kRows);
+    const auto batch = random_batch();
+    model->objective(batch, carry).total().backward();
+    const auto parameters = model->named_parameters();
+    const std::string mixer = "layers0.attention_mixer.";
+    for (const auto* name : {"generator.output.weight", "generator.output.bias"})
+      EXPECT_EQ(parameters[mixer + name].grad().abs().max().item<double>(), 0)
+          << name_of(options) << " " << name;
+    EXPECT_GT(parameters[mixer + "router.weight"].grad().abs().max().item<double>(), 0)
+        << name_of(options);
+
+    Trace trace(/*probing=*/true);
+    auto states = model->initial_states(kRows);
+    const auto rows = model->table().index_select(0, batch.x.select(1, 0));
+    model->pass(states, model->embedded(batch.x.slice(1, 1), rows), trace);
+    int operators = 0;
+    for (const auto& [name, value] : trace.probes())
+      if (name == "operator") {
+        ++operators;
+        EXPECT_LT((value - torch::eye(value.size(-1), value.options())).abs().max().item<double>(),
+                  1e-12)
+            << name_of(options);
+      }
+    EXPECT_GT(operators, 0) << name_of(options);
+  }
+}
+
 TEST(Recursive, ANanInTheCarryOfAHaltedRowLeavesNoTrace) {
   torch::manual_seed(7);
   const auto model = make(all_small().front());

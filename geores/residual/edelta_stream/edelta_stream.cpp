@@ -20,6 +20,9 @@ Tensor whole_operator(const Tensor& q, const Tensor& k, const Tensor& gamma, int
   return g * torch::kron(q, identity_like(q, width / q.size(-1))) + (1 - g) * householder(k);
 }
 
+// σ of it is 1, and its gradient 0, also after a weight decay has taken most of it.
+constexpr double kGateThatStaysOpen = 1000;
+
 }  // namespace
 
 Fields EdeltaStreamOptions::fields() {
@@ -34,8 +37,9 @@ Fields EdeltaStreamOptions::fields() {
       .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
       .choice("reflection", reflection, {"streams", "whole"},
               "whether k mirrors the n streams or all D values of a token")
-      .choice("start", start, {"small", "spread", "zero"},
-              "generators: all small, of order 1, or zero (which never moves u, v and beta)");
+      .choice("start", start, {"small", "spread", "zero", "identity"},
+              "generators: all small, of order 1, zero (which never moves u, v and beta), or zero "
+              "with an open gate: a control that never mixes");
 }
 
 EdeltaStream::EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptions& options)
@@ -78,7 +82,8 @@ void EdeltaStream::draw_start() {
     weight.zero_();
     router_->weight.zero_();
   }
-  bias[-1] = options_.gate_bias;
+  if (options_.start == "identity") weight.zero_();
+  bias[-1] = options_.start == "identity" ? kGateThatStaysOpen : options_.gate_bias;
 }
 
 ProjectionAndSkip EdeltaStream::generators_of(const Tensor& x, Trace& trace) {

@@ -15,6 +15,8 @@
 //   start = spread          generators of order 1: biases N(0, 0.3) for u and v, N(0, 1) for k
 //   start = zero            all zero but the gate, as in EΔ's code for its recursive model: u = v =
 //                           0 is a saddle of uvᵀ − vuᵀ, so u, v and β never get a gradient
+//   start = identity        the same with γ = 1, and routes as usual: G = I, which no gradient
+//                           changes; what such a model reaches is owed to the routes
 // Probes: operator (B, T', n, n), for reflection = whole (B, T, D, D); gamma, beta (B, T', 1); pre, post (B, T, n, n). T' is 1 for
 // pool = sequence and T otherwise.
 #pragma once
