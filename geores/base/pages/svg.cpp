@@ -287,6 +287,13 @@ std::vector<Tick> ticks_of(const Axis& axis, const Ruler& ruler, int most) {
   return result;
 }
 
+// Of UTF-8.
+double letters_of(const std::string& text) {
+  return static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
 // Room for a panel's y axis: the usual one, or more where names stand beside it (6 pixels a letter of
 // size 11, and the axis' own label).
 double room_on_the_left(const Axis& axis) {
@@ -318,8 +325,12 @@ std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
                              x.begin - room_on_the_left(panel.y) + 14, middle)
                      .c_str());
   const double center = (x.begin + x.end) / 2;
-  result += text(center, y.end - (panel.note.empty() ? 8 : 23), panel.title, 13, "middle",
-                 " font-weight=\"bold\"");
+  // Bold letters of size 13 are about 8 pixels wide. A title may stand above the axis, too, but not above
+  // the next panel.
+  const double room = x.end - x.begin + 40, wanted = 8 * letters_of(panel.title);
+  result +=
+      text(center, y.end - (panel.note.empty() ? 8 : 23), panel.title,
+           std::round(130 * std::min(1.0, room / wanted)) / 10, "middle", " font-weight=\"bold\"");
   if (!panel.note.empty()) {
     result += text(center, y.end - 7, panel.note, 11, "middle", " fill=\"#444\"");
   }
@@ -399,11 +410,7 @@ std::string render(const Figure& figure) {
   if (!legend.empty()) {
     // The width of SVG text is not known here: 6.6 pixels a letter is close enough at size 12.
     std::vector<double> widths;
-    for (const auto* series : legend) {
-      const auto letters = std::count_if(series->name.begin(), series->name.end(),
-                                         [](char c) { return (c & 0xC0) != 0x80; });
-      widths.push_back(46 + 6.6 * static_cast<double>(letters));
-    }
+    for (const auto* series : legend) widths.push_back(46 + 6.6 * letters_of(series->name));
     for (std::size_t begin = 0; begin < legend.size();) {
       std::size_t end = begin;
       double line = 0;

@@ -174,6 +174,19 @@ TEST(Render, LongNamesBesideTheAxisGetRoom) {
   EXPECT_EQ(count(text, "<text x=\"212.0\""), 2u) << text;
 }
 
+TEST(Render, ALongTitleOfAPanelStaysOverItsPanel) {
+  auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}});
+  figure.panels[0].title = "σ, a short title";
+  EXPECT_EQ(count(render(figure), "font-size=\"13\""), 1u) << render(figure);
+  figure.panels[0].title = std::string(80, 'x');
+  const auto text = render(figure);
+  EXPECT_EQ(count(text, "font-size=\"13\""), 0u);
+  const auto at = text.rfind("font-size=\"", text.find(std::string(80, 'x'))) + 11;
+  const auto size = std::stod(text.substr(at));
+  EXPECT_LT(size * 8 / 13 * 80, figure.panel_width) << size;
+  EXPECT_GT(size, 4);
+}
+
 TEST(Render, ADotIsOneDotInTheLegend) {
   const auto text = render(one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}, .mark = Mark::Dots}));
   EXPECT_EQ(count(text, "<circle"), 3u) << text;
