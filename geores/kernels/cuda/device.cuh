@@ -115,6 +115,34 @@ __device__ inline void load_values(const A* from, T* to) {
   }
 }
 
+// V consecutive values that are loaded ahead, and converted where they are used: a conversion waits for its
+// value, so beside the load it would keep it from being ahead of anything.
+template <int V, class A>
+struct LoadedAhead {
+  A at[V];
+
+  __device__ void load(const A* from) { load_values<V>(from, at); }
+  __device__ A operator[](int i) const { return at[i]; }
+};
+template <int V>
+struct LoadedAhead<V, BFloat16> {
+  static_assert(V == 4 || V == 8);
+  uint32_t at[V / 2];  // two values each
+
+  __device__ void load(const BFloat16* from) {
+    if constexpr (V == 8) {
+      const auto words = *reinterpret_cast<const uint4*>(from);
+      at[0] = words.x, at[1] = words.y, at[2] = words.z, at[3] = words.w;
+    } else {
+      const auto words = *reinterpret_cast<const uint2*>(from);
+      at[0] = words.x, at[1] = words.y;
+    }
+  }
+  __device__ float operator[](int i) const {
+    return __uint_as_float(i % 2 == 0 ? at[i / 2] << 16 : at[i / 2] & 0xffff0000u);
+  }
+};
+
 template <int V, class A, class T>
 __device__ inline void store_values(A* to, const T* from) {
   if constexpr (V == 4 && sizeof(A) == 4) {

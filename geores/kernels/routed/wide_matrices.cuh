@@ -78,22 +78,27 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
       from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + first;
     Result sums[Tiles];
     float squares[2] = {};
-    float held_x[2][2][8];  // steps that are on their way, rows, runs of neighbouring columns
-    const auto load = [&](float(&to)[2][8], int begin) {
+    using Columns = LoadedAhead<each, S>;
+    Columns held_x[2][2][runs];  // steps that are on their way, rows, runs of neighbouring columns
+    const auto load = [&](Columns(&to)[2][runs], int begin) {
 #pragma unroll
       for (int run = 0; run < runs; ++run) {
         const int column = begin + each * (4 * run + place.t);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           if (column < columns)
-            load_values<each>(from[half] + column, to[half] + each * run);
+            to[half][run].load(from[half] + column);
           else
-#pragma unroll
-            for (int i = 0; i < each; ++i) to[half][each * run + i] = 0.f;
+            to[half][run] = {};
         }
       }
     };
-    const auto multiply = [&](const float(&x)[2][8], int begin) {
+    const auto multiply = [&](const Columns(&held)[2][runs], int begin) {
+      float x[2][8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) x[half][i] = held[half][i / each][i % each];
 #pragma unroll
       for (int four = 0; four < 2; ++four) {
         const int run = 4 * four / each, within = 4 * four % each;
@@ -292,24 +297,27 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     if (threadIdx.x < chunk) to.along[threadIdx.x] = ahead_along;
   };
   // Two rows of the lane's columns; 0 where there are none.
-  const auto load = [&](const S* from, int64_t row, float(&to)[2][4]) {
+  using Columns = LoadedAhead<4, S>;
+  const auto load = [&](const S* from, int64_t row, Columns(&to)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (there && row + i < p.rows)
-        load_values<4>(from + (row + i) * p.width + column, to[i]);
+        to[i].load(from + (row + i) * p.width + column);
       else
-#pragma unroll
-        for (int c = 0; c < 4; ++c) to[i][c] = 0.f;
+        to[i] = {};
     }
   };
+  // Rows of bfloat16 are half as many bytes on their way: then what is added to them is ahead, too.
+  constexpr bool skip_ahead = sizeof(S) == 2;
 
   const auto step = static_cast<int64_t>(groups) * chunk;
   auto begin = static_cast<int64_t>(group) * chunk;
   int buffer = 0;
-  float next[2][4];
+  Columns next[2], next_skip[2] = {};
   load_factors(begin);
   store_factors(staged[0]);
   load(p.x, begin + 2 * place.t, next);
+  if (skip_ahead && p.skip) load(p.skip, begin + 2 * place.t, next_skip);
   __syncthreads();
   for (; begin < p.rows; begin += step, buffer = 1 - buffer) {
     const auto& factors = staged[buffer];
@@ -317,13 +325,22 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
 #pragma unroll 1
     for (int octet = 0; octet < octets; ++octet) {
       const auto row = begin + 8 * octet + 2 * place.t;
-      float x[2][4], skip[2][4] = {};
+      const auto next_row = octet + 1 < octets ? row + 8 : begin + step + 2 * place.t;
+      float x[2][4];
+      Columns skip[2] = {};
 #pragma unroll
-      for (int i = 0; i < 2; ++i)
+      for (int i = 0; i < 2; ++i) {
 #pragma unroll
         for (int c = 0; c < 4; ++c) x[i][c] = next[i][c];
-      if (p.skip) load(p.skip, row, skip);
-      load(p.x, octet + 1 < octets ? row + 8 : begin + step + 2 * place.t, next);
+        if constexpr (skip_ahead) skip[i] = next_skip[i];
+      }
+      if (p.skip) {
+        if constexpr (skip_ahead)
+          load(p.skip, next_row, next_skip);
+        else
+          load(p.skip, row, skip);
+      }
+      load(p.x, next_row, next);
 
       const LeftOf<S> left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
                                  {x[0][2], x[0][3], x[1][2], x[1][3]}};
