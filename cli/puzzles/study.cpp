@@ -75,9 +75,10 @@ void add_study(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"paper", "quick"}))
       ->capture_default_str();
   command->add_option("--out", options.out, "folder of the study")->capture_default_str();
-  command->add_option("--arms", options.arms, "some arms instead of all");
+  command->add_option("--arms", options.arms,
+                      "some arms instead of the usual ones; also cayley_exact and edelta_identity");
   command->add_option("--seeds", options.seeds, "instead of 1, 2 and 3");
-  command->add_option("--tasks", options.arc_tasks, "a10: folder with ARC's JSON files");
+  command->add_option("--tasks", options.arc_tasks, "a10 and a7: folder with ARC's JSON files");
   command->add_option("--changes", flags->changes, "options of all arms, as JSON: for pilots");
   command->add_option("--jobs", options.jobs, "runs side by side")
       ->capture_default_str()

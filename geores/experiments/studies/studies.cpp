@@ -24,8 +24,8 @@ std::vector<StudyArm> all_arms() {
           {"edelta", "EΔ", edelta},
           {"identity", "identity, Cayley's routes", expanded("identity")},
           {"sinkhorn_softmax", "Sinkhorn, Cayley's routes", expanded("sinkhorn_softmax")},
-          {"cayley_exact", "JPmHC, exact Cayley", expanded("cayley_exact")},
-          {"edelta_identity", "identity, EΔ's routes", unmixed}};
+          {"cayley_exact", "JPmHC, exact Cayley", expanded("cayley_exact"), true},
+          {"edelta_identity", "identity, EΔ's routes", unmixed, true}};
 }
 
 json common(const json& changes) {

@@ -22,6 +22,7 @@ namespace geores {
 struct StudyArm {
   std::string name, label;
   nlohmann::json config;
+  bool extra = false;  // trained only if it is asked for
 };
 
 // The puzzles of a study, made once.
@@ -54,7 +55,7 @@ const Study& find_study(const std::string& name);
 struct StudyOptions {
   std::string out = "study";
   std::string arc_tasks = {};          // folder with ARC's JSON files, for a study on ARC
-  std::vector<std::string> arms = {};  // empty: all
+  std::vector<std::string> arms = {};  // empty: all but extra ones
   std::vector<int64_t> seeds = {1, 2, 3};
   nlohmann::json changes = nlohmann::json::object();  // keys of PuzzleConfig, for pilots
   int jobs = 1;
@@ -72,7 +73,8 @@ void make_study_data(const StudyData& data, const std::string& folder,
 //   arms: {NAME: {label, parameters, seconds a step, for each number of an evaluation its values, mean
 //          and deviation, and the learning curve of each run}}
 //   plain: predictors without a model (puzzles/scoring/plain_scores.h)
-//   differences: Welch's t between each arm and the arm without a mixer, in exact answers
+//   differences: Welch's t in exact answers, between each arm and the one without a mixer, and between
+//          arms and their controls
 // OUT/index.html, OUT/tables.md and OUT/results.json hold the same. For ARC every arm is also evaluated
 // with blank and with shuffled identifiers. Nothing if the listener stopped it: runs have written a
 // checkpoint, and the report has those that are finished.

@@ -53,6 +53,7 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
     EXPECT_TRUE(results["arms"][arm]["numbers"].contains("by_rating.0.exact")) << results.dump();
   }
   EXPECT_EQ(results["differences"].size(), 1u);
+  EXPECT_TRUE(study.arm("edelta_identity").extra);
   EXPECT_EQ(results["arms"]["none"]["curves"].size(), 2u);
   EXPECT_EQ(results["plain"].size(), 3u);
   const auto tables = read_text_file(options.out + "/tables.md");

@@ -219,7 +219,8 @@ std::optional<json> run_study(const Study& study, const StudyOptions& options,
   check_hardware(options.hardware);
   std::vector<const StudyArm*> arms;
   if (options.arms.empty())
-    for (const auto& arm : study.arms) arms.push_back(&arm);
+    for (const auto& arm : study.arms)
+      if (!arm.extra) arms.push_back(&arm);
   for (const auto& name : options.arms) arms.push_back(&study.arm(name));
   std::vector<StudyRun> runs;
   for (const auto* arm : arms)
