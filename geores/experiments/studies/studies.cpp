@@ -154,6 +154,15 @@ const StudyArm& Study::arm(const std::string& wanted) const {
   fail("study", "{} has no arm '{}'{}", name, wanted, did_you_mean(wanted, known));
 }
 
+std::vector<const StudyArm*> Study::chosen(const std::vector<std::string>& names) const {
+  std::vector<const StudyArm*> found;
+  if (names.empty())
+    for (const auto& one : arms)
+      if (!one.extra) found.push_back(&one);
+  for (const auto& wanted : names) found.push_back(&arm(wanted));
+  return found;
+}
+
 const std::vector<Study>& puzzle_studies() {
   static const auto all = make_studies();
   return all;

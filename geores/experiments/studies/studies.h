@@ -45,6 +45,8 @@ struct Study {
   std::string scale = "paper";
 
   const StudyArm& arm(const std::string& name) const;
+  // Those of these names; of none: all but extra ones.
+  std::vector<const StudyArm*> chosen(const std::vector<std::string>& names) const;
 };
 
 // At the size for a GPU, but for s4; `quick` is the same question in minutes on two cores, for trying out.

@@ -217,11 +217,7 @@ std::optional<json> run_study(const Study& study, const StudyOptions& options,
   // All that can be refused is refused before anything is written.
   check_seeds(options.seeds);
   check_hardware(options.hardware);
-  std::vector<const StudyArm*> arms;
-  if (options.arms.empty())
-    for (const auto& arm : study.arms)
-      if (!arm.extra) arms.push_back(&arm);
-  for (const auto& name : options.arms) arms.push_back(&study.arm(name));
+  const auto arms = study.chosen(options.arms);
   std::vector<StudyRun> runs;
   for (const auto* arm : arms)
     for (const auto seed : options.seeds)
