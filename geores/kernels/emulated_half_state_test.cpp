@@ -121,6 +121,31 @@ HalfResults around_a_sublayer(const HalfInputs& in, const StreamShape& s, bool n
           .sums = {dwrite, dread, dres, dweight}};
 }
 
+// Streams that are mixed and nothing else: no branch is written, nothing is read.
+template <class S>
+HalfResults mixed_alone(const HalfInputs& in, const StreamShape& s) {
+  const auto x = held<S>(in.x), dout = held<S>(in.dout);
+  auto out = x, dx = x;
+  auto dres = room<float>(s.tokens * s.n * s.n);
+  wide_write_forward<float, Half, S>(kStream, in.res.data(), x.data(), nullptr, nullptr, out.data(),
+                                     s);
+  wide_read_backward<float, Half, S>(kStream,
+                                     {.res = in.res.data(),
+                                      .read = nullptr,
+                                      .x = x.data(),
+                                      .norm = {.none = true},
+                                      .statistics = nullptr,
+                                      .h = nullptr,
+                                      .dh = nullptr,
+                                      .dout = dout.data(),
+                                      .dx = dx.data(),
+                                      .dread = nullptr,
+                                      .dres = dres.data(),
+                                      .dweight = nullptr},
+                                     s);
+  return {.stored = {numbers(out), numbers(dx)}, .sums = {dres}};
+}
+
 template <class S>
 HalfResults write_and_norm(const HalfInputs& in, const StreamShape& s) {
   const auto x = held<S>(in.x), dout = held<S>(in.dout), added = held<S>(in.added),
@@ -193,6 +218,7 @@ TEST(EmulatedHalfState, TokensAroundASublayerAreThoseOfAFloatState) {
       expect_rounded(around_a_sublayer<Half>(in, s, normalized),
                      around_a_sublayer<float>(in, s, normalized), what);
     expect_rounded(write_and_norm<Half>(in, s), write_and_norm<float>(in, s), what + " norm");
+    expect_rounded(mixed_alone<Half>(in, s), mixed_alone<float>(in, s), what + " mixed alone");
   }
 }
 

@@ -298,6 +298,12 @@ TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
     if (connection.name == "jpmhc")
       for (const auto* mixer : {"cayley", "cayley_exact", "sinkhorn", "sinkhorn_softmax"})
         variants.push_back({{"mixer", mixer}, {"bias", false}, {"read_norm", "none"}});
+    if (connection.name == "edelta_stream")
+      variants.push_back({{"pool", "token"},
+                          {"generator_norm", "rms"},
+                          {"read_norm", "none"},
+                          {"start", "spread"},
+                          {"gate_weight", 0.1}});
     for (auto options : variants) {
       if (options.is_null()) options = nlohmann::json::object();
       // The implicit gradient is that of the limit: the composed form has another one before it.

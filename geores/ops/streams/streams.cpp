@@ -8,6 +8,7 @@
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -171,9 +172,9 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
   static Tensor forward(AutogradContext* context, const Tensor& operators, const Tensor& input) {
     const auto m = operators.contiguous(), x = input.contiguous();
     auto out = torch::empty_like(x);
-    on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      kernels::wide_write_forward<T, T>(cuda_stream, values<T>(m), values<T>(x), nullptr, nullptr,
-                                        values<T>(out), stream_shape(x));
+    on_gpu_state(x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
+      kernels::wide_write_forward<T, S, S>(cuda_stream, values<T>(m), values<S>(x), nullptr,
+                                           nullptr, values<S>(out), stream_shape(x));
     });
     save(context, Kept{.m = m, .x = x});
     return out;
@@ -183,21 +184,21 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
     const auto s = saved<Kept>(context);
     const auto dout = gradients[0].contiguous();
     const auto dm = torch::empty_like(s.m), dx = torch::empty_like(s.x);
-    on_gpu(s.x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      kernels::wide_read_backward<T, T>(cuda_stream,
-                                        {.res = values<T>(s.m),
-                                         .read = nullptr,
-                                         .x = values<T>(s.x),
-                                         .norm = {.none = true},
-                                         .statistics = nullptr,
-                                         .h = nullptr,
-                                         .dh = nullptr,
-                                         .dout = values<T>(dout),
-                                         .dx = values<T>(dx),
-                                         .dread = nullptr,
-                                         .dres = values<T>(dm),
-                                         .dweight = nullptr},
-                                        stream_shape(s.x));
+    on_gpu_state(s.x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
+      kernels::wide_read_backward<T, S, S>(cuda_stream,
+                                           {.res = values<T>(s.m),
+                                            .read = nullptr,
+                                            .x = values<S>(s.x),
+                                            .norm = {.none = true},
+                                            .statistics = nullptr,
+                                            .h = nullptr,
+                                            .dh = nullptr,
+                                            .dout = values<S>(dout),
+                                            .dx = values<S>(dx),
+                                            .dread = nullptr,
+                                            .dres = values<T>(dm),
+                                            .dweight = nullptr},
+                                           stream_shape(s.x));
     });
     return {dm, dx};
   }
@@ -257,12 +258,13 @@ Tensor mix_streams(const Tensor& m, const Tensor& x) {
   static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams";
   const bool fits = m.dim() == 4 && x.dim() == 4 && m.size(0) == x.size(0) &&
                     m.size(1) == x.size(1) && m.size(3) == x.size(2);
-  if (Choice("mix_streams", x)
+  if (Choice::state("mix_streams", x)
           .need(x.is_cuda(), "a GPU")
           .need(fits && x.numel() > 0, "an operator (n, n) for each token")
           .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
           .need(fits && x.size(3) <= kernels::kMostWideValues, "streams of at most 4096 values")
-          .need(m.scalar_type() == x.scalar_type(), "operators of the state's type")
+          .need(m.scalar_type() == full_type(x.scalar_type()),
+                "operators of the state's type, float32 beside bfloat16")
           .runs())
     return FusedMix::apply(m, x);
   return m.matmul(x);

@@ -6,6 +6,7 @@
 #include "geores/ops/pooled/generators.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/softmax_routes.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -92,7 +93,8 @@ ProjectionAndSkip EdeltaStream::generators_of(const Tensor& x, Trace& trace) {
     if (const auto hidden =
             wide_projected(x, kStreamNormEps, {{p.hidden, p.hidden_bias, /*scale=*/Tensor()}}))
       return {
-          linear_map_to(torch::gelu(hidden->projected), p.output, p.output_bias, x.scalar_type()),
+          linear_map_to(torch::gelu(hidden->projected), p.output, p.output_bias,
+                        full_type(x.scalar_type())),
           hidden->skip};
   }
   const auto summary = pooled(x, pool_, trace.memory());
@@ -170,8 +172,10 @@ EdeltaStream::StreamRoutes EdeltaStream::routed(Mixed mixed, Trace& trace) const
               .write = made->routes.write};
   }
   if (!for_routes.defined())
-    for_routes = router_norm_ ? router_norm_->forward(g) : rms_normalize(g, kStreamNormEps);
-  const auto routes = linear_map_to(for_routes, router_->weight, router_->bias, g.scalar_type());
+    for_routes =
+        router_norm_ ? router_norm_->forward(g) : rms_normalize(in_full_type(g), kStreamNormEps);
+  const auto routes =
+      linear_map_to(for_routes, router_->weight, router_->bias, full_type(g.scalar_type()));
   const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
   const auto pre = both.select(-3, 0).softmax(-1);
   const auto post = both.select(-3, 1).softmax(-2);
@@ -208,6 +212,11 @@ PostNormed EdeltaStream::forward_normalized(const Tensor& x, const Sublayer& f,
   const auto around = wide(r);
   if (!around) return post_norm_of_tokens(join_streams(composed(r, f)), norm);
   return joined(around->write_normalized(f(around->read()), norm));
+}
+
+bool EdeltaStream::takes_half_state() const {
+  return pool_ == Pool::token && !norm_ && !generator_norm_ && !reflects_whole() &&
+         takes_half_streams(traits_.streams, traits_.sublayer_width);
 }
 
 Connection edelta_stream_connection() {

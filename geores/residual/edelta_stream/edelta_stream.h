@@ -50,6 +50,8 @@ class EdeltaStream final : public Residual {
   PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
                                 Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  // As a recursive model takes it; with norms that have weights it runs composed in parts.
+  bool takes_half_state() const override;
 
  private:
   void draw_start();
