@@ -50,16 +50,24 @@ __global__ void pack(SoftmaxGenerator<const T> g, T* packed, T* packed_bias, Sof
   if (threadIdx.x == 0) packed_bias[r] = bias;
 }
 
-// A thread has one column of all rows.
+// A thread has one column of one row of the weights; behind them, with LN, of the norm. So no sum waits
+// for another one to be stored.
 template <class T>
 __global__ void unpack(SoftmaxGenerator<const T> g, const T* dpacked, const T* dpacked_bias,
-                       SoftmaxGenerator<T> d, SoftmaxShape s) {
+                       SoftmaxGenerator<T> d, SoftmaxShape s, int columns) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* means = reinterpret_cast<T*>(memory);  // of the rows of dpacked, for LN
   const int width = static_cast<int>(s.width), differences = static_cast<int>(s.differences()),
-            n = static_cast<int>(s.n);
+            n = static_cast<int>(s.n), row = static_cast<int>(blockIdx.x) / columns;
+  const bool of_norm = row == s.outputs();
+  // How the row enters difference r.
+  const auto sign = [&](int r) {
+    const auto [at, minus] = difference_of(r, n);
+    return at == row ? 1 : minus == row ? -1 : 0;
+  };
   for (int r = threadIdx.x / 32; r < differences; r += kThreads / 32) {
+    if (!of_norm && sign(r) == 0) continue;
     T sum = 0;
     if (s.layer)
       for (int c = threadIdx.x % 32; c < width; c += 32) sum += dpacked[r * s.width + c];
@@ -67,30 +75,32 @@ __global__ void unpack(SoftmaxGenerator<const T> g, const T* dpacked, const T* d
     if (threadIdx.x % 32 == 0) means[r] = sum;
   }
   __syncthreads();
-  const auto c = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (c < width) {
-    const T weight = g.norm_weight ? g.norm_weight[c] : T(1),
-            shift = g.norm_bias ? g.norm_bias[c] : T(0);
+  const int column_block = static_cast<int>(blockIdx.x) % columns,
+            c = column_block * kThreads + static_cast<int>(threadIdx.x);
+  if (c < width && of_norm) {
     T dweight = 0, dshift = 0;
     for (int r = 0; r < differences; ++r) {
       const auto [at, minus] = difference_of(r, n);
       const T difference = g.weight[at * s.width + c] - g.weight[minus * s.width + c];
-      const T row = dpacked[r * s.width + c] - means[r];
-      dweight += row * difference;
+      dweight += (dpacked[r * s.width + c] - means[r]) * difference;
       dshift += dpacked_bias[r] * difference;
-      const T value = row * weight + dpacked_bias[r] * shift;
-      d.weight[at * s.width + c] += value;
-      d.weight[minus * s.width + c] -= value;
     }
     if (d.norm_weight) d.norm_weight[c] += dweight;
     if (d.norm_bias) d.norm_bias[c] += dshift;
+  } else if (c < width) {
+    const T weight = g.norm_weight ? g.norm_weight[c] : T(1),
+            shift = g.norm_bias ? g.norm_bias[c] : T(0);
+    T sum = 0;
+    for (int r = 0; r < differences; ++r)
+      if (const int times = sign(r))
+        sum +=
+            T(times) * ((dpacked[r * s.width + c] - means[r]) * weight + dpacked_bias[r] * shift);
+    d.weight[row * s.width + c] += sum;
   }
-  if (d.bias && blockIdx.x == 0 && threadIdx.x == 0)
-    for (int r = 0; r < differences; ++r) {
-      const auto [at, minus] = difference_of(r, n);
-      d.bias[at] += dpacked_bias[r];
-      d.bias[minus] -= dpacked_bias[r];
-    }
+  if (of_norm || !d.bias || column_block != 0 || threadIdx.x != 0) return;
+  T sum = 0;
+  for (int r = 0; r < differences; ++r) sum += T(sign(r)) * dpacked_bias[r];
+  d.bias[row] += sum;
 }
 
 // A thread for each token. Its values are a row of shared memory, whose stride is odd against bank
@@ -119,6 +129,25 @@ struct Rows {
   __device__ void for_each(int width, int begin, F&& f) const {
     for (int i = threadIdx.x; i < here * width; i += kTokens)
       f(at[i / width * stride + begin + i % width], first * width + i);
+  }
+  // The sums of `parts` arrays that lie behind each other. Many loads are on their way together: a block
+  // is too small to hide the time of each.
+  __device__ void load_sums(const T* all, int width, int parts, int64_t part) const {
+    constexpr int at_once = 8;
+    for (int begin = threadIdx.x; begin < here * width; begin += at_once * kTokens) {
+      T sums[at_once] = {};
+#pragma unroll 2
+      for (int p = 0; p < parts; ++p)
+#pragma unroll
+        for (int k = 0; k < at_once; ++k)
+          if (begin + k * kTokens < here * width)
+            sums[k] += all[p * part + first * width + begin + k * kTokens];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const int i = begin + k * kTokens;
+        if (i < here * width) at[i / width * stride + i % width] = sums[k];
+      }
+    }
   }
   __device__ void load(const T* all, int width, int begin) const {
     for_each(width, begin, [&](T& value, int64_t from) { value = all[from]; });
@@ -198,12 +227,7 @@ __global__ void __launch_bounds__(kTokens)
   const int count = static_cast<int>(s.count()), routes = 2 * N + N * N;
   const Rows<T> rows(reinterpret_cast<T*>(memory), max(count + 1, routes), s.rows);
   T* mine = rows.mine();
-  rows.for_each(count + 1, 0, [&](T& value, int64_t from) {
-    T sum = 0;
-    for (int slice = 0; slice < slices; ++slice)
-      sum += p.partial[slice * s.rows * (count + 1) + from];
-    value = sum;
-  });
+  rows.load_sums(p.partial, count + 1, slices, s.rows * (count + 1));
   __syncthreads();
   if (rows.there()) {
     const T inverse = T(1) / sqrt(mine[count] / T(s.width) + p.eps);
@@ -324,10 +348,9 @@ template <class T>
 void unpack_difference_gradients(CudaStream stream, const SoftmaxGenerator<const T>& generator,
                                  const T* dpacked, const T* dpacked_bias,
                                  const SoftmaxGenerator<T>& gradients, const SoftmaxShape& s) {
-  launch(stream,
-         {(s.width + kThreads - 1) / kThreads, kThreads,
-          static_cast<size_t>(s.differences()) * sizeof(T)},
-         unpack<T>, generator, dpacked, dpacked_bias, gradients, s);
+  const auto columns = (s.width + kThreads - 1) / kThreads, rows = s.outputs() + (s.layer ? 1 : 0);
+  launch(stream, {columns * rows, kThreads, static_cast<size_t>(s.differences()) * sizeof(T)},
+         unpack<T>, generator, dpacked, dpacked_bias, gradients, s, static_cast<int>(columns));
   check_launch("unpack_difference_gradients");
 }
 

@@ -92,10 +92,9 @@ ProjectionAndSkip EdeltaStream::generators_of(const Tensor& x, Trace& trace) {
     const auto p = generator_->weights();
     if (const auto hidden =
             wide_projected(x, kStreamNormEps, {{p.hidden, p.hidden_bias, /*scale=*/Tensor()}}))
-      return {
-          linear_map_to(torch::gelu(hidden->projected), p.output, p.output_bias,
-                        full_type(x.scalar_type())),
-          hidden->skip};
+      return {linear_map_to(torch::gelu(hidden->projected), p.output, p.output_bias,
+                            full_type(x.scalar_type())),
+              hidden->skip};
   }
   const auto summary = pooled(x, pool_, trace.memory());
   return {generator_->forward(generator_norm_ ? generator_norm_->forward(summary)
