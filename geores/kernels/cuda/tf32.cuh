@@ -3,8 +3,6 @@
 // digits of a float.
 #pragma once
 
-#include <type_traits>
-
 #include "geores/kernels/cuda/matrix.cuh"
 
 namespace geores::kernels::device {
@@ -50,21 +48,5 @@ __device__ inline void multiply_add(Result& c, const SplitLeft& a, const SplitRi
   multiply_add(c, a.high, b.low[0], b.low[1]);
   multiply_add(c, a.high, b.high[0], b.high[1]);
 }
-
-// Left factors that tf32 holds as they are, such as bfloat16 values: their low parts are 0.
-struct ExactLeft {
-  uint32_t at[4];
-
-  __device__ ExactLeft(float a0, float a1, float a2, float a3)
-      : at{high_part(a0), high_part(a1), high_part(a2), high_part(a3)} {}
-};
-__device__ inline void multiply_add(Result& c, const ExactLeft& a, const SplitRight& b) {
-  multiply_add(c, a.at, b.low[0], b.low[1]);
-  multiply_add(c, a.at, b.high[0], b.high[1]);
-}
-
-// Left factors that were kept in type S.
-template <class S>
-using LeftOf = std::conditional_t<sizeof(S) == 2, ExactLeft, SplitLeft>;
 
 }  // namespace geores::kernels::device

@@ -1,7 +1,6 @@
-// The projections of wide_projection.cu for rows of float whose width is a multiple of 4, or of bfloat16
-// with a multiple of 8, by matrix instructions (cuda/tf32.cuh); factors are split, but for rows of bfloat16.
-// On float rows these kernels are as fast as memory, where products by single instructions took twice the
-// time.
+// The projections of wide_projection.cu for rows of float whose width is a multiple of 4, by matrix
+// instructions with split factors (cuda/tf32.cuh). These kernels are as fast as memory, where products by
+// single instructions took twice the time. Rows of bfloat16: wide_half_matrices.cuh.
 //
 // The matrix instruction may take inner values in any order if both factors use the same order, and
 // results in any order. So lanes own neighbours, and read and write 16 bytes at a time.
@@ -17,16 +16,9 @@ inline constexpr int kMatrixWarps = 8, kMatrixBlock = 32 * kMatrixWarps;
 // memory; a warp has 16 rows.
 inline constexpr int kMatrixRows = 16, kMatrixStep = 32;
 
-// A lane has so many neighbouring columns of a row of type S: 16 bytes.
-template <class S>
-inline constexpr int kNeighbours = 16 / static_cast<int>(sizeof(S));
-
-// Lanes g and g + 1 read weights of the same columns at once, 16 bytes each: 64 neighbouring bytes for
-// float rows, every other 16 of 128 for bfloat16 ones. Rows 16 or 4 banks apart do not collide.
-template <class S>
-__host__ __device__ constexpr int matrix_stride(int slice) {
-  return slice + (sizeof(S) == 2 ? 4 : 16);
-}
+// Lanes g and g + 1 read weights of the same columns at once, 64 neighbouring bytes each. Rows 16 banks
+// apart do not collide.
+__host__ __device__ constexpr int matrix_stride(int slice) { return slice + 16; }
 
 template <class T, class S = T>
 struct Project {
@@ -37,13 +29,36 @@ struct Project {
   int width, count, slice, slices, tiles;  // tiles: of projections
 };
 
+// The sums of 16 rows, whose lanes hold those of two projections of rows g and g + 8 in each tile.
 template <int Tiles, class S>
-__global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<float, S> p) {
+__device__ inline void store_projections(const Project<float, S>& p, const Result (&sums)[Tiles],
+                                         const float (&squares)[2], int64_t row, const Place& place,
+                                         int slice, int tile) {
+  const int first = tile * 8 * Tiles, here = min(8 * Tiles, p.count - first);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float square = quad_sum(squares[half]);
+    const auto at = row + place.g + 8 * half;
+    if (at >= p.rows) continue;
+    float* to = p.partial + (slice * p.rows + at) * (p.count + 1);
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int r = 8 * n + 2 * place.t + i;
+        if (r < here) to[first + r] = sums[n].at[2 * half + i];
+      }
+    if (place.t == 0 && tile == 0) to[p.count] = square;
+  }
+}
+
+template <int Tiles>
+__global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<float> p) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* weights = reinterpret_cast<float*>(memory);  // (8 Tiles, slice), 0 beyond row and count
-  constexpr int held = 8 * Tiles, each = kNeighbours<S>, runs = 8 / each;
-  const int stride = matrix_stride<S>(p.slice), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
+  constexpr int held = 8 * Tiles, each = 4, runs = 2;
+  const int stride = matrix_stride(p.slice), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
             slice = static_cast<int>(blockIdx.x) % p.slices,
             tile = static_cast<int>(blockIdx.x) / p.slices % p.tiles,
             group = static_cast<int>(blockIdx.x) / (p.slices * p.tiles),
@@ -72,13 +87,15 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
   constexpr int64_t rows_of_block = kMatrixWarps * kMatrixRows;
   for (int64_t row = group * rows_of_block + warp * kMatrixRows; row < p.rows;
        row += groups * rows_of_block) {
-    const S* from[2];  // rows beyond the last repeat it; their sums are not stored
+    const float* from[2];  // rows beyond the last repeat it; their sums are not stored
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + first;
     Result sums[Tiles];
     float squares[2] = {};
-    using Columns = LoadedAhead<each, S>;
+    struct Columns {
+      float at[each];
+    };
     Columns held_x[2][2][runs];  // steps that are on their way, rows, runs of neighbouring columns
     const auto load = [&](Columns(&to)[2][runs], int begin) {
 #pragma unroll
@@ -87,7 +104,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           if (column < columns)
-            to[half][run].load(from[half] + column);
+            load_values<each>(from[half] + column, to[half][run].at);
           else
             to[half][run] = {};
         }
@@ -98,7 +115,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
 #pragma unroll
       for (int i = 0; i < 8; ++i)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) x[half][i] = held[half][i / each][i % each];
+        for (int half = 0; half < 2; ++half) x[half][i] = held[half][i / each].at[i % each];
 #pragma unroll
       for (int four = 0; four < 2; ++four) {
         const int run = 4 * four / each, within = 4 * four % each;
@@ -108,7 +125,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
         for (int n = 0; n < Tiles; ++n) load_values<4>(w + 8 * n * stride, right[n]);
 #pragma unroll
         for (int i = 4 * four; i < 4 * four + 4; i += 2) {
-          const LeftOf<S> left(x[0][i], x[1][i], x[0][i + 1], x[1][i + 1]);
+          const SplitLeft left(x[0][i], x[1][i], x[0][i + 1], x[1][i + 1]);
 #pragma unroll
           for (int half = 0; half < 2; ++half)
             squares[half] += x[half][i] * x[half][i] + x[half][i + 1] * x[half][i + 1];
@@ -126,21 +143,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
       multiply(held_x[1], column + kMatrixStep);
       load(held_x[1], column + 3 * kMatrixStep);
     }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float square = quad_sum(squares[half]);
-      const auto at = row + place.g + 8 * half;
-      if (at >= p.rows) continue;
-      float* to = p.partial + (slice * p.rows + at) * (p.count + 1);
-#pragma unroll
-      for (int n = 0; n < Tiles; ++n)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int r = 8 * n + 2 * place.t + i;
-          if (r < here) to[first_projection + r] = sums[n].at[2 * half + i];
-        }
-      if (place.t == 0 && tile == 0) to[p.count] = square;
-    }
+    store_projections<Tiles>(p, sums, squares, row, place, slice, tile);
   }
 }
 
@@ -249,9 +252,26 @@ inline constexpr int kBackBlock = Tiles <= 3 ? 256 : 128;  // threads, and colum
 template <int Tiles>
 inline constexpr int kBackBlocksAtOnce = Tiles <= 3 ? 2 : 4;
 
+// Sums of a lane's four columns, for two projections of each tile.
 template <int Tiles, class S>
+__device__ inline void add_weight_gradients(const ProjectBack<float, S>& p,
+                                            const Result (&dweight)[Tiles][2], int column, int here,
+                                            const Place& place) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = 8 * n + 2 * place.t + i;
+      const auto& d = dweight[n];
+      if (r < here)
+        add4(p.dw + static_cast<int64_t>(p.first + r) * p.width + column, d[0].at[i],
+             d[0].at[2 + i], d[1].at[i], d[1].at[2 + i]);
+    }
+}
+
+template <int Tiles>
 __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
-    project_back_by_matrices(ProjectBack<float, S> p) {
+    project_back_by_matrices(ProjectBack<float> p) {
   wait_for_previous();
   constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, chunk = kChunk<Tiles>,
                 octets = chunk / 8, each = chunk * held / block;
@@ -297,27 +317,24 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     if (threadIdx.x < chunk) to.along[threadIdx.x] = ahead_along;
   };
   // Two rows of the lane's columns; 0 where there are none.
-  using Columns = LoadedAhead<4, S>;
-  const auto load = [&](const S* from, int64_t row, Columns(&to)[2]) {
+  const auto load = [&](const float* from, int64_t row, float(&to)[2][4]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (there && row + i < p.rows)
-        to[i].load(from + (row + i) * p.width + column);
+        load_values<4>(from + (row + i) * p.width + column, to[i]);
       else
-        to[i] = {};
+#pragma unroll
+        for (int c = 0; c < 4; ++c) to[i][c] = 0;
     }
   };
-  // Rows of bfloat16 are half as many bytes on their way: then what is added to them is ahead, too.
-  constexpr bool skip_ahead = sizeof(S) == 2;
 
   const auto step = static_cast<int64_t>(groups) * chunk;
   auto begin = static_cast<int64_t>(group) * chunk;
   int buffer = 0;
-  Columns next[2], next_skip[2] = {};
+  float next[2][4];
   load_factors(begin);
   store_factors(staged[0]);
   load(p.x, begin + 2 * place.t, next);
-  if (skip_ahead && p.skip) load(p.skip, begin + 2 * place.t, next_skip);
   __syncthreads();
   for (; begin < p.rows; begin += step, buffer = 1 - buffer) {
     const auto& factors = staged[buffer];
@@ -326,23 +343,15 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     for (int octet = 0; octet < octets; ++octet) {
       const auto row = begin + 8 * octet + 2 * place.t;
       const auto next_row = octet + 1 < octets ? row + 8 : begin + step + 2 * place.t;
-      float x[2][4];
-      Columns skip[2] = {};
+      float x[2][4], skip[2][4] = {};
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
+      for (int i = 0; i < 2; ++i)
 #pragma unroll
         for (int c = 0; c < 4; ++c) x[i][c] = next[i][c];
-        if constexpr (skip_ahead) skip[i] = next_skip[i];
-      }
-      if (p.skip) {
-        if constexpr (skip_ahead)
-          load(p.skip, next_row, next_skip);
-        else
-          load(p.skip, row, skip);
-      }
+      if (p.skip) load(p.skip, row, skip);
       load(p.x, next_row, next);
 
-      const LeftOf<S> left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
+      const SplitLeft left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
                                  {x[0][2], x[0][3], x[1][2], x[1][3]}};
 #pragma unroll
       for (int n = 0; n < Tiles; ++n) {
@@ -378,17 +387,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     store_factors(staged[1 - buffer]);
     __syncthreads();
   }
-  if (!there) return;
-#pragma unroll
-  for (int n = 0; n < Tiles; ++n)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int r = 8 * n + 2 * place.t + i;
-      const auto& d = dweight[n];
-      if (r < here)
-        add4(p.dw + static_cast<int64_t>(p.first + r) * p.width + column, d[0].at[i],
-             d[0].at[2 + i], d[1].at[i], d[1].at[2 + i]);
-    }
+  if (there) add_weight_gradients<Tiles>(p, dweight, column, here, place);
 }
 
 }  // namespace geores::kernels::device

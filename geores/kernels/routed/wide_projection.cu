@@ -1,17 +1,17 @@
 #include "geores/kernels/routed/wide_projection.h"
 
-#include "geores/kernels/routed/wide_matrices.cuh"
+#include "geores/kernels/routed/wide_half_matrices.cuh"
 
 namespace geores::kernels {
 namespace {
 
 using namespace device;
 
-// Aligned rows that 16 bytes divide have kernels by matrix instructions (wide_matrices.cuh), those of
-// double apart; all others those of this file.
+// Aligned rows that 16 bytes divide have kernels by matrix instructions (wide_matrices.cuh,
+// wide_half_matrices.cuh), those of double apart; all others those of this file.
 template <class S, class... Pointers>
 bool multiplies_by_matrices(const WideProjectionShape& s, Pointers... pointers) {
-  return sizeof(S) <= 4 && s.width % kNeighbours<S> == 0 &&
+  return sizeof(S) <= 4 && s.width * static_cast<int64_t>(sizeof(S)) % 16 == 0 &&
          ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
@@ -337,11 +337,14 @@ void wide_projection_sums(CudaStream stream, const S* x, const T* w, T* partial,
                           .tiles = static_cast<int>(tiles)};
     const auto shared = [&](int64_t row) { return static_cast<size_t>(held * row) * sizeof(T); };
     if constexpr (sizeof(T) == 4)
-      if (matrices)
-        return launch(
-            stream,
-            {groups * parts, kMatrixBlock, shared(matrix_stride<S>(static_cast<int>(slice)))},
-            project_by_matrices<held.value / 8, S>, p);
+      if (matrices) {
+        const Grid grid{groups * parts, kMatrixBlock,
+                        shared(matrix_stride(static_cast<int>(slice)))};
+        if constexpr (sizeof(S) == 2)
+          return launch(stream, grid, project_half_by_matrices<held.value / 8>, p);
+        else
+          return launch(stream, grid, project_by_matrices<held.value / 8>, p);
+      }
     launch(stream, {groups * parts, kBlock, shared(slice)}, project<held.value, T, S>, p);
   });
   check_launch("wide_projection_sums");
@@ -382,7 +385,9 @@ void wide_projection_from_factors(CudaStream stream, const WideProjectionBackwar
     constexpr int tiles = held.value / 8;
     const int64_t threads = matrices ? kBackBlock<tiles> : kThreads;  // each has a column
     const int64_t rows_at_once = matrices ? kChunk<tiles> : kStagedRows;
-    const int64_t blocks = matrices ? kBackBlocksAtOnce<tiles> : kBackBlocks<held.value, T>;
+    const int64_t blocks = !matrices        ? kBackBlocks<held.value, T>
+                           : sizeof(S) == 2 ? kHalfBackBlocksAtOnce<tiles>
+                                            : kBackBlocksAtOnce<tiles>;
     const auto columns = (s.width + threads - 1) / threads;
     const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_at_once - 1) / rows_at_once,
                                                       blocks * kMultiprocessors / columns));
@@ -401,7 +406,10 @@ void wide_projection_from_factors(CudaStream stream, const WideProjectionBackwar
       const Grid grid{columns * groups, threads};
       if constexpr (sizeof(T) == 4)
         if (matrices) {
-          launch(stream, grid, project_back_by_matrices<tiles, S>, part);
+          if constexpr (sizeof(S) == 2)
+            launch(stream, grid, project_half_back_by_matrices<tiles>, part);
+          else
+            launch(stream, grid, project_back_by_matrices<tiles>, part);
           continue;
         }
       launch(stream, grid, project_back<held.value, T, S>, part);
