@@ -234,4 +234,11 @@ PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
   return config;
 }
 
+bool is_compared(const std::string& arm, const std::string& base) {
+  if (arm == base) return false;
+  return base == "none" || (base == "identity" && arm != "none") ||
+         (base.starts_with("sinkhorn") && arm == "cayley") ||
+         (base == "edelta_identity" && arm == "edelta");
+}
+
 }  // namespace geores

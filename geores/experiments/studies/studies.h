@@ -54,6 +54,10 @@ const std::vector<Study>& puzzle_studies();
 Study quick_study(const Study& study);
 const Study& find_study(const std::string& name);
 
+// Whether a study tests the difference between an arm and this one: the arm without a mixer, a control,
+// or what JPmHC compares.
+bool is_compared(const std::string& arm, const std::string& base);
+
 struct StudyOptions {
   std::string out = "study";
   std::string arc_tasks = {};          // folder with ARC's JSON files, for a study on ARC

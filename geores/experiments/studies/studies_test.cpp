@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "geores/base/file.h"
+#include "geores/experiments/studies/study_report.h"
 #include "geores/model/recursive/recursive.h"
 #include "geores/testing/testing.h"
 
@@ -47,6 +49,43 @@ TEST(Studies, ExtraArmsAreTrainedOnlyIfAskedFor) {
                                       "sinkhorn_softmax"}));
   const std::vector<std::string> asked = {"edelta_identity", "none"};
   EXPECT_EQ(names_of(study.chosen(asked)), asked);
+}
+
+TEST(Studies, ArmsAreComparedWithTheirControls) {
+  std::vector<std::string> pairs;
+  for (const auto& arm : find_study("s6").arms)
+    for (const auto& base : find_study("s6").arms)
+      if (base.name != "none" && is_compared(arm.name, base.name))
+        pairs.push_back(arm.name + " " + base.name);
+  std::sort(pairs.begin(), pairs.end());
+  EXPECT_EQ(pairs,
+            (std::vector<std::string>{
+                "cayley identity", "cayley sinkhorn", "cayley sinkhorn_softmax",
+                "cayley_exact identity", "edelta edelta_identity", "edelta identity",
+                "edelta_identity identity", "sinkhorn identity", "sinkhorn_softmax identity"}));
+  for (const auto& arm : find_study("s6").arms)
+    EXPECT_EQ(is_compared(arm.name, "none"), arm.name != "none") << arm.name;
+}
+
+// A run that has solved enough once may fall back: the first time counts.
+TEST(StudyReport, SaysWhenEachRunBegan) {
+  const auto run = [](const std::vector<double>& exact) {
+    nlohmann::json test = nlohmann::json::array();
+    for (size_t i = 0; i < exact.size(); ++i)
+      test.push_back({{"step", 100 * (i + 1)}, {"seconds", i}, {"exact", exact[i]}, {"cells", 1}});
+    return nlohmann::json{{"seed", 1}, {"test", test}, {"train", nlohmann::json::array()}};
+  };
+  const nlohmann::json results = {
+      {"arms",
+       {{"none",
+         {{"label", "no mixer"},
+          {"parameters", 1},
+          {"mlp_hidden", 8},
+          {"curves", {run({0, 0.1, 0.09, 0.5}), run({0, 0, 0.05, 0.0999})}}}}}},
+      {"plain", nlohmann::json::array()},
+      {"differences", nlohmann::json::array()}};
+  const auto page = make_study_report(find_study("s6"), results).to_markdown();
+  EXPECT_NE(page.find("| no mixer | 200, – | 400, – | –, – |"), std::string::npos) << page;
 }
 
 TEST(Studies, QuickSizeRunsToTablesAndContinues) {

@@ -82,6 +82,37 @@ Table differences_table(const json& results) {
   return table;
 }
 
+// When each run began to solve test puzzles. Runs differ in that more than in anything else, and a mean
+// at the last step hides it.
+Table beginnings_table(const Study& study, const json& results) {
+  constexpr double shares[] = {0.1, 0.5, 0.9};
+  Table table{
+      "The step of the first evaluation with so many test puzzles solved, seed by seed. –: none.",
+      {"arm"},
+      {}};
+  for (const auto share : shares) table.heads.push_back(fmt::format("{:.0f} %", 100 * share));
+  for (const auto& arm : study.arms) {
+    if (!results["arms"].contains(arm.name) || !results["arms"][arm.name].contains("curves"))
+      continue;
+    std::vector<std::string> row = {arm.label};
+    for (const auto share : shares) {
+      std::string steps;
+      for (const auto& run : results["arms"][arm.name]["curves"]) {
+        std::string step = "–";
+        for (const auto& point : run["test"])
+          if (point["exact"].get<double>() >= share) {
+            step = point["step"].dump();
+            break;
+          }
+        steps += (steps.empty() ? "" : ", ") + step;
+      }
+      row.push_back(std::move(steps));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 struct ShownCurve {
   const char *title, *part, *x, *number, *label;
 };
@@ -193,6 +224,8 @@ Document make_study_report(const Study& study, const json& results) {
   if (auto mixing = mixing_table(study, results); !mixing.rows.empty())
     document.heading("What the mixers do").table(std::move(mixing));
   document.heading("Differences").table(differences_table(results));
+  if (auto beginnings = beginnings_table(study, results); !beginnings.rows.empty())
+    document.heading("When they begin").table(std::move(beginnings));
   if (const auto figure = curves_figure(study, results); !figure.empty())
     document.heading("Learning")
         .figure("curves", figure,

@@ -179,10 +179,7 @@ json differences(const json& arms, const std::string& number) {
   auto list = json::array();
   for (const auto& [name, arm] : arms.items())
     for (const auto& [base, other] : arms.items()) {
-      const bool asked = base == "none" || (base == "identity" && name != "none") ||
-                         (base.starts_with("sinkhorn") && name == "cayley") ||
-                         (base == "edelta_identity" && name == "edelta");
-      if (!asked || base == name) continue;
+      if (!is_compared(name, base)) continue;
       const auto a = sample_of_arm(other, number), b = sample_of_arm(arm, number);
       if (!a.known() || !b.known()) continue;
       const auto test = welch_test(a, b);
