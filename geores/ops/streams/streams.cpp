@@ -157,7 +157,7 @@ class FusedMixWrite : public torch::autograd::Function<FusedMixWrite> {
   }
 };
 
-// On a GPU, an operator for each token.
+// An operator for each token.
 class FusedMix : public torch::autograd::Function<FusedMix> {
   struct Kept {
     Tensor m, x;
@@ -172,10 +172,16 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
   static Tensor forward(AutogradContext* context, const Tensor& operators, const Tensor& input) {
     const auto m = operators.contiguous(), x = input.contiguous();
     auto out = torch::empty_like(x);
-    on_gpu_state(x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
-      kernels::wide_write_forward<T, S, S>(cuda_stream, values<T>(m), values<S>(x), nullptr,
-                                           nullptr, values<S>(out), stream_shape(x));
-    });
+    if (x.is_cuda())
+      on_gpu_state(x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
+        kernels::wide_write_forward<T, S, S>(cuda_stream, values<T>(m), values<S>(x), nullptr,
+                                             nullptr, values<S>(out), stream_shape(x));
+      });
+    else
+      for_type_of(x, [&]<class T>(T) {
+        kernels::mix_norm_forward<T>(values<T>(m), values<T>(x), {}, values<T>(out), nullptr,
+                                     nullptr, stream_shape(x).tokens, stream_shape(x));
+      });
     save(context, Kept{.m = m, .x = x});
     return out;
   }
@@ -184,6 +190,14 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
     const auto s = saved<Kept>(context);
     const auto dout = gradients[0].contiguous();
     const auto dm = torch::empty_like(s.m), dx = torch::empty_like(s.x);
+    if (!s.x.is_cuda()) {
+      for_type_of(s.x, [&]<class T>(T) {
+        kernels::mix_norm_backward<T>(values<T>(s.m), values<T>(s.x), {}, nullptr, values<T>(dout),
+                                      nullptr, values<T>(dx), values<T>(dm), nullptr, nullptr,
+                                      stream_shape(s.x).tokens, stream_shape(s.x));
+      });
+      return {dm, dx};
+    }
     on_gpu_state(s.x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
       kernels::wide_read_backward<T, S, S>(cuda_stream,
                                            {.res = values<T>(s.m),
@@ -259,10 +273,10 @@ Tensor mix_streams(const Tensor& m, const Tensor& x) {
   const bool fits = m.dim() == 4 && x.dim() == 4 && m.size(0) == x.size(0) &&
                     m.size(1) == x.size(1) && m.size(3) == x.size(2);
   if (Choice::state("mix_streams", x)
-          .need(x.is_cuda(), "a GPU")
           .need(fits && x.numel() > 0, "an operator (n, n) for each token")
-          .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
-          .need(fits && x.size(3) <= kernels::kMostWideValues, "streams of at most 4096 values")
+          .need_on_gpu(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
+          .need_on_gpu(fits && x.size(3) <= kernels::kMostWideValues,
+                       "streams of at most 4096 values")
           .need(m.scalar_type() == full_type(x.scalar_type()),
                 "operators of the state's type, float32 beside bfloat16")
           .runs())
