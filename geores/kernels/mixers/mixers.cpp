@@ -264,13 +264,12 @@ void guarded_sinkhorn_backward(const T* logits, int iterations, T guard, const T
 template <class T>
 void cayley_routes_forward(const T* raw, const CayleyRoutes<T>& routes, T* res, T* read, T* write,
                            const MixerShape& s) {
-  const auto size2 = s.n * s.n;
+  const auto size2 = s.n * s.n, all = (res ? 3 : 2) * size2;
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    const T* token = raw + first * 3 * size2;
-    const auto pre =
-        softmax<true>(gather<n, n>(token, 3 * size2, tokens), Lanes<T>(routes.temperature));
-    const auto post = softmax<false>(gather<n, n>(token + size2, 3 * size2, tokens),
-                                     Lanes<T>(routes.temperature));
+    const T* token = raw + first * all;
+    const auto pre = softmax<true>(gather<n, n>(token, all, tokens), Lanes<T>(routes.temperature));
+    const auto post =
+        softmax<false>(gather<n, n>(token + size2, all, tokens), Lanes<T>(routes.temperature));
     manifold::Matrix<Lanes<T>, 1, n> reads, writes;
     for (int j = 0; j < n; ++j) {
       reads(0, j) = sum_over<false>(pre, j) * Lanes<T>(T(1) / T(n));
@@ -278,7 +277,8 @@ void cayley_routes_forward(const T* raw, const CayleyRoutes<T>& routes, T* res, 
     }
     scatter(reads, read + first * n, n, tokens);
     scatter(writes, write + first * n, n, tokens);
-    scatter(routed_cayley<T, n>(gather<n, n>(token + 2 * size2, 3 * size2, tokens), routes),
+    if (!res) return;
+    scatter(routed_cayley<T, n>(gather<n, n>(token + 2 * size2, all, tokens), routes),
             res + first * size2, size2, tokens);
   });
 }
@@ -286,10 +286,10 @@ void cayley_routes_forward(const T* raw, const CayleyRoutes<T>& routes, T* res, 
 template <class T>
 void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T* dres,
                             const T* dread, const T* dwrite, T* draw, const MixerShape& s) {
-  const auto size2 = s.n * s.n;
+  const auto size2 = s.n * s.n, all = (dres ? 3 : 2) * size2;
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    const T* token = raw + first * 3 * size2;
-    T* dtoken = draw + first * 3 * size2;
+    const T* token = raw + first * all;
+    T* dtoken = draw + first * all;
     const auto reads = gather<1, n>(dread + first * n, n, tokens);
     const auto writes = gather<1, n>(dwrite + first * n, n, tokens);
     LaneMatrix<T, n> dpre, dpost;
@@ -298,17 +298,16 @@ void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T
         dpre(i, j) = reads(0, j) * Lanes<T>(T(1) / T(n));
         dpost(i, j) = writes(0, i);
       }
-    const auto pre =
-        softmax<true>(gather<n, n>(token, 3 * size2, tokens), Lanes<T>(routes.temperature));
-    const auto post = softmax<false>(gather<n, n>(token + size2, 3 * size2, tokens),
-                                     Lanes<T>(routes.temperature));
-    scatter(softmax_backward<true>(pre, dpre, Lanes<T>(routes.temperature)), dtoken, 3 * size2,
+    const auto pre = softmax<true>(gather<n, n>(token, all, tokens), Lanes<T>(routes.temperature));
+    const auto post =
+        softmax<false>(gather<n, n>(token + size2, all, tokens), Lanes<T>(routes.temperature));
+    scatter(softmax_backward<true>(pre, dpre, Lanes<T>(routes.temperature)), dtoken, all, tokens);
+    scatter(softmax_backward<false>(post, dpost, Lanes<T>(routes.temperature)), dtoken + size2, all,
             tokens);
-    scatter(softmax_backward<false>(post, dpost, Lanes<T>(routes.temperature)), dtoken + size2,
-            3 * size2, tokens);
-    scatter(routed_cayley_backward<T, n>(gather<n, n>(token + 2 * size2, 3 * size2, tokens), routes,
+    if (!dres) return;
+    scatter(routed_cayley_backward<T, n>(gather<n, n>(token + 2 * size2, all, tokens), routes,
                                          gather<n, n>(dres + first * size2, size2, tokens)),
-            dtoken + 2 * size2, 3 * size2, tokens);
+            dtoken + 2 * size2, all, tokens);
   });
 }
 

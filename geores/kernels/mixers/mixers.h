@@ -37,7 +37,8 @@ void guarded_sinkhorn_backward(const T* logits, int iterations, T guard, const T
 
 // JPmHC: raw (tokens, 3, n, n) -> read (tokens, n), the column means of softmax(raw₀/τ) over rows;
 // write (tokens, n), the row sums of softmax(raw₁/τ) over columns; res (tokens, n, n), the Cayley
-// map of raw₂ − raw₂ᵀ by `steps` iterations, or exactly for steps < 0.
+// map of raw₂ − raw₂ᵀ by `steps` iterations, or exactly for steps < 0. Where res is null there is no
+// raw₂: raw (tokens, 2, n, n).
 template <class T>
 struct CayleyRoutes {
   T temperature, alpha;

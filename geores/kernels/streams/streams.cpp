@@ -133,6 +133,30 @@ void collect_norm_backward(const T* read, const T* x, const Norm<T>& norm, int64
 }
 
 template <class T>
+void collect_forward(const T* read, const T* x, T* c, const StreamShape& s) {
+  with_streams(s.n, [&](auto streams) {
+    parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
+      for (auto t = begin; t < end; ++t)
+        collect(streams, read + t * s.n, x + t * s.n * s.d, c + t * s.d, s.d);
+    });
+  });
+}
+
+template <class T>
+void collect_backward(const T* read, const T* x, const T* dc, T* dread, T* dx,
+                      const StreamShape& s) {
+  parallel_ranges(s.tokens, threads_for(s.tokens, 32), [&](int64_t begin, int64_t end, int) {
+    for (auto row = begin * s.n; row < end * s.n; ++row) {
+      const T* dtoken = dc + row / s.n * s.d;
+      dread[row] = inner_product(dtoken, x + row * s.d, s.d);
+      for_each_vector<T>(s.d, [&](int64_t at, int64_t count) {
+        store_up_to(dx + row * s.d + at, read[row] * load_up_to(dtoken + at, count), count);
+      });
+    }
+  });
+}
+
+template <class T>
 void mix_write_forward(const T* res, const T* x, const T* write, const T* branch, Branch kind,
                        T* out, const StreamShape& s) {
   const auto width = s.n * s.d, step = kind == Branch::shared ? int64_t{0} : s.d;
@@ -238,6 +262,8 @@ void stream_entropy_backward(const T* x, const T* dentropy, T* dx, const StreamS
   template void collect_norm_backward(const T*, const T*, const Norm<T>&, int64_t,                \
                                       const RowStatistics<T>*, const T*, const T*, T*, T*, T*,    \
                                       const StreamShape&);                                        \
+  template void collect_forward(const T*, const T*, T*, const StreamShape&);                      \
+  template void collect_backward(const T*, const T*, const T*, T*, T*, const StreamShape&);       \
   template void mix_write_forward(const T*, const T*, const T*, const T*, Branch, T*,             \
                                   const StreamShape&);                                            \
   template void mix_write_backward(const T*, const T*, const T*, const T*, Branch, const T*, T*,  \

@@ -43,6 +43,13 @@ void collect_norm_backward(const T* read, const T* x, const Norm<T>& norm, int64
                            const RowStatistics<T>* statistics, const T* dh, const T* skip, T* dx,
                            T* dread, T* dweight, const StreamShape& shape);
 
+// The same c by itself: c (tokens, d). Both gradients are overwritten.
+template <class T>
+void collect_forward(const T* read, const T* x, T* c, const StreamShape& shape);
+template <class T>
+void collect_backward(const T* read, const T* x, const T* dc, T* dread, T* dx,
+                      const StreamShape& shape);
+
 // out_i = Σ_j res_ij x_j + write_i b_i. The branch b is one for all streams (d) or one for each
 // stream (n, d).
 //   res (tokens, n, n), write (tokens, n)

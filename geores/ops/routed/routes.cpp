@@ -71,7 +71,61 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
   }
 };
 
+// The same without a mixer, on a CPU. Outputs: read, write.
+class FusedSoftmaxReadWrite : public torch::autograd::Function<FusedSoftmaxReadWrite> {
+  struct Kept {
+    Tensor raw;
+    int64_t n;
+    double temperature;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.raw);
+    }
+  };
+
+ public:
+  static tensor_list forward(AutogradContext* context, const Tensor& input, int64_t n,
+                             double temperature) {
+    const auto raw = input.contiguous();
+    const auto read = torch::empty({raw.size(0), raw.size(1), n}, raw.options());
+    const auto write = torch::empty_like(read);
+    for_type_of(raw, [&]<class T>(T) {
+      kernels::cayley_routes_forward<T>(values<T>(raw), {T(temperature), T(0), 0}, nullptr,
+                                        values<T>(read), values<T>(write),
+                                        {.tokens = raw.size(0) * raw.size(1), .n = n});
+    });
+    save(context, Kept{.raw = raw, .n = n, .temperature = temperature});
+    return {read, write};
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto [raw, n, temperature] = saved<Kept>(context);
+    const auto dread = gradients[0].contiguous(), dwrite = gradients[1].contiguous();
+    auto draw = torch::empty_like(raw);
+    for_type_of(raw, [&]<class T>(T) {
+      kernels::cayley_routes_backward<T>(values<T>(raw), {T(temperature), T(0), 0}, nullptr,
+                                         values<T>(dread), values<T>(dwrite), values<T>(draw),
+                                         {.tokens = raw.size(0) * raw.size(1), .n = n});
+    });
+    return {draw, Tensor(), Tensor()};
+  }
+};
+
 }  // namespace
+
+ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature) {
+  require(raw.dim() == 3 && raw.size(-1) == 2 * n * n, "softmax_read_write",
+          "expected 2n² = {} values per token, got {}", 2 * n * n, raw.size(-1));
+  Choice choice("softmax_read_write", raw);
+  if (need_mixer(choice.need(!raw.is_cuda(), "a CPU"), n).runs()) {
+    const auto outputs = FusedSoftmaxReadWrite::apply(raw, n, temperature);
+    return {.read = outputs[0], .write = outputs[1]};
+  }
+  const auto both = raw.unflatten(-1, std::vector<int64_t>{2, n, n}) / temperature;
+  return {.read = both.select(-3, 0).softmax(-1).mean(-2),
+          .write = both.select(-3, 1).softmax(-2).sum(-1)};
+}
 
 Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations) {
   require(raw.dim() == 3 && raw.size(-1) == 2 * n + n * n, "guarded_routes",

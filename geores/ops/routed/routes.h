@@ -26,6 +26,12 @@ struct CayleyRouting {
 //   res    iterative (or exact) Cayley map of W = H̃_res − H̃_resᵀ
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing);
 
+// The same read and write alone: raw (B, T, 2n²) = [H̃_pre | H̃_post].
+struct ReadWrite {
+  Tensor read, write;
+};
+ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature = 1.0);
+
 // EΔ-Stream: the same read and write, and res = I. raw (B, T, 2n²) = [H̃_pre | H̃_post].
 struct StreamRouting {};
 

@@ -250,6 +250,12 @@ TEST_F(Fused, StreamsEqualComposed) {
             [](const Tensors& t) { return Tensors{mix_and_write(t[0], t[1], t[2], t[3])}; },
             "mix_and_write " + what);
       expect_fused_equals_composed(
+          {random({2, 6, n, n}), x},
+          [](const Tensors& t) { return Tensors{mix_streams(t[0], t[1])}; }, "mix " + what);
+      expect_fused_equals_composed(
+          {weights, x}, [](const Tensors& t) { return Tensors{collect_streams(t[0], t[1])}; },
+          "collect " + what);
+      expect_fused_equals_composed(
           {x}, [](const Tensors& t) { return Tensors{stream_entropy(t[0])}; }, "entropy " + what,
           1e-3);
     }
@@ -383,6 +389,17 @@ TEST_F(Fused, CayleyRoutesEqualComposed) {
             return Tensors{routes.res, routes.read, routes.write};
           },
           "routes " + std::to_string(n) + " alpha " + std::to_string(routing.alpha), 1e-4);
+}
+
+TEST_F(Fused, SoftmaxReadWriteEqualsComposed) {
+  for (const int64_t n : {2, 3, 4, 8})
+    expect_fused_equals_composed(
+        {3 * random({3, 7, 2 * n * n})},
+        [n](const Tensors& t) {
+          const auto [read, write] = softmax_read_write(t[0], n, 0.7);
+          return Tensors{read, write};
+        },
+        "softmax_read_write " + std::to_string(n), 1e-4);
 }
 
 TEST_F(Fused, RoutedStreamsEqualComposed) {

@@ -218,6 +218,40 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
   }
 };
 
+// On a CPU.
+class FusedCollect : public torch::autograd::Function<FusedCollect> {
+  struct Kept {
+    Tensor read, x;
+
+    template <class Self, class F>
+    static void tensors(Self& s, F&& f) {
+      f(s.read), f(s.x);
+    }
+  };
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& reads, const Tensor& input) {
+    const auto read = reads.contiguous(), x = input.contiguous();
+    auto c = torch::empty({x.size(0), x.size(1), x.size(3)}, x.options());
+    for_type_of(x, [&]<class T>(T) {
+      kernels::collect_forward(values<T>(read), values<T>(x), values<T>(c), stream_shape(x));
+    });
+    save(context, Kept{.read = read, .x = x});
+    return c;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    const auto s = saved<Kept>(context);
+    const auto dc = gradients[0].contiguous();
+    const auto dread = torch::empty_like(s.read), dx = torch::empty_like(s.x);
+    for_type_of(s.x, [&]<class T>(T) {
+      kernels::collect_backward(values<T>(s.read), values<T>(s.x), values<T>(dc), values<T>(dread),
+                                values<T>(dx), stream_shape(s.x));
+    });
+    return {dread, dx};
+  }
+};
+
 class FusedStreamEntropy : public torch::autograd::Function<FusedStreamEntropy> {
   struct Kept {
     Tensor x;
@@ -301,6 +335,13 @@ NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
 }
 
 Tensor collect_streams(const Tensor& weight, const Tensor& x) {
+  if (Choice("collect_streams", x)
+          .need(!x.is_cuda(), "a CPU")
+          .need(x.dim() == 4 && x.numel() > 0 && weight.sizes() == x.sizes().slice(0, 3),
+                "a weight for each stream of each token")
+          .need(weight.scalar_type() == x.scalar_type(), "weights of the state's type")
+          .runs())
+    return FusedCollect::apply(weight, x);
   return weight.unsqueeze(-2).matmul(x).squeeze(-2);
 }
 

@@ -5,6 +5,7 @@
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/pooled/generators.h"
 #include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/routes.h"
 #include "geores/ops/routed/softmax_routes.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
@@ -175,6 +176,10 @@ EdeltaStream::StreamRoutes EdeltaStream::routed(Mixed mixed, Trace& trace) const
         router_norm_ ? router_norm_->forward(g) : rms_normalize(in_full_type(g), kStreamNormEps);
   const auto routes =
       linear_map_to(for_routes, router_->weight, router_->bias, full_type(g.scalar_type()));
+  if (!trace.probing()) {
+    const auto [read, write] = softmax_read_write(routes, n);
+    return {.streams = split_streams(g, n), .read = read, .write = write};
+  }
   const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
   const auto pre = both.select(-3, 0).softmax(-1);
   const auto post = both.select(-3, 1).softmax(-2);

@@ -112,11 +112,8 @@ class SoftmaxRouting : public JpmhcMixer {
       return *made;
     }
     const auto [raw, skip] = generator_.forward(state);
-    const auto both = raw.unflatten(-1, std::vector<int64_t>{2, n_, n_}) / temperature_;
-    return {.routes = {.res = res,
-                       .read = both.select(-3, 0).softmax(-1).mean(-2),
-                       .write = both.select(-3, 1).softmax(-2).sum(-1)},
-            .skip = skip};
+    const auto [read, write] = softmax_read_write(raw, n_, temperature_);
+    return {.routes = {.res = res, .read = read, .write = write}, .skip = skip};
   }
 
  protected:
