@@ -38,43 +38,22 @@ __global__ void __launch_bounds__(kMatrixBlock, 2)
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* weights = reinterpret_cast<uint32_t*>(memory);  // (8 Tiles, slice), 0 beyond row and count
-  constexpr int held = 8 * Tiles;
-  const int stride = matrix_stride(p.slice), warp = threadIdx.x / 32,
-            lane = threadIdx.x % 32, slice = static_cast<int>(blockIdx.x) % p.slices,
-            tile = static_cast<int>(blockIdx.x) / p.slices % p.tiles,
-            group = static_cast<int>(blockIdx.x) / (p.slices * p.tiles),
-            groups = static_cast<int>(gridDim.x) / (p.slices * p.tiles);
-  const int first = slice * p.slice, first_projection = tile * held;
-  const int columns = min(p.slice, p.width - first), here = min(held, p.count - first_projection);
-  const bool aligned = reinterpret_cast<uintptr_t>(p.w) % 16 == 0;  // parameters lie anywhere
-  for (int r = warp; r < held; r += kMatrixWarps) {
-    const float* from = p.w + static_cast<int64_t>(first_projection + r) * p.width + first;
-#pragma unroll 4
-    for (int column = 4 * lane; column < p.slice; column += 128) {
-      float values[4] = {};
-      if (r < here && column < columns) {
-        if (aligned)
-          load_values<4>(from + column, values);
-        else
-#pragma unroll
-          for (int i = 0; i < 4; ++i) values[i] = from[column + i];
-      }
-      const HalfPair front(values[0], values[1]), back(values[2], values[3]);
-      uint32_t* to = weights + r * stride + column / 32 * kRunWords + column % 32 / 2;
-      to[0] = front.high, to[1] = back.high;
-      to[kRunWords / 2] = front.low, to[kRunWords / 2 + 1] = back.low;
-    }
-  }
+  const int stride = matrix_stride(p.slice);
+  const ProjectBlock<Tiles> block(p);
+  block.for_each_four_weights(p, [&](int r, int column, const float(&values)[4]) {
+    const HalfPair front(values[0], values[1]), back(values[2], values[3]);
+    uint32_t* to = weights + r * stride + column / 32 * kRunWords + column % 32 / 2;
+    to[0] = front.high, to[1] = back.high;
+    to[kRunWords / 2] = front.low, to[kRunWords / 2 + 1] = back.low;
+  });
   __syncthreads();
 
   const Place place;
-  constexpr int64_t rows_of_block = kMatrixWarps * kMatrixRows;
-  for (int64_t row = group * rows_of_block + warp * kMatrixRows; row < p.rows;
-       row += groups * rows_of_block) {
+  block.for_each_rows(p, [&](int64_t row) {
     const BFloat16* from[2];  // rows beyond the last repeat it; their sums are not stored
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + first;
+      from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + block.first;
     Result sums[Tiles];
     float squares[2] = {};
     using Columns = LoadedAhead<8, BFloat16>;
@@ -83,7 +62,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2)
       const int column = begin + 8 * place.t;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        if (column < columns)
+        if (column < block.columns)
           to[half].load(from[half] + column);
         else
           to[half] = {};
@@ -110,14 +89,14 @@ __global__ void __launch_bounds__(kMatrixBlock, 2)
     };
     load(ahead[0], 0);
     load(ahead[1], kMatrixStep);
-    for (int column = 0; column < columns; column += 2 * kMatrixStep) {
+    for (int column = 0; column < block.columns; column += 2 * kMatrixStep) {
       multiply(ahead[0], column);
       load(ahead[0], column + 2 * kMatrixStep);
       multiply(ahead[1], column + kMatrixStep);
       load(ahead[1], column + 3 * kMatrixStep);
     }
-    store_projections<Tiles>(p, sums, squares, row, place, slice, tile);
-  }
+    block.store(p, sums, squares, row, place);
+  });
 }
 
 // Backward. A lane has four neighbouring columns of four neighbouring rows at a time, of 16 rows and 32
@@ -223,8 +202,7 @@ template <int Tiles>
 __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles>)
     project_half_back_by_matrices(ProjectBack<float, BFloat16> p) {
   wait_for_previous();
-  constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, chunk = kChunk<Tiles>,
-                each = chunk * held / block;
+  constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, chunk = kChunk<Tiles>;
   using Factors = StagedHalfFactors<Tiles>;
   constexpr int sixteens = Factors::kSixteens, steps = Factors::kSteps;
   __shared__ __align__(16) Factors staged[2];
@@ -247,28 +225,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
   });
   Result dweight[Tiles][2];
 
-  float ahead[each], ahead_along = 0;  // of the factors that are staged next
-  const auto load_factors = [&](int64_t begin) {
-#pragma unroll
-    for (int j = 0; j < each; ++j) {
-      const int i = static_cast<int>(threadIdx.x) + j * block, row = i / held, r = i % held;
-      ahead[j] = begin + row < p.rows && r < here
-                     ? p.factors[(begin + row) * (p.count + 1) + p.first + r]
-                     : 0.f;
-    }
-    if (threadIdx.x < chunk)
-      ahead_along = begin + threadIdx.x < p.rows && p.first == 0
-                        ? p.factors[(begin + threadIdx.x) * (p.count + 1) + p.count]
-                        : 0.f;
-  };
-  const auto store_factors = [&](Factors& to) {
-#pragma unroll
-    for (int j = 0; j < each; ++j) {
-      const int i = static_cast<int>(threadIdx.x) + j * block;
-      to.put(i / held, i % held, ahead[j]);
-    }
-    if (threadIdx.x < chunk) to.along[threadIdx.x] = ahead_along;
-  };
+  FactorsAhead<Tiles> ahead;
   // Four rows of the lane's columns; 0 where there are none.
   using Columns = LoadedAhead<4, BFloat16>;
   const auto load = [&](const BFloat16* from, int64_t row, Columns(&to)[4]) {
@@ -289,13 +246,13 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
   staged[0].clear();
   staged[1].clear();
   __syncthreads();
-  load_factors(begin);
-  store_factors(staged[0]);
+  ahead.load(p, begin, here);
+  ahead.store(staged[0]);
   load(p.x, begin + 4 * place.t, next);
   __syncthreads();
   for (; begin < p.rows; begin += step, buffer = 1 - buffer) {
     const auto& factors = staged[buffer];
-    load_factors(begin + step);  // on its way while the products are made
+    ahead.load(p, begin + step, here);  // on its way while the products are made
 #pragma unroll 1
     for (int sixteen = 0; sixteen < sixteens; ++sixteen) {
       const auto row = begin + 16 * sixteen + 4 * place.t;
@@ -347,7 +304,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
         store_values<4>(p.dx + (row + i) * p.width + column, out);
       }
     }
-    store_factors(staged[1 - buffer]);
+    ahead.store(staged[1 - buffer]);
     __syncthreads();
   }
   if (there) add_weight_gradients<Tiles>(p, dweight, column, here, place);

@@ -29,68 +29,96 @@ struct Project {
   int width, count, slice, slices, tiles;  // tiles: of projections
 };
 
-// The sums of 16 rows, whose lanes hold those of two projections of rows g and g + 8 in each tile.
-template <int Tiles, class S>
-__device__ inline void store_projections(const Project<float, S>& p, const Result (&sums)[Tiles],
-                                         const float (&squares)[2], int64_t row, const Place& place,
-                                         int slice, int tile) {
-  const int first = tile * 8 * Tiles, here = min(8 * Tiles, p.count - first);
+// What a block has: a slice of the columns, 8 Tiles projections, and every groups-th part of the rows.
+template <int Tiles>
+struct ProjectBlock {
+  int slice, tile, group, groups;
+  int first, columns;           // of the slice
+  int first_projection, here;   // of the projections
+
+  template <class S>
+  __device__ explicit ProjectBlock(const Project<float, S>& p)
+      : slice(static_cast<int>(blockIdx.x) % p.slices),
+        tile(static_cast<int>(blockIdx.x) / p.slices % p.tiles),
+        group(static_cast<int>(blockIdx.x) / (p.slices * p.tiles)),
+        groups(static_cast<int>(gridDim.x) / (p.slices * p.tiles)),
+        first(slice * p.slice),
+        columns(min(p.slice, p.width - first)),
+        first_projection(tile * 8 * Tiles),
+        here(min(8 * Tiles, p.count - first_projection)) {}
+
+  // f(projection, column, four weights), counted from the first ones; 0 beyond row and count.
+  template <class S, class F>
+  __device__ void for_each_four_weights(const Project<float, S>& p, F&& f) const {
+    const int lane = threadIdx.x % 32;
+    const bool aligned = reinterpret_cast<uintptr_t>(p.w) % 16 == 0;  // parameters lie anywhere
+    for (int r = threadIdx.x / 32; r < 8 * Tiles; r += kMatrixWarps) {
+      const float* from = p.w + static_cast<int64_t>(first_projection + r) * p.width + first;
+#pragma unroll 6
+      for (int column = 4 * lane; column < p.slice; column += 128) {
+        float values[4] = {};
+        if (r < here && column < columns) {
+          if (aligned)
+            load_values<4>(from + column, values);
+          else
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float square = quad_sum(squares[half]);
-    const auto at = row + place.g + 8 * half;
-    if (at >= p.rows) continue;
-    float* to = p.partial + (slice * p.rows + at) * (p.count + 1);
-#pragma unroll
-    for (int n = 0; n < Tiles; ++n)
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int r = 8 * n + 2 * place.t + i;
-        if (r < here) to[first + r] = sums[n].at[2 * half + i];
+            for (int i = 0; i < 4; ++i) values[i] = from[column + i];
+        }
+        f(r, column, values);
       }
-    if (place.t == 0 && tile == 0) to[p.count] = square;
+    }
   }
-}
+
+  // f(first of the warp's 16 rows).
+  template <class S, class F>
+  __device__ void for_each_rows(const Project<float, S>& p, F&& f) const {
+    constexpr int64_t rows_of_block = kMatrixWarps * kMatrixRows;
+    for (int64_t row = group * rows_of_block + threadIdx.x / 32 * kMatrixRows; row < p.rows;
+         row += groups * rows_of_block)
+      f(row);
+  }
+
+  // The sums of 16 rows, whose lanes hold those of two projections of rows g and g + 8 in each tile.
+  template <class S>
+  __device__ void store(const Project<float, S>& p, const Result (&sums)[Tiles],
+                        const float (&squares)[2], int64_t row, const Place& place) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float square = quad_sum(squares[half]);
+      const auto at = row + place.g + 8 * half;
+      if (at >= p.rows) continue;
+      float* to = p.partial + (slice * p.rows + at) * (p.count + 1);
+#pragma unroll
+      for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int r = 8 * n + 2 * place.t + i;
+          if (r < here) to[first_projection + r] = sums[n].at[2 * half + i];
+        }
+      if (place.t == 0 && tile == 0) to[p.count] = square;
+    }
+  }
+};
 
 template <int Tiles>
 __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<float> p) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   auto* weights = reinterpret_cast<float*>(memory);  // (8 Tiles, slice), 0 beyond row and count
-  constexpr int held = 8 * Tiles, each = 4, runs = 2;
-  const int stride = matrix_stride(p.slice), warp = threadIdx.x / 32, lane = threadIdx.x % 32,
-            slice = static_cast<int>(blockIdx.x) % p.slices,
-            tile = static_cast<int>(blockIdx.x) / p.slices % p.tiles,
-            group = static_cast<int>(blockIdx.x) / (p.slices * p.tiles),
-            groups = static_cast<int>(gridDim.x) / (p.slices * p.tiles);
-  const int first = slice * p.slice, first_projection = tile * held;
-  const int columns = min(p.slice, p.width - first), here = min(held, p.count - first_projection);
-  const bool aligned = reinterpret_cast<uintptr_t>(p.w) % 16 == 0;  // parameters lie anywhere
-  for (int r = warp; r < held; r += kMatrixWarps) {
-    const float* from = p.w + static_cast<int64_t>(first_projection + r) * p.width + first;
-#pragma unroll 6
-    for (int column = 4 * lane; column < p.slice; column += 128) {
-      float values[4] = {};
-      if (r < here && column < columns) {
-        if (aligned)
-          load_values<4>(from + column, values);
-        else
-#pragma unroll
-          for (int i = 0; i < 4; ++i) values[i] = from[column + i];
-      }
-      store_values<4>(weights + r * stride + column, values);
-    }
-  }
+  constexpr int each = 4, runs = 2;
+  const int stride = matrix_stride(p.slice);
+  const ProjectBlock<Tiles> block(p);
+  block.for_each_four_weights(p, [&](int r, int column, const float(&values)[4]) {
+    store_values<4>(weights + r * stride + column, values);
+  });
   __syncthreads();
 
   const Place place;
-  constexpr int64_t rows_of_block = kMatrixWarps * kMatrixRows;
-  for (int64_t row = group * rows_of_block + warp * kMatrixRows; row < p.rows;
-       row += groups * rows_of_block) {
+  block.for_each_rows(p, [&](int64_t row) {
     const float* from[2];  // rows beyond the last repeat it; their sums are not stored
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + first;
+      from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + block.first;
     Result sums[Tiles];
     float squares[2] = {};
     struct Columns {
@@ -103,7 +131,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
         const int column = begin + each * (4 * run + place.t);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          if (column < columns)
+          if (column < block.columns)
             load_values<each>(from[half] + column, to[half][run].at);
           else
             to[half][run] = {};
@@ -137,14 +165,14 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
     };
     load(held_x[0], 0);
     load(held_x[1], kMatrixStep);
-    for (int column = 0; column < columns; column += 2 * kMatrixStep) {
+    for (int column = 0; column < block.columns; column += 2 * kMatrixStep) {
       multiply(held_x[0], column);
       load(held_x[0], column + 2 * kMatrixStep);
       multiply(held_x[1], column + kMatrixStep);
       load(held_x[1], column + 3 * kMatrixStep);
     }
-    store_projections<Tiles>(p, sums, squares, row, place, slice, tile);
-  }
+    block.store(p, sums, squares, row, place);
+  });
 }
 
 // Backward.
@@ -252,6 +280,38 @@ inline constexpr int kBackBlock = Tiles <= 3 ? 256 : 128;  // threads, and colum
 template <int Tiles>
 inline constexpr int kBackBlocksAtOnce = Tiles <= 3 ? 2 : 4;
 
+// The factors of some rows that are staged next: loaded while products are made with those before them.
+template <int Tiles>
+struct FactorsAhead {
+  static constexpr int kHeld = 8 * Tiles, kEach = kChunk<Tiles> * kHeld / kBackBlock<Tiles>;
+  float g[kEach], k = 0;
+
+  template <class S>
+  __device__ void load(const ProjectBack<float, S>& p, int64_t begin, int here) {
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const int i = static_cast<int>(threadIdx.x) + j * kBackBlock<Tiles>, row = i / kHeld,
+                r = i % kHeld;
+      g[j] = begin + row < p.rows && r < here
+                 ? p.factors[(begin + row) * (p.count + 1) + p.first + r]
+                 : 0.f;
+    }
+    if (threadIdx.x < kChunk<Tiles>)
+      k = begin + threadIdx.x < p.rows && p.first == 0
+              ? p.factors[(begin + threadIdx.x) * (p.count + 1) + p.count]
+              : 0.f;
+  }
+  template <class Staged>
+  __device__ void store(Staged& to) const {
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const int i = static_cast<int>(threadIdx.x) + j * kBackBlock<Tiles>;
+      to.put(i / kHeld, i % kHeld, g[j]);
+    }
+    if (threadIdx.x < kChunk<Tiles>) to.along[threadIdx.x] = k;
+  }
+};
+
 // Sums of a lane's four columns, for two projections of each tile.
 template <int Tiles, class S>
 __device__ inline void add_weight_gradients(const ProjectBack<float, S>& p,
@@ -274,7 +334,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     project_back_by_matrices(ProjectBack<float> p) {
   wait_for_previous();
   constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, chunk = kChunk<Tiles>,
-                octets = chunk / 8, each = chunk * held / block;
+                octets = chunk / 8;
   __shared__ __align__(16) StagedFactors<Tiles> staged[2];
   const Place place;
   const int column = static_cast<int>(blockIdx.x) % p.columns * block +
@@ -294,28 +354,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
                   });
   Result dweight[Tiles][2];
 
-  float ahead[each], ahead_along = 0;  // of the factors that are staged next
-  const auto load_factors = [&](int64_t begin) {
-#pragma unroll
-    for (int j = 0; j < each; ++j) {
-      const int i = static_cast<int>(threadIdx.x) + j * block, row = i / held, r = i % held;
-      ahead[j] = begin + row < p.rows && r < here
-                     ? p.factors[(begin + row) * (p.count + 1) + p.first + r]
-                     : 0.f;
-    }
-    if (threadIdx.x < chunk)
-      ahead_along = begin + threadIdx.x < p.rows && p.first == 0
-                        ? p.factors[(begin + threadIdx.x) * (p.count + 1) + p.count]
-                        : 0.f;
-  };
-  const auto store_factors = [&](StagedFactors<Tiles>& to) {
-#pragma unroll
-    for (int j = 0; j < each; ++j) {
-      const int i = static_cast<int>(threadIdx.x) + j * block;
-      to.put(i / held, i % held, ahead[j]);
-    }
-    if (threadIdx.x < chunk) to.along[threadIdx.x] = ahead_along;
-  };
+  FactorsAhead<Tiles> ahead;
   // Two rows of the lane's columns; 0 where there are none.
   const auto load = [&](const float* from, int64_t row, float(&to)[2][4]) {
 #pragma unroll
@@ -332,13 +371,13 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
   auto begin = static_cast<int64_t>(group) * chunk;
   int buffer = 0;
   float next[2][4];
-  load_factors(begin);
-  store_factors(staged[0]);
+  ahead.load(p, begin, here);
+  ahead.store(staged[0]);
   load(p.x, begin + 2 * place.t, next);
   __syncthreads();
   for (; begin < p.rows; begin += step, buffer = 1 - buffer) {
     const auto& factors = staged[buffer];
-    load_factors(begin + step);  // on its way while the products are made
+    ahead.load(p, begin + step, here);  // on its way while the products are made
 #pragma unroll 1
     for (int octet = 0; octet < octets; ++octet) {
       const auto row = begin + 8 * octet + 2 * place.t;
@@ -384,7 +423,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
         store_values<4>(p.dx + (row + i) * p.width + column, out);
       }
     }
-    store_factors(staged[1 - buffer]);
+    ahead.store(staged[1 - buffer]);
     __syncthreads();
   }
   if (there) add_weight_gradients<Tiles>(p, dweight, column, here, place);

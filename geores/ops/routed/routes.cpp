@@ -14,8 +14,8 @@ namespace {
 
 using namespace fused;
 
-// Outputs: res, read, write. On a CPU, or a GPU.
-class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
+// Outputs: read, write, and res where there is a mixer. On a CPU or, with a mixer, a GPU.
+class FusedRoutes : public torch::autograd::Function<FusedRoutes> {
   struct Kept {
     Tensor raw;
     int64_t n;
@@ -33,7 +33,8 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
                              double temperature, double alpha, int64_t steps) {
     const auto raw = input.contiguous();
     const auto batch = raw.size(0), length = raw.size(1);
-    const auto res = torch::empty({batch, length, n, n}, raw.options());
+    const bool mixes = raw.size(-1) == 3 * n * n;
+    const auto res = mixes ? torch::empty({batch, length, n, n}, raw.options()) : Tensor();
     const auto read = torch::empty({batch, length, n}, raw.options());
     const auto write = torch::empty_like(read);
     const kernels::MixerShape shape{.tokens = batch * length, .n = n};
@@ -48,13 +49,15 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
     });
     save(context,
          Kept{.raw = raw, .n = n, .temperature = temperature, .alpha = alpha, .steps = steps});
-    return {res, read, write};
+    tensor_list outputs = {read, write};
+    if (mixes) outputs.push_back(res);
+    return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto [raw, n, temperature, alpha, steps] = saved<Kept>(context);
-    const auto dres = gradients[0].contiguous(), dread = gradients[1].contiguous(),
-               dwrite = gradients[2].contiguous();
+    const auto dread = gradients[0].contiguous(), dwrite = gradients[1].contiguous(),
+               dres = gradients.size() > 2 ? gradients[2].contiguous() : Tensor();
     auto draw = torch::empty_like(raw);
     const kernels::MixerShape shape{.tokens = raw.size(0) * raw.size(1), .n = n};
     on(raw, [&]<class T>(T, auto... cuda_stream) {
@@ -71,47 +74,6 @@ class FusedCayleyRoutes : public torch::autograd::Function<FusedCayleyRoutes> {
   }
 };
 
-// The same without a mixer, on a CPU. Outputs: read, write.
-class FusedSoftmaxReadWrite : public torch::autograd::Function<FusedSoftmaxReadWrite> {
-  struct Kept {
-    Tensor raw;
-    int64_t n;
-    double temperature;
-
-    template <class Self, class F>
-    static void tensors(Self& s, F&& f) {
-      f(s.raw);
-    }
-  };
-
- public:
-  static tensor_list forward(AutogradContext* context, const Tensor& input, int64_t n,
-                             double temperature) {
-    const auto raw = input.contiguous();
-    const auto read = torch::empty({raw.size(0), raw.size(1), n}, raw.options());
-    const auto write = torch::empty_like(read);
-    for_type_of(raw, [&]<class T>(T) {
-      kernels::cayley_routes_forward<T>(values<T>(raw), {T(temperature), T(0), 0}, nullptr,
-                                        values<T>(read), values<T>(write),
-                                        {.tokens = raw.size(0) * raw.size(1), .n = n});
-    });
-    save(context, Kept{.raw = raw, .n = n, .temperature = temperature});
-    return {read, write};
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto [raw, n, temperature] = saved<Kept>(context);
-    const auto dread = gradients[0].contiguous(), dwrite = gradients[1].contiguous();
-    auto draw = torch::empty_like(raw);
-    for_type_of(raw, [&]<class T>(T) {
-      kernels::cayley_routes_backward<T>(values<T>(raw), {T(temperature), T(0), 0}, nullptr,
-                                         values<T>(dread), values<T>(dwrite), values<T>(draw),
-                                         {.tokens = raw.size(0) * raw.size(1), .n = n});
-    });
-    return {draw, Tensor(), Tensor()};
-  }
-};
-
 }  // namespace
 
 ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature) {
@@ -119,7 +81,7 @@ ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature) {
           "expected 2n² = {} values per token, got {}", 2 * n * n, raw.size(-1));
   Choice choice("softmax_read_write", raw);
   if (need_mixer(choice.need(!raw.is_cuda(), "a CPU"), n).runs()) {
-    const auto outputs = FusedSoftmaxReadWrite::apply(raw, n, temperature);
+    const auto outputs = FusedRoutes::apply(raw, n, temperature, /*alpha=*/0.0, int64_t{0});
     return {.read = outputs[0], .write = outputs[1]};
   }
   const auto both = raw.unflatten(-1, std::vector<int64_t>{2, n, n}) / temperature;
@@ -142,9 +104,8 @@ Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing)
   Choice choice("cayley_routes", raw);
   if (need_mixer(choice, n).need_on_gpu(!routing.exact, "the iterated Cayley map").runs()) {
     const auto steps = routing.exact ? int64_t{-1} : routing.iterations;
-    const auto outputs =
-        FusedCayleyRoutes::apply(raw, n, routing.temperature, routing.alpha, steps);
-    return {.res = outputs[0], .read = outputs[1], .write = outputs[2]};
+    const auto outputs = FusedRoutes::apply(raw, n, routing.temperature, routing.alpha, steps);
+    return {.res = outputs[2], .read = outputs[0], .write = outputs[1]};
   }
   const auto parts = raw.unflatten(-1, std::vector<int64_t>{3, n, n}).unbind(-3);
   const auto pre = (parts[0] / routing.temperature).softmax(-1);
