@@ -80,6 +80,27 @@ TEST(LanguagePapers, ModelsOfTheDepthExperimentHaveAboutTheSameSize) {
   }
 }
 
+TEST(LanguagePapers, ArmsWithALongWarmUpDifferInNothingElse) {
+  auto paper = language_paper("mgt", "gpu", "data");
+  paper.set_steps(300);
+  for (const auto& [experiment, arm] : {std::pair{"depth", "pre"},
+                                        {"depth", "mgt"},
+                                        {"language", "pre_matched"},
+                                        {"language", "mgt"}}) {
+    const auto& all = paper.experiment(experiment);
+    const auto& column = all.columns.front();
+    const auto keys_of = [&](const std::string& name) {
+      return run_config(column, all.arm(name), 42, language_scale("gpu"), {}).write();
+    };
+    auto keys = keys_of(arm);
+    const auto longer = keys_of(arm + std::string("_warm"));
+    EXPECT_NEAR(keys.at("warmup").get<double>(), 15, 1) << experiment << " " << arm;
+    keys["warmup"] = longer.at("warmup");
+    EXPECT_NEAR(longer.at("warmup").get<double>(), 60, 1) << experiment << " " << arm;
+    EXPECT_EQ(keys, longer) << experiment << " " << arm;
+  }
+}
+
 TEST(LanguagePapers, RefuseUnknownNames) {
   EXPECT_EQ(refusal([] { language_paper("mgd", "quick", "data"); }),
             "[reproduce] unknown paper 'mgd', did you mean 'mgt'?");
