@@ -52,7 +52,8 @@ std::vector<std::size_t> quarters(std::size_t count) {
 
 namespace {
 
-// Validation losses by step, or by the seconds of the last line before each.
+// Validation losses by step, or by the seconds of the last line before each; without the untrained model's,
+// which would take most of the axis.
 svg::Series loss_curve(const CellFindings& cell, const std::string& name, bool by_seconds) {
   std::map<int64_t, std::vector<PlacedValue>> by_step;
   for (const auto& run : cell.runs) {
@@ -61,6 +62,7 @@ svg::Series loss_curve(const CellFindings& cell, const std::string& name, bool b
       if (line.contains("seconds") && line["seconds"].is_number()) seconds = line["seconds"];
       if (!line.contains("validation") || !line["validation"].is_number()) continue;
       const auto step = line["step"].get<int64_t>();
+      if (step == 0) continue;
       by_step[step].push_back(
           {by_seconds ? seconds : static_cast<double>(step), line["validation"].get<double>()});
     }
@@ -79,8 +81,9 @@ std::string loss_figure(const ExperimentFindings& findings) {
       panel.x.label = by_seconds ? "seconds" : "step";
       panel.y.label = "validation loss";
       for (const auto& arm : findings.experiment.arms)
-        if (const auto& cell = findings.cell(column.name, arm.name); !cell.runs.empty())
-          panel.series.push_back(loss_curve(cell, arm.label, by_seconds));
+        if (auto series = loss_curve(findings.cell(column.name, arm.name), arm.label, by_seconds);
+            !series.x.empty())
+          panel.series.push_back(std::move(series));
       if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
     }
   return figure.panels.empty() ? "" : svg::render(figure);

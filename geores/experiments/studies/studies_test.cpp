@@ -106,7 +106,10 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
     EXPECT_TRUE(results["arms"][arm]["numbers"].contains("by_rating.0.exact")) << results.dump();
   }
   EXPECT_EQ(results["differences"].size(), 1u);
-  EXPECT_EQ(results["arms"]["none"]["curves"].size(), 2u);
+  ASSERT_EQ(results["arms"]["none"]["curves"].size(), 2u);
+  const auto& last = results["arms"]["none"]["curves"][1]["test"].back();
+  EXPECT_EQ(last["step"], 4);
+  EXPECT_EQ(last["cells"], results["arms"]["none"]["numbers"]["cells"]["values"][1]);
   EXPECT_EQ(results["plain"].size(), 3u);
   const auto tables = read_text_file(options.out + "/tables.md");
   for (const auto* text :

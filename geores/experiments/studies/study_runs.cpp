@@ -132,20 +132,25 @@ json described(const std::vector<double>& values) {
 }
 
 // Exact answers and right cells on the test puzzles, and on the training rows that halted since the line
-// before.
-json curves_of(const StudyRun& run) {
+// before. The last point of the tests is of all of them, those before of `eval_rows`.
+json curves_of(const StudyRun& run, const json& left) {
   json curves = {{"seed", run.config.seed}, {"test", json::array()}, {"train", json::array()}};
+  const auto add = [&](const char* part, const json& step, double seconds, const json& from) {
+    if (from.contains("exact") && from["exact"].is_number() && from.contains("cells"))
+      curves[part].push_back({{"step", step},
+                              {"seconds", seconds},
+                              {"exact", from["exact"]},
+                              {"cells", from["cells"]}});
+  };
   double seconds = 0;
   for (const auto& line : read_metrics(run.path)) {
     seconds = line.value("seconds", seconds);
-    const bool test = line.contains("evaluation");
-    const auto& from = test ? line["evaluation"] : line;
-    if (from.contains("exact") && from["exact"].is_number() && from.contains("cells"))
-      curves[test ? "test" : "train"].push_back({{"step", line["step"]},
-                                                 {"seconds", seconds},
-                                                 {"exact", from["exact"]},
-                                                 {"cells", from["cells"]}});
+    if (line.contains("evaluation"))
+      add("test", line["step"], seconds, line["evaluation"]);
+    else
+      add("train", line["step"], seconds, line);
   }
+  if (!left["diverged"]) add("test", left["steps"], left["seconds"], left["evaluation"]);
   return curves;
 }
 
@@ -155,8 +160,8 @@ json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
   json result = {{"label", arm.label}, {"diverged", 0}};
   for (const auto& run : runs) {
     if (run.arm != &arm || !finished(run)) continue;
-    result["curves"].push_back(curves_of(run));
     const auto left = read_json_file(fs::path(run.path) / "result.json");
+    result["curves"].push_back(curves_of(run, left));
     result["parameters"] = left["parameters"];
     result["mlp_hidden"] = run.config.model.mlp_hidden;
     numbers["step_seconds"].push_back(left["step_seconds"]);
