@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "cli/terminal/progress_bar.h"
 #include "geores/base/file.h"
 #include "geores/base/formats/npy.h"
 #include "geores/base/formats/safetensors.h"
@@ -422,6 +423,21 @@ TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
     EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
   }
   EXPECT_FALSE(fs::exists(folder_ / "report"));
+}
+
+// A reproduction trains learning rates first and seeds then: two pieces of work, one bar.
+TEST(ProgressBar, ShowsAPieceOfWorkAfterAnother) {
+  testing::internal::CaptureStderr();
+  {
+    cli::ProgressBar bar("training");
+    for (const int64_t done : {1, 2, 40}) bar.show(done, 40, 1, "a");
+    for (const int64_t done : {1, 2, 40}) bar.show(done, 40, 2, "b");
+    for (const int64_t done : {1, 2, 80}) bar.show(done, 80, 3, "c");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "training 1/40 a 1 s\ntraining 40/40 a 1 s\n"
+            "training 1/40 b 2 s\ntraining 40/40 b 2 s\n"
+            "training 1/80 c 3 s\ntraining 80/80 c 3 s\n");
 }
 
 TEST_F(CommandLine, BenchComparesBfloat16WithBothFloat32Forms) {

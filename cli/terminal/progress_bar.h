@@ -21,7 +21,14 @@ class ProgressBar {
     if (terminal_ && shown_) say("\n");
   }
 
+  // Fewer done than before, or another total: other work has begun.
   void show(int64_t done, int64_t total, double seconds, const std::string& numbers) {
+    if (done < done_ || total != total_) {
+      next_line_ = 0;
+      first_ = -1;
+    }
+    done_ = done;
+    total_ = total;
     const auto share = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(total, 1));
     if (!terminal_) {
       if (share < next_line_ && done < total) return;
@@ -47,7 +54,7 @@ class ProgressBar {
   std::string label_;
   bool terminal_, shown_ = false;
   double next_line_ = 0;
-  int64_t first_ = -1;
+  int64_t done_ = 0, total_ = -1, first_ = -1;
   double first_seconds_ = 0;
 };
 
