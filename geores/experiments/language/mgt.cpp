@@ -214,14 +214,14 @@ Experiment depth_experiment(const MgtSizes& sizes, const json& data, const std::
                {"mgt", "MGT", with(common, kWholeMgt)}},
       .rates = sizes.rates,
       .measures = {"gradients"}};
-  for (const auto* name : {"pre", "mgt"})
-    experiment.arms.push_back(with_long_warmup(experiment.arm(name)));
   for (const auto& one : widths) {
     experiment.columns.push_back(depth_column(data, one.layers));
     const auto& column = experiment.columns.back().name;
     for (auto& arm : experiment.arms)
-      arm.at[column] = {{"width", arm.name.starts_with("mgt") ? one.mgt : one.standard}};
+      arm.at[column] = {{"width", arm.name == "mgt" ? one.mgt : one.standard}};
   }
+  for (const auto* name : {"pre", "mgt"})
+    experiment.arms.push_back(with_long_warmup(experiment.arm(name)));
   return experiment;
 }
 
