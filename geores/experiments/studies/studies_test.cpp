@@ -107,7 +107,9 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
   }
   EXPECT_EQ(results["differences"].size(), 1u);
   ASSERT_EQ(results["arms"]["none"]["curves"].size(), 2u);
-  const auto& last = results["arms"]["none"]["curves"][1]["test"].back();
+  const auto& tests = results["arms"]["none"]["curves"][1]["test"];
+  ASSERT_FALSE(tests.empty());
+  const auto& last = tests.back();
   EXPECT_EQ(last["step"], 4);
   EXPECT_EQ(last["cells"], results["arms"]["none"]["numbers"]["cells"]["values"][1]);
   EXPECT_EQ(results["plain"].size(), 3u);
