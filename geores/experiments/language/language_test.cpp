@@ -378,6 +378,26 @@ TEST(LanguageReport, SynergyIsOfEachSeed) {
   EXPECT_TRUE(synergy(ablation, "copy", "pre").empty());
 }
 
+// The loss of the untrained model would take most of the axis.
+TEST(LanguageReport, LossCurvesBeginWithTraining) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.path() / "metrics.jsonl", R"({"step": 0, "validation": 90.0}
+{"step": 10, "seconds": 1.0, "validation": 3.5}
+{"step": 20, "seconds": 2.0, "validation": 3.0}
+)");
+  ExperimentFindings findings;
+  findings.experiment = tiny_paper().experiment("mixers");
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms)
+      findings.cells[column.name][arm.name].runs = {folder.path().string()};
+  const auto figure = loss_figure(findings);
+  const auto has_mark = [&](const std::string& mark) {
+    return figure.find("\"end\">" + mark + "</text>") != std::string::npos;
+  };
+  EXPECT_TRUE(has_mark("3.4"));
+  EXPECT_FALSE(has_mark("50"));
+}
+
 TEST(LanguageReport, QuartersAreTheFirstTheLastAndTwoBetween) {
   using Places = std::vector<std::size_t>;
   EXPECT_EQ(quarters(10), (Places{0, 3, 6, 9}));

@@ -67,25 +67,39 @@ TEST(Studies, ArmsAreComparedWithTheirControls) {
     EXPECT_EQ(is_compared(arm.name, "none"), arm.name != "none") << arm.name;
 }
 
+// Results of one arm: what each run solved of the test puzzles, by evaluation.
+nlohmann::json results_of(const std::vector<std::vector<double>>& runs) {
+  auto curves = nlohmann::json::array();
+  for (const auto& exact : runs) {
+    auto test = nlohmann::json::array();
+    for (size_t i = 0; i < exact.size(); ++i)
+      test.push_back(
+          {{"step", 100 * (i + 1)}, {"seconds", i}, {"exact", exact[i]}, {"cells", exact[i]}});
+    curves.push_back({{"seed", 1}, {"test", test}, {"train", nlohmann::json::array()}});
+  }
+  return {{"arms",
+           {{"none",
+             {{"label", "no mixer"}, {"parameters", 1}, {"mlp_hidden", 8}, {"curves", curves}}}}},
+          {"plain", nlohmann::json::array()},
+          {"differences", nlohmann::json::array()}};
+}
+
 // A run that has solved enough once may fall back: the first time counts.
 TEST(StudyReport, SaysWhenEachRunBegan) {
-  const auto run = [](const std::vector<double>& exact) {
-    nlohmann::json test = nlohmann::json::array();
-    for (size_t i = 0; i < exact.size(); ++i)
-      test.push_back({{"step", 100 * (i + 1)}, {"seconds", i}, {"exact", exact[i]}, {"cells", 1}});
-    return nlohmann::json{{"seed", 1}, {"test", test}, {"train", nlohmann::json::array()}};
-  };
-  const nlohmann::json results = {
-      {"arms",
-       {{"none",
-         {{"label", "no mixer"},
-          {"parameters", 1},
-          {"mlp_hidden", 8},
-          {"curves", {run({0, 0.1, 0.09, 0.5}), run({0, 0, 0.05, 0.0999})}}}}}},
-      {"plain", nlohmann::json::array()},
-      {"differences", nlohmann::json::array()}};
+  const auto results = results_of({{0, 0.1, 0.09, 0.5}, {0, 0, 0.05, 0.0999}});
   const auto page = make_study_report(find_study("s6"), results).to_markdown();
   EXPECT_NE(page.find("| no mixer | 200, – | 400, – | –, – |"), std::string::npos) << page;
+}
+
+// Curves that stay low would be lines on the floor of an axis up to 100 %.
+TEST(StudyReport, LowCurvesFillTheirAxis) {
+  const auto has_mark = [](double most, const std::string& mark) {
+    const auto page = make_study_report(find_study("s6"), results_of({{0.01, most}}));
+    return page.figures().at(0).svg.find("\"end\">" + mark + "</text>") != std::string::npos;
+  };
+  EXPECT_TRUE(has_mark(0.6, "50"));
+  EXPECT_FALSE(has_mark(0.06, "50"));
+  EXPECT_TRUE(has_mark(0.06, "4"));
 }
 
 TEST(Studies, QuickSizeRunsToTablesAndContinues) {
