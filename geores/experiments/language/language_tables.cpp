@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numbers>
 
 #include "geores/diagnostics/mixer_measures.h"
 #include "geores/experiments/language/language_figures.h"
+#include "geores/experiments/language/learning.h"
 #include "geores/experiments/language/sweep.h"
 #include "geores/experiments/language/verdicts.h"
 
@@ -31,44 +31,12 @@ std::string shown(const Sample& sample, int digits = 3) {
   return fmt::format("{:.{}f} ± {:.{}f}", sample.mean, digits, sample.deviation, digits);
 }
 
+std::string in_millions(const Sample& sample) {
+  return shown({sample.mean / 1e6, sample.deviation / 1e6, sample.count}, 3) + "M";
+}
+
 std::string shown(const Welch& test) {
   return test.known() ? fmt::format("t = {:.2f}, p = {:.2g}", test.t, test.p) : "";
-}
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return std::nan("");
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-// A key of the lines of metrics.jsonl.
-std::vector<double> metric(const std::string& run, const char* key) {
-  std::vector<double> values;
-  for (const auto& line : read_metrics(run))
-    if (line.contains(key) && line[key].is_number()) values.push_back(line[key].get<double>());
-  return values;
-}
-
-// The mean of the last 200 logged steps, as sHC reports its train loss.
-Sample train_loss(const CellFindings& cell) {
-  std::vector<double> values;
-  for (const auto& run : cell.runs) {
-    const auto losses = metric(run, "loss");
-    const auto count = std::min<size_t>(200, losses.size());
-    double sum = 0;
-    for (size_t i = losses.size() - count; i < losses.size(); ++i) sum += losses[i];
-    if (count > 0) values.push_back(sum / static_cast<double>(count));
-  }
-  return sample_of(values);
-}
-
-double tokens_per_second(const CellFindings& cell) {
-  std::vector<double> values;
-  for (const auto& run : cell.runs) {
-    const auto all = metric(run, "tokens_per_second");
-    values.insert(values.end(), all.begin(), all.end());
-  }
-  return median_of(std::move(values));
 }
 
 // Of the exact losses of a cell, by the text that was validated on.
@@ -87,18 +55,6 @@ TextNumbers text_numbers(const LanguageFindings& all, const CellFindings& cell) 
     numbers.word_perplexity.push_back(std::exp(nats * ids / text.at("words").get<double>()));
   }
   return numbers;
-}
-
-std::string gradient_norms(const LanguageFindings& all, const CellFindings& cell) {
-  const auto* one = first_measured(all, cell);
-  if (one == nullptr || !one->contains("gradient_norms")) return "";
-  std::vector<double> middle;
-  double high = 0;
-  for (const auto& window : one->at("gradient_norms").at("windows")) {
-    middle.push_back(window.at("median").get<double>());
-    high = std::max(high, window.at("high").get<double>());
-  }
-  return middle.empty() ? "" : fmt::format("{:.2f} / {:.2f}", median_of(middle), high);
 }
 
 void drop_empty_columns(Table& table) {
@@ -167,10 +123,29 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
       "Train: mean of the last 200 logged steps. Validation: cross entropy in nats over the whole "
       "set, with the best weights; on random batches: the best evaluation. ± is the standard "
       "deviation over seeds. Test: against the first row of the same data. Tokens/s: median over "
-      "steps, with the runs side by side that there were. Gradient norms: median and 99 %.",
-      {"", "data", "seeds", "parameters", "learning rate", "train", "validation", "random batches",
-       "published", "bits per byte", "word perplexity", "difference", "test", "accuracy",
-       "tokens/s", "hours to sHC's 10,000 steps", "gradient norms", "diverged", "seconds"},
+      "steps, with the runs side by side that there were. Gradient norms: before clipping, 50 %, "
+      "99 % "
+      "and maximum over all steps of all seeds. Clipped: share of these steps.",
+      {"",
+       "data",
+       "seeds",
+       "parameters",
+       "learning rate",
+       "train",
+       "validation",
+       "random batches",
+       "published",
+       "bits per byte",
+       "word perplexity",
+       "difference",
+       "test",
+       "accuracy",
+       "tokens/s",
+       "hours to sHC's 10,000 steps",
+       "gradient norms",
+       "clipped",
+       "diverged",
+       "seconds"},
       {}};
   if (findings.experiment.for_speed)
     table.explanation =
@@ -189,22 +164,31 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
       if (cell.runs.empty()) continue;
       const auto text = text_numbers(all, cell);
       const auto speed = tokens_per_second(cell);
+      const auto norms = norms_of_gradients(cell);
       const auto published = arm.published.find(column.name);
       const bool compared =
           !is_first && loss.known() && first.known() && !findings.experiment.for_speed;
       table.rows.push_back(
-          {arm.label, column.label, fmt::format("{}", cell.runs.size()),
-           fmt::format("{}", cell.parameters), fmt::format("{:g}", rate_of(arm, column.name)),
-           judged(shown(train_loss(cell))), judged(shown(loss, 4)),
+          {arm.label,
+           column.label,
+           fmt::format("{}", cell.runs.size()),
+           fmt::format("{}", cell.parameters),
+           fmt::format("{:g}", rate_of(arm, column.name)),
+           judged(shown(train_loss(cell))),
+           judged(shown(loss, 4)),
            judged(shown(sample_of(cell.best), 4)),
            published == arm.published.end() ? "" : fixed(published->second.mean, 4),
            judged(shown(sample_of(text.bits_per_byte), 4)),
            judged(shown(sample_of(text.word_perplexity), 2)),
            compared ? fmt::format("{:+.4f}", loss.mean - first.mean) : "",
            compared ? shown(welch_test(loss, first)) : "",
-           shown(sample_of(over_runs(all, cell, "/accuracy"))), fixed(speed, 0),
+           shown(sample_of(over_runs(all, cell, "/accuracy"))),
+           fixed(speed, 0),
            all.paper.name == "shc" ? fixed(kShcTokens / speed / 3600, 2) : "",
-           gradient_norms(all, cell),
+           norms ? judged(fmt::format("{:.2f} / {:.2f} / {:.2f}", norms->median, norms->high,
+                                      norms->most))
+                 : "",
+           norms ? judged(fmt::format("{:.1f} %", 100 * norms->clipped)) : "",
            cell.diverged > 0 ? fmt::format("{} of {}", cell.diverged, cell.runs.size()) : "",
            fixed(cell.seconds, 0)});
     }
@@ -351,36 +335,35 @@ Table beta_table(const ExperimentFindings& findings) {
 }
 
 Table target_table(const ExperimentFindings& depth) {
-  Table table{"", {"", "data", "tokens to target"}, {}};
+  Table table{"", {"", "data", "tokens to target", "seeds"}, {}};
   // The loss that pre-norm of the second depth has after half of its training.
   const auto& columns = depth.experiment.columns;
   if (columns.size() < 2) return table;
-  const auto curve_of = [&](const std::string& column, const std::string& arm) {
-    std::vector<std::pair<double, double>> curve;  // step, validation
-    const auto& runs = depth.cell(column, arm).runs;
-    if (!runs.empty())
-      for (const auto& line : read_metrics(runs.front()))
-        if (line.contains("validation") && line["validation"].is_number())
-          curve.emplace_back(line["step"].get<double>(), line["validation"].get<double>());
-    return curve;
-  };
-  const auto reference = curve_of(columns[1].name, "pre");
-  if (reference.empty()) return table;
-  const auto half = reference[reference.size() / 2];
+  std::vector<double> steps, losses;
+  for (const auto& run : depth.cell(columns[1].name, "pre").runs)
+    if (const auto curve = validation_losses(run); !curve.empty()) {
+      const auto half = nearest_to(curve, static_cast<double>(size_of_run(run).steps) / 2);
+      steps.push_back(half.step);
+      losses.push_back(half.loss);
+    }
+  if (losses.empty()) return table;
+  const auto target = sample_of(losses).mean;
   table.explanation = fmt::format(
-      "Steps to a validation loss of {:.3f}, which pre-norm with {} has after {:.0f} steps; first "
-      "seed, best learning rate.",
-      half.second, columns[1].label, half.first);
-  table.heads.back() = "steps to target";
+      "Tokens to a validation loss of {:.3f}, which pre-norm with {} has after {:.0f} steps, the "
+      "evaluation nearest to half of its training (mean over seeds); linear between evaluations, "
+      "on random batches, best learning rate. Mean over the seeds that reach it, and how many do.",
+      target, columns[1].label, sample_of(steps).mean);
   for (const auto& column : columns)
     for (const auto& arm : depth.experiment.arms) {
-      const auto curve = curve_of(column.name, arm.name);
-      if (curve.empty()) continue;
-      const auto found = std::ranges::find_if(
-          curve, [&](const auto& point) { return point.second <= half.second; });
-      table.rows.push_back(
-          {arm.label, column.label,
-           found == curve.end() ? "not reached" : fmt::format("{:.0f}", found->first)});
+      const auto& runs = depth.cell(column.name, arm.name).runs;
+      if (runs.empty()) continue;
+      std::vector<double> tokens;
+      for (const auto& run : runs)
+        if (const auto step = first_step_with(validation_losses(run), target))
+          tokens.push_back(*step * static_cast<double>(size_of_run(run).tokens_a_step));
+      table.rows.push_back({arm.label, column.label,
+                            tokens.empty() ? "not reached" : in_millions(sample_of(tokens)),
+                            fmt::format("{} of {}", tokens.size(), runs.size())});
     }
   return table;
 }

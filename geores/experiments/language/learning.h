@@ -1,0 +1,44 @@
+// How the runs of a cell learned, from the files that every run leaves: config.json, model.json and
+// metrics.jsonl.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "geores/experiments/findings.h"
+
+namespace geores {
+
+struct RunSize {
+  int64_t steps = 0, tokens_a_step = 0;
+  double clip = 0;
+};
+RunSize size_of_run(const std::string& run_folder);
+
+// Losses on random validation batches, in order of steps; that of the untrained model is the first.
+struct LossAt {
+  double step, loss;
+};
+std::vector<LossAt> validation_losses(const std::string& run_folder);
+
+// That of the evaluation nearest to a step. `losses` may not be empty.
+LossAt nearest_to(const std::vector<LossAt>& losses, double step);
+
+// The first step with at most this loss, linear between two evaluations; nothing: it is not reached.
+std::optional<double> first_step_with(const std::vector<LossAt>& losses, double loss);
+
+// The mean of the last 200 logged steps of each run, as sHC reports its train loss.
+Sample train_loss(const CellFindings& cell);
+
+// Median over the logged steps of all runs.
+double tokens_per_second(const CellFindings& cell);
+
+// Norms before clipping, over all logged steps of all runs; nothing where none was logged.
+struct NormsOfGradients {
+  double median, high, most;  // high: 99 %
+  double clipped;             // share of steps whose norm is above the run's clip
+};
+std::optional<NormsOfGradients> norms_of_gradients(const CellFindings& cell);
+
+}  // namespace geores
