@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <sstream>
 
 #include "geores/base/file.h"
@@ -170,6 +171,10 @@ TEST(MixerReport, KnownMixersGiveKnownNumbersAtEveryDepth) {
     EXPECT_NEAR(report->layers[depth].composite_least.mean, sigma[2].item<double>(), 1e-12);
     EXPECT_NEAR(report->layers[depth].composite_norm.deviation, 0, 1e-12);
     EXPECT_NEAR(report->layers[depth].composite_backward_gain, 1.5, 1e-12);
+    expect_near(report->layers[depth].composite_row_sums, {1, 1, 1, 1, 1});
+    // A cycle only moves a's columns.
+    expect_near(report->layers[depth].composite_column_sums, {0.75, 0.75, 0.75, 1.5, 1.5}, 1e-9);
+    EXPECT_NEAR(report->layers[depth].composite_forward_gain, 1, 1e-12);
   }
   EXPECT_NEAR(report->layers[3].composite_second.mean, 0, 1e-12) << "J has rank one";
   EXPECT_NEAR(report->layers[3].cosine, 1, 1e-12) << "J makes all streams equal";
@@ -179,6 +184,45 @@ TEST(MixerReport, KnownMixersGiveKnownNumbersAtEveryDepth) {
   EXPECT_EQ(report->to_json()["layers"].size(), 4u);
   EXPECT_EQ(report->tables().size(), 2u);
   EXPECT_FALSE(describe_mixers(*model_with("additive", nullptr), ids()).has_value());
+}
+
+// Products are of H_l ⋯ H_1, the later one on the left: rows and columns do not change places.
+TEST(MixerReport, SumsAndGainsOfAProductAreThoseOfItsRowsAndColumns) {
+  const auto model = model_with("hc", nullptr, 2, 1);
+  set_mixers(*model, {matrix({1, 2, 0, 1}), matrix({1, 0, -3, 1})});
+  const auto report = describe_mixers(*model, ids(), {.sequences = 2, .positions = 4});
+  ASSERT_EQ(report->layers.size(), 2u);
+  // The second times the first: (1, 2; −3, −5), with row sums 3 and −8, column sums −2 and −3.
+  const auto& both = report->layers[1];
+  expect_near(both.composite_mean, {1, 2, -3, -5});
+  expect_near(both.composite_row_sums, {-8, -8, -2.5, 3, 3}, 1e-9);
+  expect_near(both.composite_column_sums, {-3, -3, -2.5, -2, -2}, 1e-9);
+  EXPECT_NEAR(both.composite_forward_gain, 8, 1e-12);
+  EXPECT_NEAR(both.composite_backward_gain, 3, 1e-12);
+  EXPECT_NEAR(both.forward_gain, 2, 1e-12);
+}
+
+TEST(MixerReport, ThirdsOfTheDepthHaveTheirOwnEntries) {
+  const auto model = model_with("hc", nullptr, 2, 3);
+  const auto none = matrix({1, 0, 0, 1}), one = matrix({1, -0.5, 0, 1}),
+             three = matrix({-1, -0.5, -0.5, 1});
+  set_mixers(*model, {none, none, none, one, three, three});
+  const auto report = describe_mixers(*model, ids(), {.sequences = 2, .positions = 4});
+  ASSERT_EQ(report->thirds.size(), 3u);
+  // Two mixers of four entries in each, of 8 tokens.
+  EXPECT_EQ(report->thirds[0].negative, 0);
+  EXPECT_EQ(report->thirds[1].negative, 1.0 / 8);
+  EXPECT_EQ(report->thirds[2].negative, 6.0 / 8);
+  const auto bin = [](double entry) {
+    return static_cast<size_t>((entry - kLeastEntry) / (kMostEntry - kLeastEntry) * kEntryBins);
+  };
+  for (const size_t i : {0u, 1u, 2u}) {
+    const auto& entries = report->thirds[i].entries;
+    EXPECT_EQ(std::accumulate(entries.begin(), entries.end(), int64_t{0}), 64) << i;
+    EXPECT_EQ(entries[bin(-0.5)], (std::vector<int64_t>{0, 8, 32})[i]) << i;
+    EXPECT_EQ(entries[bin(-1)], (std::vector<int64_t>{0, 0, 16})[i]) << i;
+    EXPECT_EQ(entries[bin(1)], (std::vector<int64_t>{32, 32, 16})[i]) << i;
+  }
 }
 
 Tensor loss_of(Transformer& model, const Tensor& x, const Tensor& y) {
@@ -241,6 +285,22 @@ TEST(RankReport, StatesAndWhatTheEndReads) {
   EXPECT_NEAR(halving.slope(), std::log(0.5), 1e-12);
 }
 
+// Tokens (1, ±1, 0, ...) in equal numbers have two equal singular values; around their mean, one.
+TEST(RankReport, CentredIsWithoutTheMeanOfTheTokens) {
+  const auto model = model_with("additive", nullptr);
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : model->named_parameters()) {
+    if (item.key().find("position") != std::string::npos) item.value().zero_();
+    if (item.key().find("embedding") == std::string::npos) continue;
+    item.value().zero_();
+    item.value().select(1, 0).fill_(1);
+    item.value().select(1, 1).copy_(1 - 2 * (torch::arange(11) % 2));
+  }
+  const auto report = describe_ranks(*model, torch::arange(6).expand({2, 6}));
+  EXPECT_NEAR(report->plain[0], 2.0 / 6, 1e-6);
+  EXPECT_NEAR(report->centred[0], 1.0 / 6, 1e-6);
+}
+
 TEST(BetaReports, OneForEachConnectionThatHasABeta) {
   const auto mgt = describe_betas(*model_with("mgt", nullptr), ids());
   ASSERT_EQ(mgt.size(), 4u);
@@ -249,6 +309,18 @@ TEST(BetaReports, OneForEachConnectionThatHasABeta) {
     EXPECT_EQ(report.negative, 0);
   }
   EXPECT_TRUE(describe_betas(*model_with("additive", nullptr), ids()).empty());
+}
+
+// Of all sequences they took longer than everything else together.
+TEST(DiagnosticsLog, RanksAreOfTheFirstFewSequences) {
+  const auto model = model_with("mhc", nullptr);
+  torch::manual_seed(5);
+  const auto x = torch::randint(11, {2 * kRankSequences, 6}, torch::kInt64);
+  const auto line = diagnostics_line(0, *model, x);
+  EXPECT_EQ(line["relative_rank"],
+            describe_ranks(*model, x.slice(0, 0, kRankSequences))->to_json());
+  EXPECT_NE(line["relative_rank"], describe_ranks(*model, x)->to_json());
+  EXPECT_EQ(line["mixers"]["matrices"], 2 * kRankSequences * 6) << "of all sequences";
 }
 
 TEST(DiagnosticsLog, KeepsOneLineForEachStepAlsoAfterAResume) {

@@ -19,9 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kUseBatches = 4, kUseRows = 16;
-// A decomposition for each state of a sequence: with 16 sequences, those of 12 layers with four streams
-// of 384 took longer than the training of the model.
-constexpr int64_t kRankSequences = 4;
 constexpr int64_t kSampleIds = 300;
 
 std::vector<Batch> use_batches(const Dataset& dataset) {
@@ -99,10 +96,8 @@ nlohmann::json measure_run(const std::string& run_folder, const std::vector<std:
   const auto run = load_run(run_folder);
   run.model->to(device);
   nlohmann::json result = {{"step", run.step}};
-  const DiagnosedParts parts{.mixers = is_asked("mixers"),
-                             .ranks = is_asked("ranks"),
-                             .betas = is_asked("beta"),
-                             .rank_sequences = kRankSequences};
+  const DiagnosedParts parts{
+      .mixers = is_asked("mixers"), .ranks = is_asked("ranks"), .betas = is_asked("beta")};
   if (parts.mixers || parts.ranks || parts.betas) {
     const auto start = with_seed(
         run.config.seed, [&] { return make_model(run.config.model, input_shape(dataset)); });
