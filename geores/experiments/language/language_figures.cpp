@@ -50,6 +50,20 @@ std::vector<std::size_t> quarters(std::size_t count) {
   return places;
 }
 
+std::vector<std::size_t> quarters_of_training(const std::vector<json>& lines) {
+  std::vector<std::size_t> places;
+  for (const auto share : {0.0, 0.25, 0.5, 1.0}) {
+    if (lines.empty()) break;
+    const auto wanted = share * lines.back().at("step").get<double>();
+    const auto nearest = std::ranges::min_element(lines, {}, [wanted](const json& line) {
+      return std::abs(line.at("step").get<double>() - wanted);
+    });
+    const auto place = static_cast<std::size_t>(nearest - lines.begin());
+    if (places.empty() || places.back() != place) places.push_back(place);
+  }
+  return places;
+}
+
 namespace {
 
 // Validation losses by step, or by the seconds of the last line before each; without the untrained model's,
@@ -120,7 +134,7 @@ std::string beta_figure(const ExperimentFindings& findings) {
       const auto& runs = findings.cell(column.name, arm.name).runs;
       if (runs.empty()) continue;
       const auto lines = read_diagnostics(runs.front());
-      const auto places = quarters(lines.size());
+      const auto places = quarters_of_training(lines);
       for (std::size_t i = 0; i < places.size(); ++i) {
         std::vector<double> means;
         for (const auto& beta : lines[places[i]].at("beta")) means.push_back(beta.at("mean"));

@@ -15,6 +15,9 @@ std::vector<nlohmann::json> read_diagnostics(const std::string& run_folder);
 // Up to four places of 0 .. count − 1, the first and the last among them.
 std::vector<std::size_t> quarters(std::size_t count);
 
+// The places of the lines nearest to 0, 25, 50 and 100 % of the last one's steps (MGT's times for β).
+std::vector<std::size_t> quarters_of_training(const std::vector<nlohmann::json>& lines);
+
 std::string loss_figure(const ExperimentFindings& findings);
 std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 std::string beta_figure(const ExperimentFindings& findings);

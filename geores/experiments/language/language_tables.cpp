@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "geores/diagnostics/diagnostics_log.h"
 #include "geores/diagnostics/mixer_measures.h"
 #include "geores/experiments/language/language_figures.h"
 #include "geores/experiments/language/learning.h"
@@ -65,6 +66,24 @@ void drop_empty_columns(Table& table) {
     table.heads.erase(table.heads.begin() + static_cast<std::ptrdiff_t>(i));
     for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+// The share of entries below 0 in the mixers of each run. Thirds of the depth may differ in size.
+std::vector<double> negative_entries(const LanguageFindings& all, const CellFindings& cell) {
+  std::vector<double> shares;
+  for (const auto& run : cell.runs) {
+    const auto* one = all.measured_on(run);
+    if (one == nullptr || !one->contains("/end/mixers/thirds"_json_pointer)) continue;
+    double negative = 0, total = 0;
+    for (const auto& third : one->at("end").at("mixers").at("thirds")) {
+      double entries = 0;
+      for (const auto& count : third.at("entries")) entries += count.get<double>();
+      negative += entries * third.at("negative").get<double>();
+      total += entries;
+    }
+    shares.push_back(negative / total);
+  }
+  return shares;
 }
 
 // Mean over operators [from, to) of a key of β's reports.
@@ -247,11 +266,11 @@ Table other_text_table(const LanguageFindings& all, const ExperimentFindings& fi
 
 Table rank_table(const LanguageFindings& all, const ExperimentFindings& findings) {
   Table table{
-      "Effective rank over min(T, D) of the states of 16 validation windows, first seed: before "
-      "the "
-      "first block, in the middle and after the last one; with the token mean removed; of what the "
-      "last norm reads. Ratio: after the last block over before the first. Slope: of ln rank by "
-      "block.",
+      fmt::format("Effective rank over min(T, D) of the states of {} validation windows, first "
+                  "seed: before the first block, in the middle and after the last one; with the "
+                  "token mean removed; of what the last norm reads. Ratio: after the last block "
+                  "over before the first. Slope: of ln rank by block.",
+                  kRankSequences),
       {"", "data", "learning rate", "validation", "untrained, end", "begin", "middle", "end",
        "centred, end", "collapsed, end", "ratio", "slope", "above 0.5"},
       {}};
@@ -310,7 +329,7 @@ Table beta_table(const ExperimentFindings& findings) {
       const auto& runs = findings.cell(column.name, arm.name).runs;
       if (runs.empty()) continue;
       const auto lines = read_diagnostics(runs.front());
-      for (const auto i : quarters(lines.size())) {
+      for (const auto i : quarters_of_training(lines)) {
         const auto& betas = lines[i].at("beta");
         const auto count = betas.size(), part = std::max<size_t>(1, count / 10);
         std::vector<BetaReport> reports;
@@ -389,15 +408,14 @@ Table mixer_table(const LanguageFindings& all, const ExperimentFindings& finding
     const auto number = [&](const char* pointer) {
       return shown(sample_of(over_runs(all, cell, pointer)));
     };
-    table.rows.push_back({arm.label, number("/start/mixers/row_maxima/1"),
-                          number("/end/mixers/row_maxima/1"), number("/end/mixers/row_maxima/0"),
-                          number("/start/mixers/diagonal_share"),
-                          number("/end/mixers/diagonal_share"),
-                          fixed(end.at("thirds").back().at("negative").get<double>()), fixed(most),
-                          fixed(last.at("composite_column_sums").back().get<double>()),
-                          fixed(last.at("composite_norm").at("mean").get<double>()),
-                          fixed(last.at("composite_second").at("mean").get<double>()),
-                          fixed(last.at("composite_least").at("mean").get<double>())});
+    table.rows.push_back(
+        {arm.label, number("/start/mixers/row_maxima/1"), number("/end/mixers/row_maxima/1"),
+         number("/end/mixers/row_maxima/0"), number("/start/mixers/diagonal_share"),
+         number("/end/mixers/diagonal_share"), shown(sample_of(negative_entries(all, cell))),
+         fixed(most), fixed(last.at("composite_column_sums").back().get<double>()),
+         fixed(last.at("composite_norm").at("mean").get<double>()),
+         fixed(last.at("composite_second").at("mean").get<double>()),
+         fixed(last.at("composite_least").at("mean").get<double>())});
   }
   return table;
 }

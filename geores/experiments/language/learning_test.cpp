@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "geores/base/file.h"
+#include "geores/diagnostics/diagnostics_log.h"
+#include "geores/experiments/language/language_figures.h"
 #include "geores/experiments/language/language_tables.h"
+#include "geores/experiments/language/verdicts.h"
 #include "geores/testing/testing.h"
 
 namespace geores {
@@ -99,6 +103,103 @@ TEST(Learning, GradientNormsAreOfAllStepsAndSeeds) {
   EXPECT_NEAR(found->most, 1.5, 1e-12);
   EXPECT_NEAR(found->clipped, 100.0 / 301, 1e-12) << "1.005 to 1.5";
   EXPECT_FALSE(norms_of_gradients({}).has_value());
+}
+
+const Verdict& verdict_about(const std::vector<Verdict>& all, const std::string& words) {
+  return *std::ranges::find_if(
+      all, [&](const Verdict& one) { return one.claim.find(words) != std::string::npos; });
+}
+
+LanguageFindings findings_of(const ExperimentFindings& one) {
+  return {.paper = {}, .scale = "", .hardware = {}, .folder = "", .experiments = {one}};
+}
+
+TEST(LanguageVerdicts, DepthIsJudgedBetweenTheDepthsThatAreTrained) {
+  auto depth = depth_findings({"L12", "L24", "L48", "L100"});
+  EXPECT_EQ(verdict_about(language_verdicts(findings_of(depth)), "gains").verdict, "open");
+  depth.cells["L24"]["mgt"].exact = {5.0, 5.1, 5.2};
+  EXPECT_EQ(verdict_about(language_verdicts(findings_of(depth)), "gains").verdict, "open")
+      << "one depth alone";
+  depth.cells["L24"]["pre"].exact = {5.1, 5.2, 5.3};
+  depth.cells["L48"]["mgt"].exact = {4.0, 4.1, 4.2};
+  depth.cells["L48"]["pre"].exact = {5.0, 5.12, 5.24};
+  depth.cells["L100"]["mgt"].exact = {6.0, 6.1, 6.2};
+  auto verdicts = language_verdicts(findings_of(depth));
+  const auto& gain = verdict_about(verdicts, "gains");
+  EXPECT_EQ(gain.claim, "MGT gains from depth at an equal number of parameters (L24 to L100 only)");
+  EXPECT_EQ(gain.verdict, "reversed");
+  const auto& lead = verdict_about(verdicts, "lead");
+  EXPECT_EQ(lead.claim, "MGT's lead over pre-norm grows with depth (L24 to L48 only)")
+      << "L100 has no pre-norm";
+  EXPECT_EQ(lead.verdict, "holds");
+  depth.cells["L12"]["mgt"].exact = {7.0, 7.1, 7.2};
+  verdicts = language_verdicts(findings_of(depth));
+  EXPECT_EQ(verdict_about(verdicts, "gains").claim,
+            "MGT gains from depth at an equal number of parameters");
+}
+
+// What is measured on a finished run needs its weights, which rarely all travel.
+TEST(LanguageVerdicts, BetasOfSeedsWithoutMeasuresAreThoseOfTheirLastLine) {
+  const TemporaryFolder folder;
+  const auto line = [](double mean) {
+    return nlohmann::json{{"step", 1}, {"beta", {{{"mean", mean}, {"negative", 0.5}}}}}.dump() +
+           "\n";
+  };
+  ExperimentFindings beta;
+  beta.experiment.name = "beta";
+  beta.experiment.arms = {{"start2", "b_β = 2", {}}};
+  beta.experiment.columns = {{"text", "text", {}}, {"noise", "noise", {}}};
+  beta.cells["noise"]["start2"] = {};
+  for (const double mean : {-0.1, -0.2}) {
+    const auto run = folder.path() / fmt::format("run{}", mean);
+    fs::create_directories(run);
+    write_file_atomically(run / "diagnostics.jsonl", line(9) + line(mean));
+    beta.cells["text"]["start2"].runs.push_back(run.string());
+  }
+  beta.cells["text"]["start2"].runs.push_back((folder.path() / "measured").string());
+  auto findings = findings_of(beta);
+  findings.measured["measured"] = {{"end", {{"beta", {{{"mean", -0.3}, {"negative", 0.5}}}}}}};
+  const auto verdicts = language_verdicts(findings);
+  EXPECT_EQ(verdict_about(verdicts, "is negative").numbers, "-0.2000 ± 0.1000");
+  EXPECT_EQ(verdict_about(verdicts, "is negative").verdict, "open");
+}
+
+TEST(LanguageTables, NegativeEntriesAreOfTheWholeDepthAndAllSeeds) {
+  const auto third = [](double negative, const std::vector<int>& entries) {
+    return nlohmann::json{{"negative", negative}, {"entries", entries}};
+  };
+  const nlohmann::json layer = {{"column_sums", {1.0}},
+                                {"composite_column_sums", {1.0}},
+                                {"composite_norm", {{"mean", 1.0}}},
+                                {"composite_second", {{"mean", 1.0}}},
+                                {"composite_least", {{"mean", 1.0}}}};
+  auto mixers = depth_findings({"text"});
+  mixers.cells["text"]["mgt"].runs = {"runs/a", "runs/b"};
+  auto findings = findings_of(mixers);
+  for (const auto& [name, last] : {std::pair{"a", 0.2}, {"b", 0.6}})
+    findings.measured[name]["end"]["mixers"] = {
+        {"layers", {layer}}, {"thirds", {third(0.5, {30, 10}), third(last, {4, 6})}}};
+  const auto table = mixer_table(findings, mixers);
+  const auto place = std::ranges::find(table.heads, "negative entries") - table.heads.begin();
+  ASSERT_EQ(table.rows.size(), 1u);
+  // (40 · 0.5 + 10 · 0.2)/50 and (40 · 0.5 + 10 · 0.6)/50
+  EXPECT_EQ(table.rows[0][static_cast<size_t>(place)], "0.480 ± 0.057");
+}
+
+TEST(LanguageTables, BetasAreShownAtAQuarterAndHalfOfTheSteps) {
+  std::vector<nlohmann::json> lines;
+  for (const int step : {0, 20, 30, 45, 55, 70, 80, 96, 100}) lines.push_back({{"step", step}});
+  EXPECT_EQ(quarters_of_training(lines), (std::vector<size_t>{0, 1, 3, 8}));
+  lines.resize(2);
+  EXPECT_EQ(quarters_of_training(lines), (std::vector<size_t>{0, 1}));
+  EXPECT_TRUE(quarters_of_training({}).empty());
+}
+
+TEST(LanguageTables, RanksSayHowManyWindowsTheyAreOf) {
+  const auto ranks = depth_findings({"text"});
+  EXPECT_NE(rank_table(findings_of(ranks), ranks)
+                .explanation.find(fmt::format(" of {} validation windows", kRankSequences)),
+            std::string::npos);
 }
 
 }  // namespace

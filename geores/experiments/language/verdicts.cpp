@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <ranges>
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
+
+#include "geores/experiments/language/language_figures.h"
 
 namespace geores {
 namespace {
@@ -85,14 +89,23 @@ void add_synergy(std::vector<Verdict>& all, const LanguageFindings& findings) {
         synergy(*ablation, column, base), 0, true, "the four losses beside S; matched parameters"));
 }
 
+// β of every operator at the end of a run: the last line that it wrote while training, which every seed
+// has. A run may have come from elsewhere without it; then what was measured on its best weights.
+json betas_at_end(const LanguageFindings& findings, const std::string& run) {
+  const json::json_pointer beta("/beta"), measured("/end/beta");
+  if (const auto lines = read_diagnostics(run); !lines.empty() && lines.back().contains(beta))
+    return lines.back()[beta];
+  const auto* one = findings.measured_on(run);
+  return one != nullptr && one->contains(measured) ? (*one)[measured] : json();
+}
+
 // A number of the first (or last) tenth of the operators of every run.
 std::vector<double> tenths(const LanguageFindings& findings, const CellFindings& cell, bool last,
                            const char* key) {
   std::vector<double> values;
   for (const auto& run : cell.runs) {
-    const auto* one = findings.measured_on(run);
-    if (one == nullptr || !one->contains("end") || !one->at("end").contains("beta")) continue;
-    const auto& betas = one->at("end").at("beta");
+    const auto betas = betas_at_end(findings, run);
+    if (betas.empty()) continue;
     const auto count = betas.size(), part = std::max<size_t>(1, count / 10);
     double sum = 0;
     for (size_t i = 0; i < part; ++i)
@@ -125,22 +138,36 @@ void add_betas(std::vector<Verdict>& all, const LanguageFindings& findings) {
 void add_depth(std::vector<Verdict>& all, const LanguageFindings& findings) {
   const auto* depth = findings.find("depth");
   if (depth == nullptr || depth->experiment.columns.size() < 2) return;
-  const auto &first = depth->experiment.columns.front().name,
-             &last = depth->experiment.columns.back().name;
-  const auto losses = [&](const std::string& column, const char* arm) {
-    return depth->cell(column, arm).exact;
+  const auto losses = [&](const Column& column, const char* arm) {
+    return depth->cell(column.name, arm).exact;
   };
-  all.push_back(about_two("MGT gains from depth at an equal number of parameters",
-                          losses(last, "mgt"), losses(first, "mgt"),
+  // From the first to the last depth that is trained with all these arms; none, or one: nothing is known.
+  const auto ends = [&](const std::vector<const char*>& arms) {
+    const auto& columns = depth->experiment.columns;
+    const auto trained = [&](const Column& column) {
+      return std::ranges::none_of(arms, [&](auto* arm) { return losses(column, arm).empty(); });
+    };
+    const auto first = std::ranges::find_if(columns, trained);
+    const auto last = std::ranges::find_if(columns.rbegin(), columns.rend(), trained);
+    if (first == columns.end() || &*first == &*last)
+      return std::tuple(columns.front(), columns.back(), std::string());
+    const bool whole = first == columns.begin() && last == columns.rbegin();
+    return std::tuple(*first, *last,
+                      whole ? "" : fmt::format(" ({} to {} only)", first->label, last->label));
+  };
+  const auto [small, large, mgt_only] = ends({"mgt"});
+  all.push_back(about_two("MGT gains from depth at an equal number of parameters" + mgt_only,
+                          losses(large, "mgt"), losses(small, "mgt"),
                           "pre-norm at its best learning rate"));
-  const auto gap = [&](const std::string& column) {
+  const auto gap = [&](const Column& column) {
     const auto pre = losses(column, "pre"), mgt = losses(column, "mgt");
     std::vector<double> gaps;
     for (size_t i = 0; i < std::min(pre.size(), mgt.size()); ++i) gaps.push_back(pre[i] - mgt[i]);
     return gaps;
   };
-  all.push_back(about_two("MGT's lead over pre-norm grows with depth", gap(first), gap(last),
-                          "pre-norm at its best learning rate"));
+  const auto [first, last, both_only] = ends({"pre", "mgt"});
+  all.push_back(about_two("MGT's lead over pre-norm grows with depth" + both_only, gap(first),
+                          gap(last), "pre-norm at its best learning rate"));
 }
 
 }  // namespace
