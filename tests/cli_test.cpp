@@ -412,6 +412,12 @@ TEST_F(CommandLine, ParamsMatchesATargetAndReproduceRefusesBadWords) {
   EXPECT_EQ(layers["mhc_split"], 9);
   result = run_program("params --model jpmhc --width 512 --layers 7 --json");
   EXPECT_EQ(nlohmann::json::parse(result.output)[0].at("total"), 1770912);
+  result = run_program(
+      "params --model mgt --layers 100 --target 20000000 --width 0 --heads 8 --vocabulary 8192 "
+      "--context 256 --json");
+  EXPECT_EQ(nlohmann::json::parse(result.output)[0].at("width"), 112) << result.output;
+  EXPECT_EQ(run_program("params --layers 100 --target 20000000 --width 0").exit_code, 0);
+  EXPECT_NE(run_program("params --width 0").output.find("--target"), std::string::npos);
 
   for (const auto& [arguments, what] :
        std::vector<std::pair<std::string, std::string>>{{"--scale large", "quick or paper"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "geores/base/error.h"
 
@@ -24,6 +25,27 @@ int64_t layers_for(const ParameterBudget& budget, int64_t target) {
   const auto layers =
       static_cast<double>(target - budget.outside) / static_cast<double>(budget.block());
   return std::max<int64_t>(1, std::llround(layers));
+}
+
+int64_t width_for(TransformerConfig config, int64_t target) {
+  require(target >= 1, "params", "target must be >= 1, got {}", target);
+  const auto step = std::lcm(config.heads, config.streams);
+  const auto total = [&](int64_t steps) {
+    config.width = steps * step;
+    return parameter_budget(config).total();
+  };
+  // A wider model is larger: the first width that is too large is found by doubling, then by halves.
+  int64_t below = 0, above = 1;
+  while (total(above) < target) {
+    below = above;
+    above *= 2;
+  }
+  while (above - below > 1) {
+    const auto middle = (below + above) / 2;
+    (total(middle) < target ? below : above) = middle;
+  }
+  if (below == 0 || total(above) - target < target - total(below)) return above * step;
+  return below * step;
 }
 
 }  // namespace geores

@@ -1,4 +1,4 @@
-// Where a model's parameters are, and how deep it may be for a given number of them.
+// Where a model's parameters are, and how deep or wide it may be for a given number of them.
 #pragma once
 
 #include "geores/model/transformer/transformer.h"
@@ -19,5 +19,9 @@ ParameterBudget parameter_budget(TransformerConfig config);
 
 // The depth (>= 1) whose total is nearest to `target`.
 int64_t layers_for(const ParameterBudget& budget, int64_t target);
+
+// The width whose total is nearest to `target` at the depth of `config`: a multiple of its heads and
+// streams, so that every connection can have it.
+int64_t width_for(TransformerConfig config, int64_t target);
 
 }  // namespace geores
