@@ -9,6 +9,7 @@
 #include "geores/experiments/language/shuffled_text.h"
 #include "geores/experiments/language/sweep.h"
 #include "geores/experiments/language/verdicts.h"
+#include "geores/model/transformer/parameter_budget.h"
 #include "geores/model/transformer/transformer_kind.h"
 #include "geores/testing/testing.h"
 
@@ -78,6 +79,40 @@ TEST(LanguagePapers, ModelsOfTheDepthExperimentHaveAboutTheSameSize) {
         EXPECT_NEAR(all / size, 1, 0.065) << scale << " " << column.name << " " << arm.name;
       }
   }
+}
+
+// `geores params --width 0` finds the widths of the experiment.
+TEST(LanguagePapers, WidthsOfTheDepthExperimentComeNearestToItsSize) {
+  const auto paper = language_paper("mgt", "gpu", "data");
+  const auto& depth = paper.experiment("depth");
+  for (const auto& column : depth.columns)
+    for (const auto* arm : {"pre", "mgt"}) {
+      const auto width = depth.arm(arm).at.at(column.name).at("width").get<int64_t>();
+      EXPECT_EQ(width_for({.connection = arm == std::string("mgt") ? "mgt" : "additive",
+                           .input = "tokens",
+                           .layers = column.config.at("layers").get<int64_t>(),
+                           .heads = 8,
+                           .context = 256,
+                           .vocabulary = 8192},
+                          20'000'000),
+                width)
+          << column.name << " " << arm;
+    }
+}
+
+// All four rates of the paper, also those below its own. Trained runs keep their names.
+TEST(LanguagePapers, TheLanguageModelIsSweptOverAllRates) {
+  auto paper = language_paper("mgt", "gpu", "data");
+  paper.set_steps(300);
+  const auto& language = paper.experiment("language");
+  EXPECT_EQ(language.rates, (std::vector{1e-4, 3e-4, 1e-3, 3e-3}));
+  std::vector<std::string> names;
+  for (const auto& run : planned_runs({sweep_of(language)}, sweep_scale(language_scale("gpu")),
+                                      {.device = "cuda", .precision = "bf16"}))
+    names.push_back(run.name);
+  for (const auto* trained : {"text-additive-d6ef748b-seed42", "text-additive-4939e198-seed42",
+                              "text-mgt-bc62001e-seed42"})
+    EXPECT_EQ(std::ranges::count(names, trained), 1) << trained;
 }
 
 TEST(LanguagePapers, ArmsWithALongWarmUpDifferInNothingElse) {
@@ -237,6 +272,39 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
       if (file.path().extension() == ".safetensors" || kind == std::string("diagnostics"))
         fs::remove(file.path());
   EXPECT_EQ(reproduce_language(tiny_paper(), options).value().measured.size(), 0u);
+}
+
+// Experiments share runs, and ask for different things.
+TEST(LanguageReport, MeasuresWhatAnEarlierCommandDidNotAskFor) {
+  const TemporaryFolder folder;
+  LanguageOptions options{.out = (folder.path() / "report").string(), .jobs = 1};
+  auto paper = tiny_paper();
+  auto& beta = paper.experiments[2];
+  options.only = {"beta"};
+  const auto first = reproduce_language(paper, options).value().measured;
+  ASSERT_EQ(first.size(), 1u);
+  const auto& [run, before] = *first.begin();
+  EXPECT_FALSE(before.at("end").contains("relative_rank"));
+  int64_t jobs = 0;
+  const auto again = [&] {
+    jobs = 0;
+    return reproduce_language(
+               paper, options,
+               {.progress = [&](const JobProgress& p) { jobs = p.total; }, .notice = {}})
+        .value()
+        .measured.at(run);
+  };
+  EXPECT_EQ(again(), before);
+  EXPECT_EQ(jobs, 0) << "nothing is missing";
+  beta.measures = {"ranks", "gradients", "beta"};
+  const auto after = again();
+  EXPECT_EQ(jobs, 1);
+  EXPECT_TRUE(after.at("end").contains("relative_rank"));
+  EXPECT_TRUE(after.contains("gradient_norms"));
+  EXPECT_EQ(after.at("end").at("beta"), before.at("end").at("beta"));
+  EXPECT_EQ(after.at("parts"), nlohmann::json({"beta", "ranks", "gradients"}));
+  EXPECT_EQ(again(), after);
+  EXPECT_EQ(jobs, 0);
 }
 
 // A table filled by several commands, some of them elsewhere: finished runs count, whoever asks.

@@ -95,7 +95,7 @@ nlohmann::json measure_run(const std::string& run_folder, const std::vector<std:
   const torch::Device device(device_name);
   const auto run = load_run(run_folder);
   run.model->to(device);
-  nlohmann::json result = {{"step", run.step}};
+  nlohmann::json result = {{"step", run.step}, {"parts", what}};
   const DiagnosedParts parts{
       .mixers = is_asked("mixers"), .ranks = is_asked("ranks"), .betas = is_asked("beta")};
   if (parts.mixers || parts.ranks || parts.betas) {
@@ -124,7 +124,7 @@ nlohmann::json measure_run(const std::string& run_folder, const std::vector<std:
   const auto options = run.config.task.completed().options;
   const auto text = PreparedText::open(options.at("data").get<std::string>(),
                                        options.at("vocabulary").get<int64_t>());
-  if (const auto& facts = text.split("val").facts)
+  if (const auto& facts = text.split("val").facts; asked("text") && facts)
     result["text"] = {{"ids", facts->ids}, {"bytes", facts->bytes}, {"words", facts->words}};
   if (asked("other_texts")) result["other_texts"] = losses_on_others(*run.model, text);
   if (asked("sample")) result["sample"] = sample_of_text(*run.model, text);

@@ -6,7 +6,8 @@
 //   other_texts           of text: {"other_texts": {NAME: {nats, bits_per_byte, word_perplexity}}} for
 //                         every folder in DATA-other
 //   sample                of text: 300 ids written by the model
-// Of a text always {"text": {ids, bytes, words}} of the validation split.
+//   text                  of text: {"text": {ids, bytes, words}} of the validation split
+// {"parts"} names those that were asked for, whether or not the run has them.
 #pragma once
 
 #include <functional>

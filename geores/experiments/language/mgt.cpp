@@ -236,7 +236,7 @@ Experiment language_experiment(const MgtSizes& sizes, const json& data) {
           "the printed 50M.",
       .columns = {depth_column(data, sizes.language_depth)},
       .arms = all,
-      .rates = {sizes.rates[sizes.rates.size() - 2], sizes.rates.back()},
+      .rates = sizes.rates,
       .measures = {"other_texts", "sample", "gradients"}};
   for (const auto* name : {"pre_matched", "mgt"})
     experiment.arms.push_back(with_long_warmup(experiment.arm(name)));

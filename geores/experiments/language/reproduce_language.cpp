@@ -83,6 +83,27 @@ fs::path measure_path(const std::string& out, const std::string& run) {
   return fs::path(out) / "diagnostics" / (run + ".json");
 }
 
+// What a run's file in diagnostics/ does not hold yet. An earlier command may have asked for other parts.
+std::vector<std::string> parts_to_measure(const fs::path& path,
+                                          const std::vector<std::string>& asked) {
+  std::vector<std::string> held;
+  if (fs::exists(path)) held = json_in(path).value("parts", held);
+  std::vector<std::string> missing;
+  for (const auto& part : asked)
+    if (std::ranges::count(held, part) == 0 && std::ranges::count(missing, part) == 0)
+      missing.push_back(part);
+  return missing;
+}
+
+void add_measures(const fs::path& path, const nlohmann::json& measured) {
+  auto all = fs::exists(path) ? json_in(path) : nlohmann::json::object();
+  auto parts = all.value("parts", std::vector<std::string>());
+  for (const auto& part : measured.at("parts")) parts.push_back(part.get<std::string>());
+  all.merge_patch(measured);
+  all["parts"] = parts;
+  write_file_atomically(path, all.dump(1) + "\n");
+}
+
 // One for each finished run of the experiments, with what all of them ask for.
 std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const Scale& scale,
                               const LanguageOptions& options, DatasetShelf& shelf,
@@ -93,28 +114,29 @@ std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const 
       auto& [task, what] = wanted[run.name];
       task = run.config.task;
       what.insert(what.end(), experiment.measures.begin(), experiment.measures.end());
-      if (task.name == "text" && what.empty()) what.push_back("text");
+      if (task.name == "text") what.push_back("text");
     }
   std::vector<Job> jobs;
   for (const auto& [run, asked] : wanted) {
     const auto path = measure_path(options.out, run);
     const auto folder = (fs::path(options.out) / "runs" / run).string();
-    if (asked.second.empty() || fs::exists(path)) continue;
+    const auto missing = parts_to_measure(path, asked.second);
+    if (missing.empty()) continue;
     // Trained elsewhere, and only its numbers came back.
     if (fs::exists(fs::path(folder) / "result.json") &&
         !fs::exists(fs::path(folder) / "best.safetensors"))
       continue;
-    jobs.push_back(
-        {"diagnostics of " + run, 1,
-         [path, folder, task = asked.first, what = asked.second, device = options.hardware.device,
-          stop, run, &shelf](const std::function<void(int64_t)>&) {
-           if (read_result(folder).at("diverged").get<bool>()) return;
-           const auto measured = measure_run(folder, what, *shelf.get(task), device, [&] {
-             if (stop && stop()) throw RunStopped("measuring " + run + " was stopped");
-           });
-           write_file_atomically(path, measured.dump(1) + "\n");
-         },
-         /*after=*/run});
+    jobs.push_back({"diagnostics of " + run, 1,
+                    [path, folder, task = asked.first, missing, device = options.hardware.device,
+                     stop, run, &shelf](const std::function<void(int64_t)>&) {
+                      if (read_result(folder).at("diverged").get<bool>()) return;
+                      add_measures(path,
+                                   measure_run(folder, missing, *shelf.get(task), device, [&] {
+                                     if (stop && stop())
+                                       throw RunStopped("measuring " + run + " was stopped");
+                                   }));
+                    },
+                    /*after=*/run});
   }
   return jobs;
 }
