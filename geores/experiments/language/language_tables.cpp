@@ -183,7 +183,8 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
       if (cell.runs.empty()) continue;
       const auto text = text_numbers(all, cell);
       const auto speed = tokens_per_second(cell);
-      const auto norms = norms_of_gradients(cell);
+      const auto norms =
+          norms_of_gradients(cell, size_of_runs(findings.experiment, column.name, arm.name).clip);
       const auto published = arm.published.find(column.name);
       const bool compared =
           !is_first && loss.known() && first.known() && !findings.experiment.for_speed;
@@ -358,10 +359,13 @@ Table target_table(const ExperimentFindings& depth) {
   // The loss that pre-norm of the second depth has after half of its training.
   const auto& columns = depth.experiment.columns;
   if (columns.size() < 2) return table;
+  const auto& second = columns[1];
+  const auto half_way =
+      static_cast<double>(size_of_runs(depth.experiment, second.name, "pre").steps) / 2;
   std::vector<double> steps, losses;
-  for (const auto& run : depth.cell(columns[1].name, "pre").runs)
+  for (const auto& run : depth.cell(second.name, "pre").runs)
     if (const auto curve = validation_losses(run); !curve.empty()) {
-      const auto half = nearest_to(curve, static_cast<double>(size_of_run(run).steps) / 2);
+      const auto half = nearest_to(curve, half_way);
       steps.push_back(half.step);
       losses.push_back(half.loss);
     }
@@ -371,15 +375,16 @@ Table target_table(const ExperimentFindings& depth) {
       "Tokens to a validation loss of {:.3f}, which pre-norm with {} has after {:.0f} steps, the "
       "evaluation nearest to half of its training (mean over seeds); linear between evaluations, "
       "on random batches, best learning rate. Mean over the seeds that reach it, and how many do.",
-      target, columns[1].label, sample_of(steps).mean);
+      target, second.label, sample_of(steps).mean);
   for (const auto& column : columns)
     for (const auto& arm : depth.experiment.arms) {
       const auto& runs = depth.cell(column.name, arm.name).runs;
       if (runs.empty()) continue;
+      const auto size = size_of_runs(depth.experiment, column.name, arm.name);
       std::vector<double> tokens;
       for (const auto& run : runs)
         if (const auto step = first_step_with(validation_losses(run), target))
-          tokens.push_back(*step * static_cast<double>(size_of_run(run).tokens_a_step));
+          tokens.push_back(*step * static_cast<double>(size.tokens_a_step));
       table.rows.push_back({arm.label, column.label,
                             tokens.empty() ? "not reached" : in_millions(sample_of(tokens)),
                             fmt::format("{} of {}", tokens.size(), runs.size())});

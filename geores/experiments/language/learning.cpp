@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
-#include "geores/base/error.h"
-#include "geores/base/file.h"
 #include "geores/diagnostics/mixer_measures.h"
 
 namespace geores {
@@ -19,19 +16,16 @@ std::vector<double> logged(const std::string& run, const char* key) {
   return values;
 }
 
-nlohmann::json file_of_run(const std::string& run, const char* name) {
-  const auto path = std::filesystem::path(run) / name;
-  return parse_json(read_text_file(path), path.string());
-}
-
 }  // namespace
 
-RunSize size_of_run(const std::string& run_folder) {
-  const auto config = file_of_run(run_folder, "config.json");
-  const auto length = file_of_run(run_folder, "model.json").at("data").at("length").get<int64_t>();
-  return {.steps = config.at("steps").get<int64_t>(),
-          .tokens_a_step = config.at("batch").get<int64_t>() * length,
-          .clip = config.at("clip").get<double>()};
+RunSize size_of_runs(const Experiment& experiment, const std::string& column,
+                     const std::string& arm) {
+  const auto config = run_config(experiment.column(column), experiment.arm(arm), 0, {}, {});
+  const auto& task = config.task.options;
+  // A text's window has one id more than the model reads; other sequences are counted with theirs.
+  const auto length = task.contains("context") ? task.at("context").get<int64_t>()
+                                               : task.at("length").get<int64_t>() - 1;
+  return {.steps = config.steps, .tokens_a_step = config.batch * length, .clip = config.clip};
 }
 
 std::vector<LossAt> validation_losses(const std::string& run_folder) {
@@ -80,18 +74,16 @@ double tokens_per_second(const CellFindings& cell) {
   return values[values.size() / 2];
 }
 
-std::optional<NormsOfGradients> norms_of_gradients(const CellFindings& cell) {
+std::optional<NormsOfGradients> norms_of_gradients(const CellFindings& cell, double clip) {
   std::vector<double> norms;
-  int64_t clipped = 0;
   for (const auto& run : cell.runs) {
     const auto of_run = logged(run, "grad_norm");
-    if (of_run.empty()) continue;
-    if (const auto clip = size_of_run(run).clip; clip > 0)
-      clipped += std::ranges::count_if(of_run, [clip](double norm) { return norm > clip; });
     norms.insert(norms.end(), of_run.begin(), of_run.end());
   }
   if (norms.empty()) return std::nullopt;
   const auto found = quantiles(torch::tensor(norms, torch::kFloat64), {0.5, 0.99, 1});
+  const auto clipped =
+      clip > 0 ? std::ranges::count_if(norms, [clip](double norm) { return norm > clip; }) : 0;
   return NormsOfGradients{found[0], found[1], found[2],
                           static_cast<double>(clipped) / static_cast<double>(norms.size())};
 }

@@ -1,5 +1,5 @@
-// How the runs of a cell learned, from the files that every run leaves: config.json, model.json and
-// metrics.jsonl.
+// How the runs of a cell learned: from metrics.jsonl, which travels with a run's result, and from what
+// was asked for.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,13 @@
 
 namespace geores {
 
+// Of all runs of a cell.
 struct RunSize {
   int64_t steps = 0, tokens_a_step = 0;
   double clip = 0;
 };
-RunSize size_of_run(const std::string& run_folder);
+RunSize size_of_runs(const Experiment& experiment, const std::string& column,
+                     const std::string& arm);
 
 // Losses on random validation batches, in order of steps; that of the untrained model is the first.
 struct LossAt {
@@ -37,8 +39,8 @@ double tokens_per_second(const CellFindings& cell);
 // Norms before clipping, over all logged steps of all runs; nothing where none was logged.
 struct NormsOfGradients {
   double median, high, most;  // high: 99 %
-  double clipped;             // share of steps whose norm is above the run's clip
+  double clipped;             // share of steps whose norm is above `clip`; 0: none is clipped
 };
-std::optional<NormsOfGradients> norms_of_gradients(const CellFindings& cell);
+std::optional<NormsOfGradients> norms_of_gradients(const CellFindings& cell, double clip);
 
 }  // namespace geores

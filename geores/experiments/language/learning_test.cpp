@@ -18,11 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A run of 100 steps of 8 × 16 tokens, clipped at 1.
 std::string run_with(const fs::path& folder, const std::string& metrics) {
   fs::create_directories(folder);
-  write_file_atomically(folder / "config.json", R"({"steps": 100, "batch": 8, "clip": 1.0})");
-  write_file_atomically(folder / "model.json", R"({"data": {"length": 16}})");
   write_file_atomically(folder / "metrics.jsonl", metrics);
   return folder.string();
 }
@@ -34,12 +31,15 @@ std::string validation_lines(const std::vector<LossAt>& losses) {
   return text;
 }
 
+// Runs of 100 steps of 8 × 16 tokens.
 ExperimentFindings depth_findings(const std::vector<std::string>& columns) {
   ExperimentFindings depth;
   depth.experiment.name = "depth";
-  depth.experiment.arms = {{"pre", "pre-norm", {}}, {"mgt", "MGT", {}}};
+  const nlohmann::json config = {{"steps", 100}, {"batch", 8}};
+  depth.experiment.arms = {{"pre", "pre-norm", config}, {"mgt", "MGT", config}};
   for (const auto& name : columns) {
-    depth.experiment.columns.push_back({name, name, {}});
+    depth.experiment.columns.push_back(
+        {name, name, {{"task", "text"}, {"data", "nowhere"}, {"context", 16}}});
     for (const auto& arm : depth.experiment.arms) depth.cells[name][arm.name] = {};
   }
   return depth;
@@ -96,13 +96,14 @@ TEST(Learning, GradientNormsAreOfAllStepsAndSeeds) {
   // 0, 0.005, ..., 1.5 in two runs.
   CellFindings cell;
   cell.runs = {run_with(folder.path() / "a", norms(0)), run_with(folder.path() / "b", norms(1))};
-  const auto found = norms_of_gradients(cell);
+  const auto found = norms_of_gradients(cell, 1);
   ASSERT_TRUE(found.has_value());
   EXPECT_NEAR(found->median, 0.75, 1e-12);
   EXPECT_NEAR(found->high, 1.485, 1e-12);
   EXPECT_NEAR(found->most, 1.5, 1e-12);
   EXPECT_NEAR(found->clipped, 100.0 / 301, 1e-12) << "1.005 to 1.5";
-  EXPECT_FALSE(norms_of_gradients({}).has_value());
+  EXPECT_EQ(norms_of_gradients(cell, 0)->clipped, 0) << "without a limit";
+  EXPECT_FALSE(norms_of_gradients({}, 1).has_value());
 }
 
 const Verdict& verdict_about(const std::vector<Verdict>& all, const std::string& words) {
