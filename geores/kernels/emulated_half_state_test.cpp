@@ -8,7 +8,6 @@
 
 #include "geores/kernels/emulated_check_test.h"
 #include "geores/kernels/norms/post_norm.h"
-#include "geores/kernels/routed/held_streams.h"
 #include "geores/kernels/routed/wide_post_norm.h"
 #include "geores/kernels/routed/wide_projection.h"
 #include "geores/kernels/routed/wide_streams.h"
@@ -74,7 +73,6 @@ void expect_rounded(const HalfResults& half, const HalfResults& full, const std:
 struct HalfInputs {
   Values<Half> x, dout, added, y, dh, out;
   Values<float> res, read, write, inverse, weight;
-  Values<float> weights, bias, dothers;  // of up to 32 projections
 
   explicit HalfInputs(const StreamShape& s)
       : x(drawn_half(s.tokens * s.n * s.d)),
@@ -87,13 +85,7 @@ struct HalfInputs {
         read(drawn<float>(s.tokens * s.n)),
         write(drawn<float>(s.tokens * s.n)),
         inverse(drawn<float>(s.tokens)),
-        weight(drawn<float>(s.d)),
-        weights(drawn<float>(32 * s.n * s.d)),
-        bias(drawn<float>(32)),
-        dothers(drawn<float>(s.tokens * 32)) {
-    // Sigmoids have gradients near 0 alone.
-    for (auto& value : weights) value /= std::sqrt(static_cast<float>(s.n * s.d));
-  }
+        weight(drawn<float>(s.d)) {}
 };
 
 template <class S>
@@ -289,136 +281,6 @@ TEST(EmulatedHalfState, ANormBehindASumIsThatOfAFloatState) {
     expect_rounded(post_normed<Half>(in, inverse, rows, width),
                    post_normed<float>(in, inverse, rows, width), "width " + std::to_string(width));
   }
-}
-
-// Routes, what a sublayer reads, and what its gradients become: by kernels that hold their tokens, of
-// bfloat16, or by those of reading and of the projections one after the other, all in float.
-template <class S>
-HalfResults read_by_routes(const HalfInputs& in, const StreamShape& s, int64_t count, NormKind kind,
-                           bool normalized) {
-  constexpr bool holds = sizeof(S) == 2;
-  constexpr float offset = 0.25f;
-  const WideProjectionShape shape{s.tokens, s.n * s.d, count};
-  const auto n = static_cast<int>(s.n);
-  const auto x = held<S>(in.x), dout = held<S>(in.dout), y = held<S>(in.y), dh = held<S>(in.dh);
-  const auto &w = in.weights, &bias = in.bias, &dothers = in.dothers, &dwrite = in.write;
-  auto plain = room<float>(s.tokens * count), inverse = room<float>(s.tokens),
-       partial = room<float>(wide_projection_values<float>(shape)),
-       read = room<float>(s.tokens * s.n), write = read, others = dothers;
-  const ReadNorm<float> norm{
-      .none = !normalized,
-      .norm = {.kind = kind, .weight = in.weight.data(), .bias = nullptr, .eps = 1e-5f}};
-  auto h = y, dy = y;
-  auto statistics = Values<RowStatistics<float>>(static_cast<size_t>(s.tokens));
-  if constexpr (holds) {
-    held_read_forward(kStream,
-                      {.x = x.data(),
-                       .w = w.data(),
-                       .bias = bias.data(),
-                       .eps = 0.1f,
-                       .offset = offset,
-                       .norm = norm,
-                       .plain = plain.data(),
-                       .inverse = inverse.data(),
-                       .read = read.data(),
-                       .write = write.data(),
-                       .others = others.data(),
-                       .h = h.data(),
-                       .statistics = statistics.data()},
-                      count, s);
-  } else {
-    wide_projection_forward<float, S>(kStream, x.data(), w.data(), bias.data(), 0.1f,
-                                      partial.data(), plain.data(), nullptr, inverse.data(), shape,
-                                      {read.data(), write.data(), others.data(), n}, offset);
-    wide_read_forward<float, S, S>(kStream, read.data(), x.data(), norm, h.data(),
-                                   statistics.data(), s);
-  }
-
-  auto dx = x;
-  auto dread = room<float>(s.tokens * s.n), along = dread, dres = room<float>(s.tokens * s.n * s.n),
-       dweight = room<float>(s.d), factors = room<float>(s.tokens * (count + 1)),
-       dw = room<float>(count * shape.width), dbias = room<float>(count);
-  wide_write_backward<float, S, S>(kStream, write.data(), y.data(), dout.data(), along.data(),
-                                   dy.data(), s, holds ? x.data() : nullptr,
-                                   holds ? dres.data() : nullptr);
-  WideProjectionBackward<float, S> projections{
-      .x = x.data(),
-      .w = w.data(),
-      .plain = plain.data(),
-      .inverse = inverse.data(),
-      .draw = nullptr,
-      .skip = dx.data(),
-      .factors = factors.data(),
-      .dx = dx.data(),
-      .dw = dw.data(),
-      .dbias = dbias.data(),
-      .bias = bias.data(),
-      .parts = {nullptr, dwrite.data(), dothers.data(), n}};
-  if constexpr (holds) {
-    wide_projection_factors(kStream, projections, shape);
-    held_read_backward(kStream,
-                       {.x = x.data(),
-                        .dout = dout.data(),
-                        .dh = dh.data(),
-                        .res = in.res.data(),
-                        .read = read.data(),
-                        .offset = offset,
-                        .norm = norm,
-                        .statistics = statistics.data(),
-                        .w = w.data(),
-                        .plain = plain.data(),
-                        .inverse = inverse.data(),
-                        .factors = factors.data(),
-                        .dx = dx.data(),
-                        .dw = dw.data(),
-                        .dbias = dbias.data(),
-                        .dweight = dweight.data()},
-                       count, s);
-  } else {
-    wide_read_backward<float, S, S>(kStream,
-                                    {.res = in.res.data(),
-                                     .read = read.data(),
-                                     .x = x.data(),
-                                     .norm = norm,
-                                     .statistics = statistics.data(),
-                                     .h = h.data(),
-                                     .dh = dh.data(),
-                                     .dout = dout.data(),
-                                     .dx = dx.data(),
-                                     .dread = dread.data(),
-                                     .dres = dres.data(),
-                                     .dweight = dweight.data()},
-                                    s);
-    projections.parts.read = dread.data();
-    wide_projection_backward(kStream, projections, shape);
-  }
-  others.resize(static_cast<size_t>(s.tokens * (count - 2 * s.n)));  // was longer
-  return {.stored = {numbers(dx), numbers(dy), numbers(h)},
-          .sums = {plain, inverse, read, write, others, dres, along, dweight, dw, dbias}};
-}
-
-// Columns that fill a warp and others, one round of tokens and several, all numbers of tiles.
-TEST(EmulatedHalfState, HeldTokensHaveWhatKernelsOneAfterTheOtherMake) {
-  for (const auto& [s, count] : {std::pair{StreamShape{5, 4, 32}, 24},
-                                 {StreamShape{83, 4, 72}, 24},
-                                 {StreamShape{16, 4, 8}, 8},
-                                 {StreamShape{40, 4, 192}, 17},
-                                 {StreamShape{33, 4, 136}, 32},
-                                 {StreamShape{17, 4, 40}, 9}}) {
-    ASSERT_TRUE(fits_held_streams(s.n, s.d, count));
-    const HalfInputs in(s);
-    for (const auto& [kind, normalized] :
-         {std::pair{NormKind::layer, true}, {NormKind::rms, true}, {NormKind::rms, false}}) {
-      const auto held = read_by_routes<Half>(in, s, count, kind, normalized),
-                 apart = read_by_routes<float>(in, s, count, kind, normalized);
-      float largest = 0;  // factors keep 16 bits
-      for (const auto value : apart.stored[0]) largest = std::max(largest, std::abs(value));
-      expect_rounded(held, apart, "d " + std::to_string(s.d), largest / 65536);
-    }
-  }
-  EXPECT_FALSE(fits_held_streams(4, 36, 24));
-  EXPECT_FALSE(fits_held_streams(3, 64, 15));
-  EXPECT_FALSE(fits_held_streams(4, 64, 40));
 }
 
 }  // namespace

@@ -43,11 +43,6 @@ Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace
     if (trace.probing()) probe_routes(trace, routed->routes());
     return routed->write(f(routed->normalized()));
   }
-  if (const auto together = held(x)) {
-    const auto& [streams, routes] = *together;
-    probe_routes(trace, routes);
-    return streams.write(routes.res, f(streams.read()));
-  }
   const auto [routes, streams] = route(x);
   probe_routes(trace, routes);
   if (const auto wide = WideStreams::make(routes, streams, read_norm()))

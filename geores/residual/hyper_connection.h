@@ -14,7 +14,6 @@
 #include <string>
 
 #include "geores/modules/layers.h"
-#include "geores/ops/routed/held.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/routes.h"
 #include "geores/ops/routed/wide.h"
@@ -52,13 +51,6 @@ class HyperConnection : public Residual {
 
   // Routes and reading as one operation; nothing where no kernel fits.
   virtual std::optional<geores::Routed> routed_at_once(const Tensor&) { return std::nullopt; }
-
-  // Routes and reading with one kernel for both in the backward pass; nothing where there is none.
-  struct Held {
-    HeldStreams streams;
-    Routes routes;
-  };
-  virtual std::optional<Held> held(const Tensor&) { return std::nullopt; }
 
   // The norm of what F reads: LN, or none without read_norm.
   virtual ReadNormSpec read_norm() const;

@@ -44,8 +44,11 @@ std::optional<geores::Routed> SigmoidHyperConnection::routed_at_once(const Tenso
                                                 .read_weight = norm.weight});
 }
 
-Routes SigmoidHyperConnection::routes_of(const SigmoidRoutes& made) {
-  const auto& [read, write, others] = made;
+HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
+  const auto [routes, state] = ScaledProjection::forward_sigmoids(
+      projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()}, streams(),
+      read_offset());
+  const auto& [read, write, others] = routes;
   std::vector<int64_t> sizes;  // of the mixer's projections
   for (size_t i = 2; i < projections_.size(); ++i) sizes.push_back(projections_[i]->bias().numel());
   // One part is all of it: nothing to take apart, and nothing to put together in the backward pass.
@@ -55,23 +58,8 @@ Routes SigmoidHyperConnection::routes_of(const SigmoidRoutes& made) {
     const auto& bias = projections_[i + 2]->bias();
     if (bias.dim() > 1) projected[i] = projected[i].unflatten(-1, bias.sizes());
   }
-  return {.res = mixing(projected, read), .read = read, .write = write};
-}
-
-std::optional<HyperConnection::Held> SigmoidHyperConnection::held(const Tensor& x) {
-  std::vector<ProjectionWeights> weights;
-  for (const auto* projection : projections_) weights.push_back(projection->weights());
-  auto made = HeldStreams::make(x, norm_epsilon(), weights, read_offset(), read_norm());
-  if (!made) return std::nullopt;
-  auto routes = routes_of(made->routes());
-  return Held{.streams = std::move(*made), .routes = std::move(routes)};
-}
-
-HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
-  const auto [routes, state] = ScaledProjection::forward_sigmoids(
-      projections_, join_streams(x), {.layer = false, .epsilon = norm_epsilon()}, streams(),
-      read_offset());
-  return {.routes = routes_of(routes), .streams = split_streams(state, streams())};
+  return {.routes = {.res = mixing(projected, read), .read = read, .write = write},
+          .streams = split_streams(state, streams())};
 }
 
 }  // namespace geores

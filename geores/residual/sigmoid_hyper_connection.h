@@ -36,8 +36,6 @@ class SigmoidHyperConnection : public HyperConnection {
  private:
   Routed route(const Tensor& x) final;
   std::optional<geores::Routed> routed_at_once(const Tensor& x) final;
-  std::optional<Held> held(const Tensor& x) final;
-  Routes routes_of(const SigmoidRoutes& made);
   std::shared_ptr<ScaledProjection> add(const std::string& name, const Tensor& bias);
 
   std::vector<ScaledProjection*> projections_;  // pre, post, then those of the mixer

@@ -32,7 +32,6 @@ inline constexpr unsigned kAllLanes = 0xffffffffu;
 struct Grid {
   int64_t blocks, threads;
   size_t shared = 0;  // bytes for each block
-  int cluster = 1;    // blocks that share their shared memory (cluster.cuh)
 };
 
 // Launches a kernel whose blocks may be set up before the kernel before it has ended: a step has
@@ -44,18 +43,16 @@ void launch(CudaStream stream, const Grid& grid, void (*kernel)(Parameters...),
   if (grid.shared > without_asking)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          static_cast<int>(grid.shared));
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {static_cast<unsigned>(grid.cluster), 1, 1};
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
   config.blockDim = dim3(static_cast<unsigned>(grid.threads));
   config.dynamicSmemBytes = grid.shared;
   config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = grid.cluster > 1 ? 2 : 1;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
   cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 

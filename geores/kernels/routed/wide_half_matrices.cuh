@@ -101,13 +101,13 @@ __global__ void __launch_bounds__(kMatrixBlock, 2)
 
 // Backward. A lane has four neighbouring columns of four neighbouring rows at a time, of 16 rows and 32
 // columns that a warp has.
-template <int Tiles, int Rows = kChunk<Tiles>>
+template <int Tiles>
 struct StagedHalfFactors {
-  static constexpr int kSixteens = Rows / 16, kSteps = (Tiles + 1) / 2;
+  static constexpr int kSixteens = kChunk<Tiles> / 16, kSteps = (Tiles + 1) / 2;
   // Of two pairs of values the high parts, then the low parts.
   uint4 across[kSixteens][2][kSteps][32];  // inner: projections; outer: rows 4t + 2j + i of half j
   uint4 down[kSixteens][Tiles][32];        // inner: rows 4t ... 4t + 3; outer: projections
-  float along[Rows];                       // k
+  float along[kChunk<Tiles>];              // k
 
   __device__ void clear() {  // projections that fill up the last step
     if constexpr (Tiles % 2 == 1)

@@ -177,8 +177,8 @@ __global__ void projection_factors(const T* draw, const T* plain, const T* inver
 #pragma unroll
       for (int k = 0; k < at_once; ++k) {
         const auto row = first + k * step;
-        d[k] = row >= rows || (r < parts.n && parts.read == nullptr) ? T(0)
-               : parts.n == 0                                        ? draw[row * count + r]
+        d[k] = row >= rows    ? T(0)
+               : parts.n == 0 ? draw[row * count + r]
                               : part_at(parts, row, r, count);
         p[k] = row < rows ? plain[row * count + r] : T(0);
       }
@@ -363,8 +363,8 @@ void wide_projection_forward(CudaStream stream, const S* x, const T* w, const T*
 }
 
 template <class T, class S>
-void wide_projection_factors(CudaStream stream, const WideProjectionBackward<T, S>& p,
-                             const WideProjectionShape& s) {
+void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T, S>& p,
+                              const WideProjectionShape& s) {
   if (s.rows == 0) return;
   constexpr int64_t warps = kThreads / 32;
   launch(stream,
@@ -372,13 +372,7 @@ void wide_projection_factors(CudaStream stream, const WideProjectionBackward<T, 
           static_cast<size_t>(warps * s.count) * sizeof(T)},
          projection_factors<T>, p.draw, p.plain, p.inverse, p.factors, p.dbias, s.rows,
          static_cast<int>(s.width), static_cast<int>(s.count), s.normalized, p.bias, p.parts);
-  check_launch("wide_projection_factors");
-}
-
-template <class T, class S>
-void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T, S>& p,
-                              const WideProjectionShape& s) {
-  wide_projection_factors(stream, p, s);
+  check_launch("wide_projection_backward");
   wide_projection_from_factors(stream, p, s);
 }
 
@@ -436,8 +430,6 @@ GEORES_INSTANTIATE(double)
                                      const WideProjectionShape&);                                \
   template void wide_projection_from_factors(CudaStream, const WideProjectionBackward<T, S>&,    \
                                              const WideProjectionShape&);                        \
-  template void wide_projection_factors(CudaStream, const WideProjectionBackward<T, S>&,         \
-                                        const WideProjectionShape&);                             \
   template void wide_projection_forward(CudaStream, const S*, const T*, const T*, T, T*, T*, T*, \
                                         T*, const WideProjectionShape&, const SigmoidParts<T>&,  \
                                         T);                                                      \

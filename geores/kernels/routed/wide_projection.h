@@ -68,10 +68,4 @@ template <class T, class S = T>
 void wide_projection_from_factors(CudaStream stream, const WideProjectionBackward<T, S>& p,
                                   const WideProjectionShape& shape);
 
-// The first half of the backward pass: factors, and the sums of dbias. Without parts.read those of `read`
-// are 0 (held_streams.h).
-template <class T, class S = T>
-void wide_projection_factors(CudaStream stream, const WideProjectionBackward<T, S>& p,
-                             const WideProjectionShape& shape);
-
 }  // namespace geores::kernels

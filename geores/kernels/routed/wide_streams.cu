@@ -185,13 +185,13 @@ __global__ void __launch_bounds__(kWideBlock)
   });
 }
 
-template <int N, int V, bool Mixes, class T, class A, class S>
+template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
-    wide_write_back(const T* write, const A* y, const S* dout, T* dwrite, A* dy, const S* x,
-                    T* dres, int64_t tokens, int d) {
+    wide_write_back(const T* write, const A* y, const S* dout, T* dwrite, A* dy, int64_t tokens,
+                    int d) {
   wait_for_previous();
   for_each_warp_token(tokens, [&](int64_t t) {
-    T share[N], along[N] = {}, mixed[N * N] = {};
+    T share[N], along[N] = {};
 #pragma unroll
     for (int i = 0; i < N; ++i) share[i] = write[t * N + i];
     for_each_run<V>(d, [&](int column) {
@@ -205,19 +205,8 @@ __global__ void __launch_bounds__(kWideBlock)
 #pragma unroll
         for (int k = 0; k < V; ++k) along[i] += g.at[i][k] * branch[k];
       store_values<V>(dy + t * d + column, sum);
-      if constexpr (Mixes) {
-        Piece<N, V, T> in;
-        in.load(x + t * N * d, column, d);
-#pragma unroll
-        for (int i = 0; i < N; ++i)
-#pragma unroll
-          for (int j = 0; j < N; ++j)
-#pragma unroll
-            for (int k = 0; k < V; ++k) mixed[i * N + j] += g.at[i][k] * in.at[j][k];
-      }
     });
     store_sums(along, dwrite + t * N);
-    if constexpr (Mixes) store_sums(mixed, dres + t * (N * N));
   });
 }
 
@@ -259,17 +248,10 @@ void wide_write_forward(CudaStream stream, const T* res, const S* x, const T* wr
 
 template <class T, class A, class S>
 void wide_write_backward(CudaStream stream, const T* write, const A* y, const S* dout, T* dwrite,
-                         A* dy, const StreamShape& s, const S* x, T* dres) {
+                         A* dy, const StreamShape& s) {
   with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
-    const Grid grid{wide_blocks(s.tokens), kWideBlock};
-    const auto run = [&](auto kernel) {
-      launch(stream, grid, kernel, write, y, dout, dwrite, dy, x, dres, s.tokens,
-             static_cast<int>(s.d));
-    };
-    if (dres == nullptr) return run(wide_write_back<n.value, v.value, false, T, A, S>);
-    // Only streams that are held later (held_streams.h) need it: four of bfloat16.
-    if constexpr (sizeof(S) == 2 && n.value == 4)
-      run(wide_write_back<n.value, v.value, true, T, A, S>);
+    launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write_back<n.value, v.value, T, A, S>,
+           write, y, dout, dwrite, dy, s.tokens, static_cast<int>(s.d));
   });
   check_launch("wide_write_backward");
 }
@@ -282,7 +264,7 @@ void wide_write_backward(CudaStream stream, const T* write, const A* y, const S*
   template void wide_write_forward(CudaStream, const T*, const S*, const T*, const A*, S*, \
                                    const StreamShape&);                                    \
   template void wide_write_backward(CudaStream, const T*, const A*, const S*, T*, A*,      \
-                                    const StreamShape&, const S*, T*);
+                                    const StreamShape&);
 GEORES_INSTANTIATE(float, float, float)
 GEORES_INSTANTIATE(float, BFloat16, float)
 GEORES_INSTANTIATE(float, BFloat16, BFloat16)

@@ -48,9 +48,9 @@ template <class T, class A, class S = T>
 void wide_write_forward(CudaStream stream, const T* res, const S* x, const T* write, const A* y,
                         S* out, const StreamShape& shape);
 
-// Overwrites dwrite and dy, and with x also dres: four streams of bfloat16 only, for held_streams.h.
+// Overwrites dwrite and dy.
 template <class T, class A, class S = T>
 void wide_write_backward(CudaStream stream, const T* write, const A* y, const S* dout, T* dwrite,
-                         A* dy, const StreamShape& shape, const S* x = nullptr, T* dres = nullptr);
+                         A* dy, const StreamShape& shape);
 
 }  // namespace geores::kernels

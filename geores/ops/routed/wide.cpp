@@ -7,7 +7,6 @@
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/routed/read_norm.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
@@ -19,6 +18,16 @@ namespace {
 
 using namespace fused;
 using NormKindOfRead = ReadNormSpec::Kind;
+
+template <class T>
+kernels::ReadNorm<T> read_norm(NormKindOfRead kind, double epsilon, const Tensor& weight) {
+  return {.none = kind == NormKindOfRead::none,
+          .norm = {.kind = kind == NormKindOfRead::layer ? kernels::NormKind::layer
+                                                         : kernels::NormKind::rms,
+                   .weight = values<T>(weight),
+                   .bias = nullptr,
+                   .eps = T(epsilon)}};
+}
 
 // Outputs: what the sublayer reads, and x to be carried. The gradient of the carried x comes in
 // unmixed (wide.h).

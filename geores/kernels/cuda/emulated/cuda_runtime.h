@@ -280,17 +280,11 @@ template <class F>
 void cudaFuncSetAttribute(F, cudaFuncAttribute, int bytes) {
   if (bytes > 227 * 1024) emulated::end("asks for more shared memory than a block can have");
 }
-enum cudaLaunchAttributeID {
-  cudaLaunchAttributeProgrammaticStreamSerialization,
-  cudaLaunchAttributeClusterDimension
-};
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization };
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
   struct {
     int programmaticStreamSerializationAllowed;
-    struct {
-      unsigned x, y, z;
-    } clusterDim;
   } val;
 };
 struct cudaLaunchConfig_t {
