@@ -309,7 +309,7 @@ TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
       // The implicit gradient is that of the limit: the composed form has another one before it.
       if (connection.name == "mhc" || options.value("mixer", "").starts_with("sinkhorn"))
         options["sinkhorn_gradient"] = "unrolled";
-      for (const int64_t width : {96, 520, 1024})
+      for (const int64_t width : {96, 520, 768, 1024})
         for (const int64_t streams : {2, 4, 8}) {
           if (streams == 8 && connection.name == "mhc_lite") continue;  // 8! permutations
           if (streams == 2 && connection.name == "shc") continue;       // needs three
