@@ -11,6 +11,7 @@
 #include "geores/base/file.h"
 #include "geores/experiments/figures.h"
 #include "geores/experiments/language/language_tables.h"
+#include "geores/experiments/language/learning.h"
 
 namespace geores {
 namespace {
@@ -66,20 +67,39 @@ std::vector<std::size_t> quarters_of_training(const std::vector<json>& lines) {
 
 namespace {
 
-// Validation losses by step, or by the seconds of the last line before each; without the untrained model's,
-// which would take most of the axis.
-svg::Series loss_curve(const CellFindings& cell, const std::string& name, bool by_seconds) {
+enum class Learned { validation_by_tokens, validation_by_seconds, train_by_tokens };
+
+// By tokens, or by the seconds of the last line before each; without the untrained model's loss, which
+// would take most of the axis. Losses of training steps are noisy: means over a fiftieth of the
+// training, from the first evaluation on.
+svg::Series loss_curve(const CellFindings& cell, const RunSize& size, const std::string& name,
+                       Learned what) {
+  const auto window = std::max<int64_t>(1, size.steps / 50);
+  const auto millions = [&](double steps) {
+    return steps * static_cast<double>(size.tokens_a_step) / 1e6;
+  };
   std::map<int64_t, std::vector<PlacedValue>> by_step;
   for (const auto& run : cell.runs) {
     double seconds = 0;
+    bool evaluated = false;
+    std::map<int64_t, std::vector<double>> windows;
     for (const auto& line : read_metrics(run)) {
-      if (line.contains("seconds") && line["seconds"].is_number()) seconds = line["seconds"];
-      if (!line.contains("validation") || !line["validation"].is_number()) continue;
       const auto step = line["step"].get<int64_t>();
-      if (step == 0) continue;
-      by_step[step].push_back(
-          {by_seconds ? seconds : static_cast<double>(step), line["validation"].get<double>()});
+      if (line.contains("seconds") && line["seconds"].is_number()) seconds = line["seconds"];
+      if (evaluated && line.contains("loss") && line["loss"].is_number())
+        windows[step / window].push_back(line["loss"].get<double>());
+      if (step == 0 || !line.contains("validation") || !line["validation"].is_number()) continue;
+      evaluated = true;
+      if (what != Learned::train_by_tokens)
+        by_step[step].push_back(
+            {what == Learned::validation_by_seconds ? seconds : millions(static_cast<double>(step)),
+             line["validation"].get<double>()});
     }
+    if (what == Learned::train_by_tokens)
+      for (const auto& [number, losses] : windows)
+        by_step[number].push_back(
+            {millions((static_cast<double>(number) + 0.5) * static_cast<double>(window)),
+             sample_of(losses).mean});
   }
   return mean_curve(name, by_step);
 }
@@ -88,16 +108,20 @@ svg::Series loss_curve(const CellFindings& cell, const std::string& name, bool b
 
 std::string loss_figure(const ExperimentFindings& findings) {
   svg::Figure figure{
-      .title = findings.experiment.title, .columns = 2, .panel_width = 510, .panel_height = 270};
+      .title = findings.experiment.title, .columns = 3, .panel_width = 340, .panel_height = 260};
   for (const auto& column : findings.experiment.columns)
-    for (const bool by_seconds : {false, true}) {
+    for (const auto what : {Learned::validation_by_tokens, Learned::validation_by_seconds,
+                            Learned::train_by_tokens}) {
       svg::Panel panel{.title = column.label};
-      panel.x.label = by_seconds ? "seconds" : "step";
-      panel.y.label = "validation loss";
-      for (const auto& arm : findings.experiment.arms)
-        if (auto series = loss_curve(findings.cell(column.name, arm.name), arm.label, by_seconds);
-            !series.x.empty())
+      panel.x.label = what == Learned::validation_by_seconds ? "seconds" : "million tokens";
+      panel.y.label = what == Learned::train_by_tokens ? "train loss" : "validation loss";
+      for (const auto& arm : findings.experiment.arms) {
+        const auto& cell = findings.cell(column.name, arm.name);
+        if (cell.runs.empty()) continue;
+        const auto size = size_of_runs(findings.experiment, column.name, arm.name);
+        if (auto series = loss_curve(cell, size, arm.label, what); !series.x.empty())
           panel.series.push_back(std::move(series));
+      }
       if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
     }
   return figure.panels.empty() ? "" : svg::render(figure);
@@ -168,6 +192,43 @@ std::string beta_heat_figure(const ExperimentFindings& findings) {
         for (const auto& line : lines) row.push_back(line.at("beta").at(l).at("mean"));
       }
       figure.panels.push_back(std::move(panel));
+    }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+std::string beta_quantile_figure(const ExperimentFindings& findings) {
+  svg::Figure figure{.title = "β of all tokens at four operators",
+                     .subtitle = "band: 5 to 95 %",
+                     .columns = 4,
+                     .panel_width = 255,
+                     .panel_height = 230};
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms) {
+      const auto& runs = findings.cell(column.name, arm.name).runs;
+      if (runs.empty()) continue;
+      const auto lines = read_diagnostics(runs.front());
+      if (lines.empty()) continue;
+      for (const auto l : quarters(lines.front().at("beta").size())) {
+        svg::Panel panel{.title = fmt::format("operator {}, {}", l, column.label),
+                         .note = arm.label};
+        panel.x.label = "step";
+        panel.y = {.label = "β", .from = -1.05, .to = 1.05};  // a tanh
+        svg::Series median{.name = "median", .color = "#2171b5"},
+            outer{.name = "1 and 99 %", .color = "#6baed6", .width = 1, .dash = "4 3"};
+        auto least = outer, most = outer;
+        for (const auto& line : lines) {
+          const auto step = line.at("step").get<double>();
+          const auto shares = line.at("beta").at(l).at("quantiles").get<std::vector<double>>();
+          for (auto* series : {&median, &least, &most}) series->x.push_back(step);
+          least.y.push_back(shares.at(0));
+          median.low.push_back(shares.at(1));
+          median.y.push_back(shares.at(2));
+          median.high.push_back(shares.at(3));
+          most.y.push_back(shares.at(4));
+        }
+        panel.series = {least, most, median};
+        figure.panels.push_back(std::move(panel));
+      }
     }
   return figure.panels.empty() ? "" : svg::render(figure);
 }

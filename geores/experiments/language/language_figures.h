@@ -18,11 +18,14 @@ std::vector<std::size_t> quarters(std::size_t count);
 // The places of the lines nearest to 0, 25, 50 and 100 % of the last one's steps (MGT's times for β).
 std::vector<std::size_t> quarters_of_training(const std::vector<nlohmann::json>& lines);
 
+// Validation losses by tokens and by seconds, train losses by tokens.
 std::string loss_figure(const ExperimentFindings& findings);
 std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 std::string beta_figure(const ExperimentFindings& findings);
 // β of every operator at every evaluation as a heat map.
 std::string beta_heat_figure(const ExperimentFindings& findings);
+// 1, 5, 50, 95 and 99 % of β by step, of four operators.
+std::string beta_quantile_figure(const ExperimentFindings& findings);
 std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 std::string entry_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 // The mean mixer at four depths and the composite of one arm, with their entries.

@@ -65,8 +65,8 @@ void add_experiment(Document& document, const LanguageFindings& all,
     add_table(document, sweep_table(experiment, *sweep));
   if (!experiment.for_speed)
     add_figure(document, experiment.name + "_training", loss_figure(findings),
-               "Loss on random validation batches, mean over seeds in a band of one standard "
-               "deviation: by step and by seconds.");
+               "Loss on random validation batches by tokens and by seconds, and of training steps "
+               "by tokens; mean over seeds in a band of one standard deviation.");
   if (experiment.name == "ablation") add_table(document, synergy_table(findings));
   if (experiment.name == "depth") add_table(document, target_table(findings));
   if (experiment.name == "beta") {
@@ -75,6 +75,8 @@ void add_experiment(Document& document, const LanguageFindings& all,
                "Mean of β by operator, first seed; light to dark: steps.");
     add_figure(document, "beta_heat", beta_heat_figure(findings),
                "Mean of β by operator and step, first seed.");
+    add_figure(document, "beta_quantiles", beta_quantile_figure(findings),
+               "1, 5, 50, 95 and 99 % of β of all tokens by step, at four operators, first seed.");
   }
   const auto asked = [&](const char* name) {
     return std::ranges::count(experiment.measures, name) > 0;

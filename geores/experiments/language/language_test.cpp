@@ -213,7 +213,7 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
         "first below 0", "Effective rank", "composite", "to 0"})
     EXPECT_NE(page.find(words), std::string::npos) << words;
   for (const auto* figure : {"mixers_training", "mixers_rank", "mixers_depth", "mixers_entries",
-                             "mixers_heat_mhc", "beta", "beta_heat"})
+                             "mixers_heat_mhc", "beta", "beta_heat", "beta_quantiles"})
     EXPECT_TRUE(fs::exists(out / "figures" / (std::string(figure) + ".svg"))) << figure;
   ASSERT_EQ(findings.sweeps.size(), 1u);
   EXPECT_EQ(findings.sweeps[0].experiment.arms.size(), 6u);
@@ -444,26 +444,6 @@ TEST(LanguageReport, SynergyIsOfEachSeed) {
   EXPECT_EQ(synergy(ablation, "copy", "pre"), (std::vector<double>{0.25, 0.25}));
   ablation.cells["copy"]["ddl"].exact = {2.75};
   EXPECT_TRUE(synergy(ablation, "copy", "pre").empty());
-}
-
-// The loss of the untrained model would take most of the axis.
-TEST(LanguageReport, LossCurvesBeginWithTraining) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder.path() / "metrics.jsonl", R"({"step": 0, "validation": 90.0}
-{"step": 10, "seconds": 1.0, "validation": 3.5}
-{"step": 20, "seconds": 2.0, "validation": 3.0}
-)");
-  ExperimentFindings findings;
-  findings.experiment = tiny_paper().experiment("mixers");
-  for (const auto& column : findings.experiment.columns)
-    for (const auto& arm : findings.experiment.arms)
-      findings.cells[column.name][arm.name].runs = {folder.path().string()};
-  const auto figure = loss_figure(findings);
-  const auto has_mark = [&](const std::string& mark) {
-    return figure.find("\"end\">" + mark + "</text>") != std::string::npos;
-  };
-  EXPECT_TRUE(has_mark("3.4"));
-  EXPECT_FALSE(has_mark("50"));
 }
 
 TEST(LanguageReport, QuartersAreTheFirstTheLastAndTwoBetween) {

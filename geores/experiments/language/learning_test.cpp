@@ -203,5 +203,58 @@ TEST(LanguageTables, RanksSayHowManyWindowsTheyAreOf) {
             std::string::npos);
 }
 
+// How many marks of axes say this.
+int64_t marks(const std::string& figure, const std::string& text) {
+  int64_t count = 0;
+  for (auto at = figure.find(">" + text + "</text>"); at != std::string::npos;
+       at = figure.find(">" + text + "</text>", at + 1))
+    ++count;
+  return count;
+}
+
+// The loss of the untrained model would take most of the axis.
+TEST(LanguageFigures, LossCurvesBeginWithTrainingAndAreByTokensToo) {
+  const TemporaryFolder folder;
+  auto findings = depth_findings({"text"});
+  findings.experiment.arms[0].config["batch"] = 100'000;
+  const auto line = [](int step, const char* key, double loss) {
+    return nlohmann::json{{"step", step}, {key, loss}, {"seconds", step / 10.0}}.dump() + "\n";
+  };
+  auto metrics = line(0, "validation", 90);
+  for (int step = 0; step < 100; ++step) {
+    metrics += line(step, "loss", step < 10 ? 80 : 2 + step % 2 + step / 1000.0);
+    if (step % 10 == 9) metrics += line(step + 1, "validation", 13.5 - step / 200.0);
+  }
+  findings.cells["text"]["pre"].runs = {run_with(folder.path() / "run", metrics)};
+  const auto figure = loss_figure(findings);
+  for (const auto* label : {"seconds", "train loss"}) EXPECT_EQ(marks(figure, label), 1) << label;
+  for (const auto* label : {"million tokens", "validation loss"})
+    EXPECT_EQ(marks(figure, label), 2) << label;
+  EXPECT_EQ(marks(figure, "13.4"), 2);
+  EXPECT_EQ(marks(figure, "150"), 2) << "100 steps of 1.6 million tokens";
+  EXPECT_EQ(marks(figure, "10"), 1) << "seconds";
+  EXPECT_EQ(marks(figure, "50"), 2) << "tokens, and no loss of 80 or 90";
+  EXPECT_EQ(marks(figure, "3.0"), 0) << "means over two steps are 2.5 to 2.6";
+}
+
+TEST(LanguageFigures, BetaHasFiveQuantilesOfFourOperators) {
+  const TemporaryFolder folder;
+  auto findings = depth_findings({"text"});
+  std::string lines;
+  for (const int step : {0, 50, 100}) {
+    nlohmann::json line = {{"step", step}, {"beta", nlohmann::json::array()}};
+    for (int l = 0; l < 10; ++l)
+      line["beta"].push_back({{"mean", 0.1}, {"quantiles", {-0.8, -0.5, 0.1, 0.5, 0.8}}});
+    lines += line.dump() + "\n";
+  }
+  findings.cells["text"]["mgt"].runs = {run_with(folder.path() / "run", "")};
+  EXPECT_EQ(beta_quantile_figure(findings), "") << "nothing was recorded";
+  write_file_atomically(folder.path() / "run" / "diagnostics.jsonl", lines);
+  const auto figure = beta_quantile_figure(findings);
+  for (const int l : {0, 3, 6, 9}) EXPECT_EQ(marks(figure, fmt::format("operator {}, text", l)), 1);
+  EXPECT_EQ(marks(figure, "operator 1, text"), 0);
+  EXPECT_EQ(marks(figure, "MGT"), 4);
+}
+
 }  // namespace
 }  // namespace geores
