@@ -2,15 +2,13 @@
 // normalised, runs of spaces stay, and characters without a piece become single bytes. The library
 // reads line by line, so a line end is the piece of its byte. Two inputs would come back changed and
 // are refused: bytes that are not UTF-8, and U+2581, which stands for a space in the pieces.
-#ifdef GEORES_HAS_SENTENCEPIECE
-#include <sentencepiece_processor.h>
-#include <sentencepiece_trainer.h>
-#endif
-
 #include <algorithm>
 #include <charconv>
+#include <memory>
+#include <mutex>
 
 #include "geores/base/error.h"
+#include "geores/text/sentencepiece/sentencepiece_library.h"
 #include "geores/text/tokenizer.h"
 #include "geores/text/utf8.h"
 
@@ -62,7 +60,7 @@ std::string bytes_of_piece(const std::string& piece) {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  // pieces as the library calls them; `model` may be empty: then it decodes only.
+  // pieces as the library calls them; `model` may be empty: then it decodes only. Decoding needs no library.
   SentencePieceTokenizer(std::vector<std::string> pieces, std::string model,
                          const std::string& where)
       : names_(std::move(pieces)), model_(std::move(model)) {
@@ -75,36 +73,27 @@ class SentencePieceTokenizer final : public Tokenizer {
     };
     end_of_text_ = find(kEndOfText);
     line_end_ = find("<0x0A>");
-#ifdef GEORES_HAS_SENTENCEPIECE
-    if (model_.empty()) return;
-    const auto status = processor_.LoadFromSerializedProto(model_);
-    require(status.ok() && processor_.GetPieceSize() == static_cast<int>(names_.size()), where,
-            "the model beside it does not belong to it: {}", status.message());
-#endif
   }
 
   std::string name() const override { return "sentencepiece"; }
 
   Ids encode(std::string_view text, const std::string& where) const override {
     require_encodable(text, where);
-#ifdef GEORES_HAS_SENTENCEPIECE
     require(!model_.empty(), where, "cannot be encoded: tokenizer.model is missing");
+    std::call_once(opened_, [&] {
+      auto encoder = std::make_unique<SentencePieceModel>(model_, where);
+      require(encoder->pieces() == names_, where,
+              "cannot be encoded: tokenizer.model and tokenizer.json have different pieces");
+      encoder_ = std::move(encoder);
+    });
     Ids ids;
-    std::vector<int> some;
     each_line(
         text,
         [&](std::string_view line) {
-          const auto status = processor_.Encode({line.data(), line.size()}, &some);
-          require(status.ok(), where, "SentencePiece: {}", status.message());
-          for (const auto id : some) ids.push_back(static_cast<Id>(id));
+          for (const auto id : encoder_->encode(line, where)) ids.push_back(static_cast<Id>(id));
         },
         [&] { ids.push_back(line_end_); });
     return ids;
-#else
-    fail(where,
-         "cannot be encoded: this program was built without SentencePiece; install "
-         "libsentencepiece-dev and build with GEORES_SENTENCEPIECE=ON");
-#endif
   }
 
   std::string_view piece(Id id) const override { return bytes_[id]; }
@@ -121,72 +110,28 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::vector<std::string> names_, bytes_;
   std::string model_;
   Id end_of_text_ = 0, line_end_ = 0;
-#ifdef GEORES_HAS_SENTENCEPIECE
-  sentencepiece::SentencePieceProcessor processor_;
-#endif
+  mutable std::once_flag opened_;
+  mutable std::unique_ptr<SentencePieceModel> encoder_;  // with the first text
 };
-
-#ifdef GEORES_HAS_SENTENCEPIECE
-class Lines final : public sentencepiece::SentenceIterator {
- public:
-  explicit Lines(std::vector<std::string> lines) : lines_(std::move(lines)) {}
-  bool done() const override { return next_ >= lines_.size(); }
-  void Next() override { ++next_; }
-  const std::string& value() const override { return lines_[next_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  std::vector<std::string> lines_;
-  size_t next_ = 0;
-};
-#endif
 
 }  // namespace
 
 std::shared_ptr<Tokenizer> train_sentencepiece(std::string_view text, int64_t vocabulary,
                                                const std::string& where) {
-#ifdef GEORES_HAS_SENTENCEPIECE
   require(vocabulary >= 1 && vocabulary <= kMostIds, "sentencepiece",
           "vocabulary must lie in 1..{}, got {}", kMostIds, vocabulary);
   require_encodable(text, where);
-  std::vector<std::string> lines;
+  std::vector<std::string_view> lines;
   each_line(
       text,
       [&](std::string_view line) {
-        if (!line.empty() && line.find('\0') == line.npos) lines.emplace_back(line);
+        if (!line.empty() && line.find('\0') == line.npos) lines.push_back(line);
       },
       [] {});
   require(!lines.empty(), where, "holds nothing to learn pieces from");
-  Lines sentences(std::move(lines));
-  std::string model;
-  const auto status =
-      sentencepiece::SentencePieceTrainer::Train({{"model_type", "bpe"},
-                                                  {"vocab_size", std::to_string(vocabulary)},
-                                                  {"normalization_rule_name", "identity"},
-                                                  {"byte_fallback", "true"},
-                                                  {"add_dummy_prefix", "false"},
-                                                  {"remove_extra_whitespaces", "false"},
-                                                  {"control_symbols", std::string(kEndOfText)},
-                                                  {"bos_id", "-1"},
-                                                  {"eos_id", "-1"},
-                                                  {"max_sentence_length", "100000"},
-                                                  {"num_threads", "2"},
-                                                  {"minloglevel", "2"}},
-                                                 &sentences, &model);
-  const std::string message = status.message();
-  require(status.ok(), where, "SentencePiece: {}", message);
-  sentencepiece::SentencePieceProcessor processor;
-  require(processor.LoadFromSerializedProto(model).ok(), where,
-          "SentencePiece cannot read its own model");
-  std::vector<std::string> pieces;
-  for (int id = 0; id < processor.GetPieceSize(); ++id) pieces.push_back(processor.IdToPiece(id));
-  return std::make_shared<SentencePieceTokenizer>(std::move(pieces), model, where);
-#else
-  fail(where,
-       "{} pieces cannot be learned from {} bytes: this program was built without SentencePiece; "
-       "install libsentencepiece-dev and build with GEORES_SENTENCEPIECE=ON",
-       vocabulary, text.size());
-#endif
+  const auto model = SentencePieceModel::train(lines, vocabulary, std::string(kEndOfText), where);
+  return std::make_shared<SentencePieceTokenizer>(SentencePieceModel(model, where).pieces(), model,
+                                                  where);
 }
 
 std::shared_ptr<Tokenizer> sentencepiece_from(const nlohmann::json& object,
