@@ -1,5 +1,10 @@
 // RUN/diagnostics.jsonl: what a model's mixers, ranks and β are like while it trains, a line for each
 // evaluation. A resumed run drops the lines that it will write again.
+//
+// Cost: 4.7 % of the processor time of a small run (115.7 s instead of 110.5 s, six lines; two Neoverse-V1
+// cores, one used, 2026-11-18):
+//   OMP_NUM_THREADS=1 geores train --task text --data shakespeare_char --context 64 --model mhc --layers 4
+//     --width 64 --heads 4 --batch 16 --steps 500 --eval-interval 100 --diagnostics-interval 100 --out run
 #pragma once
 
 #include <filesystem>

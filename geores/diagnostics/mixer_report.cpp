@@ -359,6 +359,7 @@ std::vector<BetaReport> describe_betas(Model& model, const Tensor& x) {
       state = stack->stages[l].residual->forward(state, stack->stages[l].sublayer, trace);
       if (const auto beta = probe_of(trace, "beta"); beta.defined()) values[l].push_back(beta);
     }
+    if (std::ranges::all_of(values, &std::vector<Tensor>::empty)) return {};  // none has a β
   }
   std::vector<BetaReport> all;
   for (const auto& parts : values)
