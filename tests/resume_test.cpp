@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -124,9 +123,7 @@ TEST_F(ResumeKilled, AtTwentyRandomMomentsItIsBitForBitTheUninterruptedRun) {
   expect_unharmed(kRun, 20);
 }
 
-// GEORES_TEXT_KILLS: how often; a kill takes half a second.
 TEST_F(ResumeKilled, OnTextWithDropoutAndEpochsItIsBitForBitTheUninterruptedRun) {
-  const auto* kills = std::getenv("GEORES_TEXT_KILLS");
   std::string text;
   for (int i = 0; i < 300; ++i) text += fmt::format("line {} of a text\n", i * i % 91);
   write_file_atomically(root_ / "a.txt", text);
@@ -140,7 +137,7 @@ TEST_F(ResumeKilled, OnTextWithDropoutAndEpochsItIsBitForBitTheUninterruptedRun)
                   "--eval-interval 50 --eval-batches 2 --final-eval-batches 3 --log-interval 5 "
                   "--checkpoint-interval 7",
                   folder("data")),
-      kills != nullptr ? std::stoi(kills) : 6);
+      20);
 }
 
 TEST_F(Resume, AFullDiskLeavesTheLastCheckpointAndSaysSo) {
