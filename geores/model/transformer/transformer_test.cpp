@@ -109,31 +109,43 @@ TEST(Transformer, GateLossIsSummedOverAllOperators) {
               1e-6);  // γ = ½: 4γ(1 − γ) = 1, 2L = 4 operators
 }
 
-TEST(Transformer, RecomputationGivesTheSameGradientsBitForBit) {
+void expect_recomputed_gradients_are_the_same(const TransformerConfig& config) {
+  torch::manual_seed(3);
   const auto x = torch::randn({2, 7, 5});
   const auto cotangent = torch::randn({2, 7, 5});
+  Transformer model(config);
+  const auto gradients = [&](Recompute what) {
+    model.set_recompute(what);
+    model.zero_grad();
+    Trace trace;
+    auto loss = (model.forward(x, trace) * cotangent).sum();
+    if (trace.loss().defined()) loss = loss + trace.loss();
+    loss.backward();
+    std::vector<Tensor> all = {loss.detach()};
+    for (const auto& parameter : model.parameters()) all.push_back(parameter.grad().clone());
+    return all;
+  };
+  const auto plain = gradients(Recompute::nothing);
+  for (const auto what : {Recompute::blocks, Recompute::connections}) {
+    const auto recomputed = gradients(what);
+    for (size_t i = 0; i < plain.size(); ++i)
+      EXPECT_TRUE(torch::equal(plain[i], recomputed[i])) << config.connection << " tensor " << i;
+  }
+}
+
+TEST(Transformer, RecomputationGivesTheSameGradientsBitForBit) {
   for (const auto& connection : connections()) {
-    torch::manual_seed(3);
     auto config = small(connection.name);
     config.layers = 5;  // with connections alone: groups of one to two blocks, the last one smaller
-    Transformer model(config);
-    const auto gradients = [&](Recompute what) {
-      model.set_recompute(what);
-      model.zero_grad();
-      Trace trace;
-      auto loss = (model.forward(x, trace) * cotangent).sum();
-      if (trace.loss().defined()) loss = loss + trace.loss();
-      loss.backward();
-      std::vector<Tensor> all = {loss.detach()};
-      for (const auto& parameter : model.parameters()) all.push_back(parameter.grad().clone());
-      return all;
-    };
-    const auto plain = gradients(Recompute::nothing);
-    for (const auto what : {Recompute::blocks, Recompute::connections}) {
-      const auto recomputed = gradients(what);
-      for (size_t i = 0; i < plain.size(); ++i)
-        EXPECT_TRUE(torch::equal(plain[i], recomputed[i])) << connection.name << " tensor " << i;
-    }
+    expect_recomputed_gradients_are_the_same(config);
+  }
+}
+
+TEST(Transformer, RecomputationOfTwoHundredLayersGivesTheSameGradientsBitForBit) {
+  for (const auto* connection : {"additive", "mgt", "shc"}) {
+    auto config = small(connection);
+    config.layers = 200;
+    expect_recomputed_gradients_are_the_same(config);
   }
 }
 
