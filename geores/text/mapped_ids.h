@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "geores/base/files/mapped_file.h"
 #include "geores/text/tokenizer.h"
 
 namespace geores {
@@ -13,19 +14,17 @@ class MappedIds {
  public:
   // Refuses a file that is empty or whose number of bytes is odd.
   explicit MappedIds(const std::filesystem::path& path);
-  ~MappedIds();
-  MappedIds(const MappedIds&) = delete;
-  MappedIds& operator=(const MappedIds&) = delete;
 
   std::span<const Id> ids() const { return ids_; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Refuses if the file is not as long as it was when it was opened. Pages beyond the end of a file
-  // that has shrunk cannot be read, so whoever reads for long asks now and then.
+  // Refuses if the file is not as long as it was when it was opened. What is left of the last page of
+  // a file that has shrunk reads as zeros, so whoever reads for long asks now and then.
   void require_unchanged() const;
 
  private:
   std::filesystem::path path_;
+  MappedFile file_;
   std::span<const Id> ids_;
 };
 

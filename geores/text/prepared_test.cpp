@@ -1,7 +1,13 @@
 #include "geores/text/prepared.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <fstream>
+#include <numeric>
 
 #include "geores/base/file.h"
 #include "geores/testing/testing.h"
@@ -130,6 +136,42 @@ TEST_F(PreparedFolder, AFileThatShrinksIsNoticed) {
   EXPECT_EQ(
       refusal([&] { ids.require_unchanged(); }),
       "[" + out() + "/train.bin] has changed while it was in use: it had 72 bytes and now has 10");
+}
+
+int64_t sum_of(std::span<const Id> ids) {
+  return std::accumulate(ids.begin(), ids.end(), int64_t{});
+}
+
+// Its pages beyond the new end cannot be read: SIGBUS, which must not be the answer.
+TEST_F(PreparedFolder, ReadingBeyondTheEndOfAShrunkFileEndsWithOneLine) {
+  prepare_text(options(std::string(40000, 'b')));
+  const MappedIds ids(out() + "/train.bin"), kept(out() + "/val.bin");
+  const auto shrink_and_read = [&] {
+    fs::resize_file(out() + "/train.bin", 4096);
+    _exit(static_cast<int>(sum_of(ids.ids()) & 1));
+  };
+  EXPECT_EXIT(shrink_and_read(), testing::ExitedWithCode(1),
+              "^geores: \\[" + out() + "/train.bin\\] has become shorter while it was in use\n$");
+}
+
+TEST_F(PreparedFolder, FaultsOutsideTheIdsAreLeftToOthers) {
+  prepare_text(options(std::string(40000, 'b')));
+  const auto other = file("other", std::string(40000, 'x'));
+  const auto fault_elsewhere = [&] {
+    const MappedIds ids(out() + "/train.bin");
+    const auto descriptor = open(other.c_str(), O_RDONLY);
+    const auto* bytes =
+        static_cast<const char*>(mmap(nullptr, 40000, PROT_READ, MAP_SHARED, descriptor, 0));
+    fs::resize_file(other, 10);
+    _exit(bytes[20000]);
+  };
+  EXPECT_EXIT(fault_elsewhere(), testing::KilledBySignal(SIGBUS), "^$");
+  const auto sent = [&] {
+    const MappedIds ids(out() + "/train.bin");
+    raise(SIGBUS);
+    _exit(0);
+  };
+  EXPECT_EXIT(sent(), testing::KilledBySignal(SIGBUS), "^$");
 }
 
 TEST_F(PreparedFolder, PrepareRefusesInOneLine) {

@@ -375,6 +375,7 @@ class Run {
     };
     result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
     result.exact_validation = result.exact_best = exact();
+    if (dataset_.require_unchanged) dataset_.require_unchanged();
     if (result.best_step < 0 || result.best_step == config_.steps) return;
     if (communicator_.is_first()) files_.load_best(*model_);
     broadcast_all(communicator_, tensors_of(*model_));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "geores/base/error.h"
+#include "geores/base/files/shrunk_files.h"
 
 namespace geores {
 
@@ -28,6 +29,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   require(known && start != MAP_FAILED, path.native(), "{}: {}", complaint, reason);
   require(regular, path.native(), "{}: it is not a regular file", complaint);
   bytes_ = {static_cast<const std::byte*>(start), size};
+  if (size > 0) watch_mapped_file(bytes_, path);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
@@ -38,7 +40,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  forget_mapped_file(bytes_);
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace geores
