@@ -102,7 +102,7 @@ TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
   refuse("eval --run run --stride 17", "[eval] the stride must lie in 1..16, got 17");
 
   refuse("data text --input a.txt --out data",
-         "[data] holds prepared text already; replace it with --overwrite");
+         "[data] holds train.bin already; --overwrite replaces prepared text");
   refuse("data text --input a.txt --overwrite --out run", "[run] holds a run, not text");
   for (const auto* flag : {"--votes 3", "--identifiers blank", "--submission x.json"})
     refuse(fmt::format("eval --run run {}", flag),

@@ -21,8 +21,9 @@ void print_split(const std::string& name, const TextFacts& facts) {
 void prepare(const PrepareOptions& options, bool overwrite) {
   const std::filesystem::path out = options.out;
   require(!std::filesystem::exists(out / "config.json"), options.out, "holds a run, not text");
-  require(overwrite || !std::filesystem::exists(out / "data.json"), options.out,
-          "holds prepared text already; replace it with --overwrite");
+  for (const auto* name : kPreparedFiles)
+    require(overwrite || !std::filesystem::exists(out / name), options.out,
+            "holds {} already; --overwrite replaces prepared text", name);
   const auto made = prepare_text(options);
   fmt::print("{}: tokeniser {}, vocabulary {}\n", options.out, made.tokenizer, made.vocabulary);
   for (const auto* name : {"train", "val", "test"})

@@ -151,7 +151,7 @@ Encoded encode(const Tokenizer& tokenizer, const std::vector<Source>& sources,
 // disk for example, leaves the folder as it was.
 class UnfinishedFolder {
  public:
-  explicit UnfinishedFolder(const fs::path& target) : path_(target / "unfinished") {
+  explicit UnfinishedFolder(const fs::path& target) : path_(target / ".unfinished") {
     remove_folder(path_);  // of a preparation that was killed
     std::error_code error;
     fs::create_directory(path_, error);

@@ -32,6 +32,10 @@ struct Prepared {
   double unigram_entropy = 0;  // of train's ids, nats
 };
 
+// All that prepare_text() writes into its folder, or removes when it has no such file.
+inline constexpr const char* kPreparedFiles[] = {"train.bin", "val.bin",        "test.bin",
+                                                 "data.json", "tokenizer.json", "tokenizer.model"};
+
 // The folder's files appear under their names only when they are complete, data.json last.
 Prepared prepare_text(const PrepareOptions& options);
 
