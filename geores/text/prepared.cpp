@@ -5,6 +5,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
+#include "geores/base/sha256.h"
 
 namespace geores {
 namespace {
@@ -89,6 +90,7 @@ PreparedText PreparedText::open(const std::string& folder, int64_t vocabulary) {
           "a vocabulary of {} is not in 1..{}", text.vocabulary_, kMostIds);
   auto checked =
       facts.is_object() && facts.contains("checked") ? facts["checked"] : nlohmann::json::object();
+  require(checked.is_object(), file, "'checked' must be an object, got {}", checked.dump());
   const auto before = checked;
   for (const auto* name : {"train", "val", "test"}) {
     const auto path = fs::path(folder) / (std::string(name) + ".bin");
@@ -116,14 +118,25 @@ PreparedText PreparedText::open(const std::string& folder, int64_t vocabulary) {
 }
 
 void PreparedText::check_ids(const std::string& name, nlohmann::json& remembered) {
-  const auto& split = splits_.at(name);
-  const auto stamp = stamp_of(split.file->path());
-  if (remembered.contains(name) && remembered[name] == stamp) return;
+  auto& split = splits_.at(name);
+  auto stamp = stamp_of(split.file->path());
+  if (remembered.contains(name)) {
+    const auto& before = remembered[name];
+    stamp["sha256"] = before.is_object() ? before.value("sha256", nlohmann::json()) : nullptr;
+    if (before == stamp && stamp["sha256"].is_string()) {
+      split.sha256 = stamp["sha256"].get<std::string>();
+      return;
+    }
+  }
   const auto ids = split.ids();
   const auto bad = std::ranges::find_if(ids, [&](Id id) { return int64_t{id} >= vocabulary_; });
   require(bad == ids.end(), split.file->path().string(),
           "id {} at position {} is not below the vocabulary of {}", bad == ids.end() ? 0 : *bad,
           bad - ids.begin(), vocabulary_);
+  Sha256 hash;
+  hash.add(std::as_bytes(ids));
+  split.sha256 = hash.hex();
+  stamp["sha256"] = split.sha256;
   remembered[name] = stamp;
 }
 
@@ -139,12 +152,6 @@ const Tokenizer& PreparedText::tokenizer_for(const std::string& purpose) const {
   return *tokenizer_;
 }
 
-Id PreparedText::before_first() const {
-  if (!tokenizer_) return 0;
-  if (const auto end = tokenizer_->end_of_text()) return *end;
-  for (int64_t id = 0; id < vocabulary_; ++id)
-    if (tokenizer_->piece(static_cast<Id>(id)) == "\n") return static_cast<Id>(id);
-  return 0;
-}
+Id PreparedText::before_first() const { return tokenizer_ ? tokenizer_->before_first() : Id{0}; }
 
 }  // namespace geores

@@ -29,6 +29,7 @@ int64_t count_words(std::string_view text);
 struct PreparedSplit {
   std::shared_ptr<const MappedIds> file;
   std::optional<TextFacts> facts;  // none without data.json
+  std::string sha256 = {};         // of the file
 
   std::span<const Id> ids() const { return file->ids(); }
 };
@@ -37,7 +38,7 @@ class PreparedText {
  public:
   // `vocabulary` is for a folder without data.json; 0: there must be one. Every id is checked to be
   // below the vocabulary when a file is opened first; data.json remembers size and time of files
-  // that passed.
+  // that passed, and their sha256. Without data.json, files are read whole at every open.
   static PreparedText open(const std::string& folder, int64_t vocabulary = 0);
 
   const std::string& folder() const { return folder_; }
@@ -50,7 +51,7 @@ class PreparedText {
   // The same, refusing where there is none; `purpose` says what it is needed for.
   const Tokenizer& tokenizer_for(const std::string& purpose) const;
 
-  // The id that stands before the first one: end of text, for `chars` a line end, else 0.
+  // The tokeniser's; 0 without one.
   Id before_first() const;
 
  private:

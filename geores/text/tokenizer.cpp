@@ -18,6 +18,13 @@ std::string Tokenizer::decode(std::span<const Id> ids) const {
   return text;
 }
 
+Id Tokenizer::before_first() const {
+  if (const auto end = end_of_text()) return *end;
+  for (int64_t id = 0; id < vocabulary(); ++id)
+    if (piece(static_cast<Id>(id)) == "\n") return static_cast<Id>(id);
+  return 0;
+}
+
 void Tokenizer::save(const fs::path& folder) const {
   write_file_atomically(folder / "tokenizer.json", to_json().dump() + "\n");
   if (const auto bytes = model(); !bytes.empty())

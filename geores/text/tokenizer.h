@@ -45,6 +45,9 @@ class Tokenizer {
   virtual int64_t vocabulary() const = 0;
   virtual std::optional<Id> end_of_text() const = 0;
 
+  // The id that stands before the first one of a text: end of text, for `chars` a line end, else 0.
+  Id before_first() const;
+
   // Whether text that is not UTF-8 is refused.
   virtual bool needs_utf8() const = 0;
 

@@ -257,7 +257,7 @@ TEST_F(Text, ResumeRefusesOtherText) {
   auto text = read_text_file(root_ / "a.txt");
   text[0] = 'e';
   prepare(text);
-  EXPECT_NE(resumed().find("the data's 'train_sha256' was"), std::string::npos) << resumed();
+  EXPECT_NE(resumed().find("the data's 'train_ids_sha256' was"), std::string::npos) << resumed();
   text[0] = 'Q';
   prepare(text);
   EXPECT_NE(resumed().find("the data's 't"), std::string::npos) << resumed();

@@ -59,7 +59,9 @@ Dataset load_text(const nlohmann::json& given, const std::string&) {
     train.file->require_unchanged();
     validation.file->require_unchanged();
   };
-  data.origin.facts = {{"vocabulary", text.vocabulary()}};
+  data.origin.facts = {{"vocabulary", text.vocabulary()},
+                       {"train_ids_sha256", train.sha256},
+                       {"val_ids_sha256", validation.sha256}};
   if (text.tokenizer()) {
     data.origin.facts["tokenizer_sha256"] = text.tokenizer()->fingerprint();
     data.origin.facts["train_sha256"] = train.facts->sha256;

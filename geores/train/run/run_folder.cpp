@@ -25,6 +25,13 @@ InputShape shape_of_run(const std::string& path, const TrainConfig& config,
   return InputShape::from_json(object["data"], file);
 }
 
+// A relative folder of data is one of the moment; who reads the run later may be elsewhere.
+nlohmann::json with_absolute_data(nlohmann::json config) {
+  if (const auto data = config.find("data"); data != config.end() && *data != "")
+    *data = fs::absolute(data->get<std::string>()).string();
+  return config;
+}
+
 SafetensorsWriter weights_of(const Model& model, int64_t step) {
   SafetensorsWriter writer;
   writer.metadata("step", std::to_string(step));
@@ -49,9 +56,16 @@ RunFiles::RunFiles(const RunFolder& folder, const TrainConfig& config, const Cat
     : folder_(folder), notice_(notice ? notice : [](const std::string&) {}) {
   if (in_memory()) return;
   open_folder();
+  const auto wanted = with_absolute_data(config.write(catalogue.models));
+  bool data_moved = false;
   if (folder.resume) {
-    require_same(config, catalogue);
+    require(fs::exists(path("config.json")), "train", "{} holds no run to resume", folder_.path);
+    const auto before =
+        with_absolute_data(read_run_config(folder_.path, catalogue).write(catalogue.models));
+    require_same(before, wanted);
+    data_moved = before.value("data", "") != wanted.value("data", "");
     require_checkpoint(folder.path);
+    require_same_origin(origin);
   } else {
     require(folder_.overwrite || !fs::exists(path("config.json")) || !has_checkpoint(folder.path),
             "train",
@@ -59,9 +73,9 @@ RunFiles::RunFiles(const RunFolder& folder, const TrainConfig& config, const Cat
             folder_.path);
     make_starting_folder(folder.path);
     starting_ = true;
-    write_file_atomically(path("config.json"), config.write(catalogue.models).dump(2) + "\n");
   }
-  if (folder.resume) require_same_origin(origin);
+  if (!folder.resume || data_moved)
+    write_file_atomically(path("config.json"), wanted.dump(2) + "\n");
   for (const auto& companion : origin.companions)
     if (!folder.resume && fs::exists(companion))
       write_file_atomically(path(fs::path(companion).filename().c_str()), read_file(companion));
@@ -86,23 +100,24 @@ std::string RunFiles::path(const char* name) const {
 
 void RunFiles::open_folder() { lock_ = take_run_folder(folder_.path, folder_.resume, notice_); }
 
+nlohmann::json RunFiles::origin_before() const {
+  const auto file = path("model.json"), none = std::string("{}");
+  const auto built = parse_json(fs::exists(file) ? read_text_file(file) : none, file);
+  return built.is_object() ? built.value("origin", nlohmann::json::object()) : nullptr;
+}
+
 void RunFiles::require_same_origin(const DataOrigin& origin) const {
-  const auto file = path("model.json");
-  if (!fs::exists(file)) return;
-  const auto built = parse_json(read_text_file(file), file);
-  if (!built.is_object() || !built.contains("origin")) return;
-  for (const auto& [key, before] : built["origin"].items())
+  const auto all = origin_before();
+  for (const auto& [key, before] : all.items())
     require(origin.facts.contains(key) && origin.facts[key] == before, "train",
             "cannot resume {}: the data's '{}' was {} and now is {}", folder_.path, key,
             before.dump(), origin.facts.value(key, nlohmann::json()).dump());
 }
 
-void RunFiles::require_same(const TrainConfig& config, const Catalogue& catalogue) const {
-  require(fs::exists(path("config.json")), "train", "{} holds no run to resume", folder_.path);
-  const auto before = read_run_config(folder_.path, catalogue).write(catalogue.models),
-             now = config.write(catalogue.models);
-  for (const auto& [key, value] : now.items())
-    require(before.contains(key) && before[key] == value, "train",
+void RunFiles::require_same(const nlohmann::json& before, const nlohmann::json& wanted) const {
+  const bool knows_ids = origin_before().contains("train_ids_sha256");  // those are compared, too
+  for (const auto& [key, value] : wanted.items())
+    require((key == "data" && knows_ids) || (before.contains(key) && before[key] == value), "train",
             "cannot resume {} with another '{}': the run has {}, asked for {}", folder_.path, key,
             before.value(key, nlohmann::json()).dump(), value.dump());
 }

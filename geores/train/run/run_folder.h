@@ -1,5 +1,5 @@
 // The files of a run. Only this knows their names, and only who owns one writes:
-//   config.json              what was asked for
+//   config.json              what was asked for; a folder of data by its absolute path
 //   model.json               what was built: kind, parameters, shape of the data, heads in use
 //   metrics.jsonl            one object a line: {"step", "loss", "lr", ...} of a training step or
 //                            {"step", "validation", ...} of an evaluation; the keys are the meters'
@@ -36,7 +36,8 @@ using Notice = std::function<void(const std::string&)>;
 
 class RunFiles {
  public:
-  // Refuses to mix runs: an existing one is continued with the same configuration, or replaced. One
+  // Refuses to mix runs: an existing one is continued with the same configuration, or replaced. Only
+  // the folder of a text may be another if the same ids are in it: the run remembers the new one. One
   // without a checkpoint is replaced without asking: there is nothing to lose. Continued, model and
   // training are as its last checkpoint left them, and position() too. A folder that another process
   // trains in is refused.
@@ -65,7 +66,8 @@ class RunFiles {
   bool in_memory() const { return folder_.path.empty(); }
   std::string path(const char* name) const;
   void open_folder();
-  void require_same(const TrainConfig& config, const Catalogue& catalogue) const;
+  void require_same(const nlohmann::json& before, const nlohmann::json& wanted) const;
+  nlohmann::json origin_before() const;  // of the data, as model.json has it
   void continue_run(const TrainConfig& config, Model& model, TrainingStep& training);
   void require_same_origin(const DataOrigin& origin) const;
 
