@@ -103,7 +103,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--split", flags->text.split, "text: train, val or test [val]");
   command->add_option("--stride", flags->text.stride,
                       "text: ids between windows; less than the context gives more of it");
-  command->add_option("--ngrams", flags->text.ngrams, "text: longest table of counts [5]")
+  command->add_option("--ngrams", flags->text.ngrams, "text: longest table of counts [6]")
       ->check(CLI::Range(0, 8));
   command->callback([flags, command, &exit_code] {
     if (is_puzzle_evaluation(flags->text.run)) {

@@ -7,46 +7,18 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "geores/base/file.h"
 #include "geores/base/sha256.h"
-#include "geores/testing/testing.h"
-#include "tests/program.h"
+#include "tests/text_program.h"
 
 namespace geores {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TextProgram : public testing::Test {
- protected:
-  Outcome run(const std::string& arguments) const {
-    return run_program(arguments, {.folder = temporary_.path()});
-  }
-
-  void succeed(const std::string& arguments) const {
-    const auto result = run(arguments);
-    ASSERT_EQ(result.exit_code, 0) << result.output;
-  }
-  nlohmann::json json_of(const std::string& arguments) const {
-    const auto result =
-        run_program(arguments + " --json", {.folder = temporary_.path(), .errors = false});
-    EXPECT_EQ(result.exit_code, 0) << result.output;
-    return nlohmann::json::parse(result.output);
-  }
-  void refuse(const std::string& arguments, const std::string& line) const {
-    const auto result = run(arguments);
-    EXPECT_EQ(result.exit_code, 1) << arguments;
-    EXPECT_EQ(result.output, "geores: " + line + "\n") << arguments;
-  }
-
-  void write(const std::string& name, const std::string& text) const {
-    write_file_atomically(temporary_.path() / name, text);
-  }
-
-  const TemporaryFolder temporary_;
-};
 
 TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
   std::string text;
@@ -133,6 +105,47 @@ TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
       fmt::format("[run] its tokeniser has changed since the run began: it had the sha256 {} and "
                   "now has {}",
                   fingerprint("data"), fingerprint("capital")));
+}
+
+bool has_mapped(pid_t process, const std::string& name) {
+  std::ifstream lines(fmt::format("/proc/{}/maps", process));
+  for (std::string line; std::getline(lines, line);)
+    if (line.ends_with("/" + name)) return true;
+  return false;
+}
+
+TEST_F(TextProgram, AFileThatShrinksIsNamedInOneLine) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += fmt::format("line {} of it\n", i * i % 97);
+  train_on(text, "chars");
+  const auto shrunk = [&](const std::string& arguments, const std::string& file, uintmax_t bytes,
+                          const std::function<bool(pid_t)>& is_reading) {
+    const auto output = temporary_.path() / "output";
+    const auto opened = open(output.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    const auto child = start_program(arguments, {.folder = temporary_.path(), .output = opened});
+    close(opened);
+    wait_until([&] { return is_reading(child); });
+    fs::resize_file(temporary_.path() / "data" / file, bytes);
+    EXPECT_EQ(wait_for(child), 1) << arguments;
+    const auto said = read_text_file(output);
+    return said.substr(std::min(said.find("geores: "), said.size()));
+  };
+  const auto whole = read_text_file(temporary_.path() / "data/train.bin");
+  EXPECT_EQ(
+      shrunk(fmt::format("train --task text --data data {} --steps 10000000 --out long "
+                         "--log-interval 10000000 --eval-interval 10000000",
+                         kModel),
+             "train.bin", 4096,
+             [&](pid_t) { return fs::exists(temporary_.path() / "long/checkpoint.safetensors"); }),
+      "geores: [data/train.bin] has become shorter while it was in use\n");
+  write("data/train.bin", whole);
+  // Zeros are left of the last page: that is noticed by the size.
+  const auto size = fs::file_size(temporary_.path() / "data/val.bin");
+  EXPECT_EQ(shrunk("eval --run run --stride 1", "val.bin", size - 2,
+                   [](pid_t child) { return has_mapped(child, "val.bin"); }),
+            fmt::format("geores: [{}/data/val.bin] has changed while it was in use: it had {} "
+                        "bytes and now has {}\n",
+                        temporary_.path().string(), size, size - 2));
 }
 
 // A full disk, as a limit on the size of files: no half file stays, and what was there is not lost.

@@ -100,5 +100,86 @@ TEST_F(TextCommands, DataReplacesNothingUnasked) {
   EXPECT_TRUE(fs::exists(temporary_.path() / "nano/unfinished/mine"));
 }
 
+TEST_F(TextCommands, WordPerplexityOfTextWithUnknownWordsSaysSo) {
+  train_on(lines(), "bytes");
+  const auto plain = run("eval --run run");
+  EXPECT_EQ(plain.output.find("<unk>"), std::string::npos) << plain.output;
+  EXPECT_NE(plain.output.find("6-gram"), std::string::npos) << plain.output;
+  EXPECT_FALSE(json_of("eval --run run").contains("unknown_words"));
+  write("unknown.txt", "it is <unk> of <unk>\nnot a<unk>\n");
+  write("b.txt", lines());
+  succeed("data text --input b.txt --valid unknown.txt --out unknown");
+  EXPECT_EQ(json_of("eval --run run --data unknown")["unknown_words"], 2);
+  const auto said = run("eval --run run --data unknown").output;
+  EXPECT_NE(
+      said.find("\nthe text has the word <unk> 2 times: its word perplexity is lower than that "
+                "of the words behind it\n"),
+      std::string::npos)
+      << said;
+}
+
+// A folder of nanoGPT's: ids, and nobody knows their tokeniser.
+TEST_F(TextCommands, EvalOfBareIds) {
+  train_on(lines(), "bytes");
+  fs::create_directory(temporary_.path() / "nano");
+  for (const auto* name : {"train.bin", "val.bin"})
+    fs::copy(temporary_.path() / "data" / name, temporary_.path() / "nano" / name);
+  // The model says how many ids there are.
+  const auto bare = json_of("eval --run run --data nano"), own = json_of("eval --run run");
+  EXPECT_EQ(bare["rows"][0]["nats"], own["rows"][0]["nats"]);
+  EXPECT_FALSE(bare["rows"][0].contains("bits_per_byte"));
+  succeed(fmt::format("train --task text --data nano --vocabulary 257 --steps 2 --out bare {}",
+                      kModel));
+  succeed("eval --run bare");
+  succeed("eval --run bare --data nano");
+  refuse(
+      "eval --run bare --data data",
+      "[eval] data is prepared with the tokeniser bytes; nobody knows which one bare was trained "
+      "with");
+}
+
+// A relative folder is one of the moment; a run is for later.
+TEST_F(TextCommands, ARunFindsItsDataFromElsewhere) {
+  train_on(lines(), "chars");
+  const auto elsewhere = temporary_.path() / "elsewhere";
+  fs::create_directory(elsewhere);
+  const auto from_there = [&](const std::string& arguments) {
+    return run_program(arguments, {.folder = elsewhere});
+  };
+  const auto evaluated = from_there("eval --run ../run");
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.output;
+  fs::rename(temporary_.path() / "data", temporary_.path() / "moved");
+  EXPECT_EQ(from_there("train --resume ../run").exit_code, 1);
+  const auto resumed = from_there("train --resume ../run --data ../moved");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(from_there("eval --run ../run").exit_code, 0) << "the run knows the new place";
+
+  write("a.txt", lines() + "line 5 of it\n");
+  succeed("data text --input a.txt --tokenizer-of moved --out other");
+  const auto refused = run("train --resume run --data other");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.output.find("cannot resume run: the data's"), std::string::npos)
+      << refused.output;
+}
+
+// The ids themselves: data.json says only which text they were made from.
+TEST_F(TextCommands, IdsThatChangedUnderARunAreRefused) {
+  train_on(lines(), "chars");
+  succeed("eval --run run");
+  auto ids = read_text_file(temporary_.path() / "data/train.bin");
+  std::swap(ids[0], ids[2]);
+  write("data/train.bin", ids);
+  const auto evaluated = run("eval --run run");
+  EXPECT_EQ(evaluated.exit_code, 1) << evaluated.output;
+  EXPECT_NE(
+      evaluated.output.find("/data/train.bin] has changed since run was trained on it (sha256 "),
+      std::string::npos)
+      << evaluated.output;
+  const auto resumed = run("train --resume run");
+  EXPECT_EQ(resumed.exit_code, 1);
+  EXPECT_NE(resumed.output.find("the data's 'train_ids_sha256' was"), std::string::npos)
+      << resumed.output;
+}
+
 }  // namespace
 }  // namespace geores

@@ -1,6 +1,7 @@
 // `geores eval` on text: the exact loss of a run, beside tables of counts.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "geores/train/run/run_folder.h"
@@ -9,8 +10,8 @@ namespace geores::cli {
 
 struct EvalTextFlags {
   std::string run, data, split = "val";
-  int64_t stride = 0;  // 0: the context
-  int64_t ngrams = 5;  // longest
+  std::optional<int64_t> stride;  // none: the context
+  int64_t ngrams = 6;             // longest
   bool json = false;
 };
 

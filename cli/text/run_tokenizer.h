@@ -1,13 +1,18 @@
-// The tokeniser in a run's folder. Refuses one that the run was not trained with.
+// What a run's folder remembers of the text that it was trained on.
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "geores/text/tokenizer.h"
 
 namespace geores::cli {
 
+// What model.json says of the data (DataOrigin::facts); empty in old runs.
+nlohmann::json origin_of_run(const std::string& run);
+
+// The tokeniser in the folder. Refuses one that the run was not trained with.
 std::shared_ptr<Tokenizer> tokenizer_of_run(const std::string& run);
 
 }  // namespace geores::cli
