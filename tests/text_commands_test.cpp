@@ -83,6 +83,85 @@ class TextCommands : public TextProgram {
   }
 };
 
+TEST_F(TextCommands, GenerateEndsWithItsReader) {
+  train_on(lines(), "chars");
+  Conversation once("generate --run run --tokens 100000000 --prompt line", temporary_.path());
+  EXPECT_EQ(once.hear(5).substr(0, 4), "line");
+  once.hang_up();
+  EXPECT_EQ(once.end(), 1);
+  Conversation interactive("generate --run run --tokens 100000000 --interactive",
+                           temporary_.path());
+  interactive.say("line\n");
+  EXPECT_EQ(interactive.hear(5).size(), 5u);
+  interactive.hang_up();
+  EXPECT_EQ(interactive.end(), 1);
+}
+
+TEST_F(TextCommands, AnInterruptEndsGenerateAlsoWhileItWaits) {
+  train_on(lines(), "chars");
+  Conversation waiting("generate --run run --tokens 3 --interactive --top-k 1", temporary_.path());
+  waiting.say("line 1\n");
+  waiting.hear_line();
+  std::this_thread::sleep_for(200ms);  // until it reads the next line
+  waiting.send(SIGINT);
+  EXPECT_EQ(waiting.end(), 0);
+  Conversation busy("generate --run run --tokens 100000000 --prompt line", temporary_.path());
+  EXPECT_EQ(busy.hear(8).substr(0, 4), "line");
+  busy.send(SIGINT);
+  while (!busy.hear(4096).empty()) continue;
+  EXPECT_EQ(busy.end(), 0);
+}
+
+TEST_F(TextCommands, InteractiveSpeaksJson) {
+  train_on(lines(), "chars");
+  Conversation talk("generate --run run --tokens 3 --interactive --json", temporary_.path());
+  for (const auto* line : {"line 1", "it"}) {
+    talk.say(std::string(line) + "\n");
+    const auto answer = nlohmann::json::parse(talk.hear_line(), nullptr, false);
+    ASSERT_TRUE(answer.is_object()) << line;
+    EXPECT_EQ(answer["ids"].size(), 3u);
+    EXPECT_EQ(answer["prompt"].size(), std::string(line).size());
+  }
+  for (const auto* flag : {"--prompt", "--prompt-file", "--samples"})
+    refuse(fmt::format("generate --run run --interactive {} 2", flag),
+           fmt::format("[generate] --interactive continues the lines of standard input, each once: "
+                       "leave out {}",
+                       flag));
+}
+
+TEST_F(TextCommands, PromptsComeFromFilesAndStandardInput) {
+  train_on(lines(), "chars", 30);
+  const std::string rest = " --tokens 12 --temperature 0";
+  const auto given = run("generate --run run --prompt 'line 1'" + rest).output;
+  EXPECT_TRUE(given.starts_with("line 1")) << given;
+  write("prompt.txt", "line 1");
+  EXPECT_EQ(run("generate --run run --prompt-file prompt.txt" + rest).output, given);
+  const auto from_standard_input = [&] {
+    const auto file = open((temporary_.path() / "prompt.txt").c_str(), O_RDONLY);
+    dup2(file, STDIN_FILENO);
+  };
+  EXPECT_EQ(run_program("generate --run run --prompt-file -" + rest,
+                        {.folder = temporary_.path(), .before = from_standard_input})
+                .output,
+            given);
+  // A penalty without end: no token comes twice.
+  const auto ids = json_of(
+                       "generate --run run --prompt l --tokens 8 --temperature 0 "
+                       "--repetition-penalty 1e30")[0]["ids"]
+                       .get<std::vector<int>>();
+  EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+// Text without a line end has no default prompt of its own; one that is given does not need it.
+TEST_F(TextCommands, AGivenPromptNeedsNoDefault) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "abc bca cab ";
+  train_on(text, "chars");
+  EXPECT_TRUE(run("generate --run run --prompt abc --tokens 5").output.starts_with("abc"));
+  // Id 0 stands before the text, as in `eval`.
+  EXPECT_EQ(json_of("generate --run run --tokens 5")[0]["prompt"], nlohmann::json({0}));
+}
+
 TEST_F(TextCommands, DataReplacesNothingUnasked) {
   write("a.txt", lines());
   for (const auto* name :
@@ -179,6 +258,23 @@ TEST_F(TextCommands, IdsThatChangedUnderARunAreRefused) {
   EXPECT_EQ(resumed.exit_code, 1);
   EXPECT_NE(resumed.output.find("the data's 'train_ids_sha256' was"), std::string::npos)
       << resumed.output;
+}
+
+TEST_F(TextCommands, OddNumbersAreRefusedInOneLine) {
+  train_on(lines(), "chars");
+  refuse("eval --run run --stride 0", "[eval] the stride must lie in 1..16, got 0");
+  for (const auto* arguments :
+       {"generate --run run --seed 99999999999999999999", "generate --run run --seed -1",
+        "train --task text --data data --out x --seed 99999999999999999999"}) {
+    const auto result = run(arguments);
+    EXPECT_NE(result.exit_code, 0) << arguments;
+    EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+    EXPECT_NE(result.output.find("seed"), std::string::npos) << result.output;
+  }
+  auto facts = nlohmann::json::parse(read_text_file(temporary_.path() / "data/data.json"));
+  facts["checked"] = {1};
+  write("data/data.json", facts.dump());
+  refuse("data show data", "[data/data.json] 'checked' must be an object, got [1]");
 }
 
 }  // namespace

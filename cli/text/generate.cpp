@@ -1,13 +1,17 @@
 #include <fmt/format.h>
+#include <signal.h>
 
+#include <cerrno>
+#include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/terminal/output.h"
@@ -15,14 +19,33 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/generation/generator.h"
-#include "geores/text/prepared.h"
 #include "geores/text/utf8.h"
 #include "geores/train/run/run_folder.h"
 
 namespace geores::cli {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+volatile sig_atomic_t interrupted = 0;
+
+// The first Ctrl-C asks for an end, a second one ends the program. Without SA_RESTART, so that one who
+// waits for a line stops waiting. Ignored when the program started, it stays ignored.
+void end_on_interrupt() {
+  struct sigaction now {};
+  if (sigaction(SIGINT, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) return;
+  now.sa_handler = [](int) { interrupted = 1; };
+  now.sa_flags = SA_RESETHAND;
+  sigemptyset(&now.sa_mask);
+  sigaction(SIGINT, &now, nullptr);
+}
+
+// Text that nobody can get any more is not worth its time: the reader of a pipe may be gone.
+void write_out(std::string_view text) {
+  errno = 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written && !interrupted)
+    throw std::system_error(errno, std::generic_category(), "the output cannot be written");
+}
 
 struct GenerateFlags {
   std::string run, prompt_file, stop, device = "cpu";
@@ -61,10 +84,7 @@ class TextStream {
  private:
   void print(size_t count) {
     text_ += pending_.substr(0, count);
-    if (!quiet_) {
-      std::fwrite(pending_.data(), 1, count, stdout);
-      std::fflush(stdout);
-    }
+    if (!quiet_) write_out(std::string_view(pending_).substr(0, count));
     pending_.erase(0, count);
   }
 
@@ -105,12 +125,6 @@ Ids prompt_ids(const Tokenizer& tokenizer, const std::string& text) {
   return ids;
 }
 
-// End of text, or a line end.
-Ids default_prompt(const Tokenizer& tokenizer) {
-  if (const auto end = tokenizer.end_of_text()) return {*end};
-  return prompt_ids(tokenizer, "\n");
-}
-
 std::string all_of_standard_input() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
@@ -122,6 +136,31 @@ void tell_speed(const Written& written, const GenerateFlags& flags) {
         flags.options.cache ? "with" : "without");
   if (flags.verbose && written.times_reread > 0)
     say("the context was full {} times: its last half was read again\n", written.times_reread);
+}
+
+nlohmann::json to_json(const Ids& prompt, const Written& written) {
+  return {{"prompt", prompt},
+          {"text", written.text},
+          {"ids", written.ids},
+          {"log_probabilities", written.log_probabilities},
+          {"seconds", written.seconds},
+          {"tokens_per_second", static_cast<double>(written.ids.size()) / written.seconds}};
+}
+
+std::string dumped(const nlohmann::json& value, int indent) {
+  return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// Continues each line of standard input.
+void converse(Model& model, const Tokenizer& tokenizer, const GenerateFlags& flags) {
+  uint64_t sample = 0;
+  for (std::string line; !interrupted && std::getline(std::cin, line);) {
+    if (line.empty()) continue;
+    const auto prompt = prompt_ids(tokenizer, line);
+    const auto written = write_one(model, tokenizer, prompt, flags, sample++);
+    write_out(flags.json ? dumped(to_json(prompt, written), -1) : "\n");
+    tell_speed(written, flags);
+  }
 }
 
 void generate(GenerateFlags flags) {
@@ -146,42 +185,34 @@ void generate(GenerateFlags flags) {
     require(flags.device == "cpu", "generate", "device must be cpu or cuda, got '{}'",
             flags.device);
   if (flags.device == "cuda") run.model->to(torch::kCUDA);
-  std::signal(SIGINT, [](int) { interrupted = 1; });
-
-  if (flags.interactive) {
-    uint64_t sample = 0;
-    for (std::string line; !interrupted && std::getline(std::cin, line);) {
-      if (line.empty()) continue;
-      tell_speed(write_one(*run.model, *tokenizer, prompt_ids(*tokenizer, line), flags, sample++),
-                 flags);
-      fmt::print("\n");
-      std::fflush(stdout);
-    }
-    return;
-  }
-  auto prompt = default_prompt(*tokenizer);
+  end_on_interrupt();
+  if (flags.interactive) return converse(*run.model, *tokenizer, flags);
   std::string text;
   if (flags.prompt) text = *flags.prompt;
   if (!flags.prompt_file.empty())
     text = flags.prompt_file == "-" ? all_of_standard_input() : read_text_file(flags.prompt_file);
-  if (flags.prompt || !flags.prompt_file.empty()) prompt = prompt_ids(*tokenizer, text);
+  const bool given = flags.prompt || !flags.prompt_file.empty();
+  const auto prompt = given ? prompt_ids(*tokenizer, text) : Ids{tokenizer->before_first()};
   auto results = nlohmann::json::array();
   for (int64_t sample = 0; sample < flags.samples && !interrupted; ++sample) {
     if (!flags.json) fmt::print("{}{}", sample > 0 ? "---------------\n" : "", text);
     const auto written =
         write_one(*run.model, *tokenizer, prompt, flags, static_cast<uint64_t>(sample));
-    results.push_back(
-        {{"prompt", prompt},
-         {"text", written.text},
-         {"ids", written.ids},
-         {"log_probabilities", written.log_probabilities},
-         {"seconds", written.seconds},
-         {"tokens_per_second", static_cast<double>(written.ids.size()) / written.seconds}});
+    results.push_back(to_json(prompt, written));
     if (!flags.json) fmt::print("\n");
     tell_speed(written, flags);
   }
-  if (flags.json)
-    fmt::print("{}\n", results.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (flags.json) write_out(dumped(results, 2));
+}
+
+// Why a text is no seed; "" if it is one. CLI11 takes the nearest number instead.
+std::string not_a_seed(const std::string& text) {
+  uint64_t seed = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, seed);
+  if (problem == std::errc() && stopped == end) return "";
+  return fmt::format("a seed must lie in 0..{}, got {}", std::numeric_limits<uint64_t>::max(),
+                     quote(text));
 }
 
 }  // namespace
@@ -196,7 +227,9 @@ void add_generate(CLI::App& app, int& exit_code) {
       "  geores generate --run runs/a --interactive");
   auto& sampling = flags->options.sampling;
   command->add_option("--run", flags->run, "folder of the run")->required();
-  command->add_option("--prompt", flags->prompt, "text to continue; default: an end of text");
+  command->add_option(
+      "--prompt", flags->prompt,
+      "text to continue; default: what stands before a text, an end of text or a line end");
   command->add_option("--prompt-file", flags->prompt_file,
                       "the same from a file; -: standard input");
   command->add_option("--tokens", flags->tokens, "how many [200]");
@@ -207,14 +240,20 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--repetition-penalty", sampling.repetition_penalty,
                       "makes tokens less likely that were there [1]");
   command->add_option("--stop", flags->stop, "end before this text");
-  command->add_option("--seed", sampling.seed, "of the random choices [1337]");
+  command->add_option("--seed", sampling.seed, "of the random choices [1337]")
+      ->check(CLI::Validator(not_a_seed, "UINT"));
   command->add_flag("--no-cache", flags->no_cache, "read the whole window for every token");
   command->add_flag("--interactive", flags->interactive, "continue each line of standard input");
   command->add_flag("--speed", flags->speed, "say how many tokens a second");
   command->add_flag("--verbose", flags->verbose, "say also when the context was full");
   command->add_flag("--json", flags->json, "ids, log-probabilities and seconds");
   command->add_option("--device", flags->device, "cpu or cuda [cpu]");
-  command->callback([flags, &exit_code] {
+  command->callback([flags, command, &exit_code] {
+    if (flags->interactive)
+      for (const auto* flag : {"--prompt", "--prompt-file", "--samples"})
+        require(command->count(flag) == 0, "generate",
+                "--interactive continues the lines of standard input, each once: leave out {}",
+                flag);
     generate(*flags);
     exit_code = 0;
   });
