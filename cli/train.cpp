@@ -59,6 +59,15 @@ bool connection_has(const std::string& key) {
   return false;
 }
 
+// Attention with dropout is not fused: worth knowing before hours of it.
+void tell_price_of_dropout(const TrainConfig& config) {
+  const auto options = config.model.completed().options;
+  const auto rate = options.value("dropout", nlohmann::json());
+  if (rate.is_number() && rate.get<double>() > 0)
+    say("geores: with dropout, attention runs composed: slower, and with memory for the weights of "
+        "all pairs of positions\n");
+}
+
 // The configuration of the run to resume. Only rank 0 needs to see its folder.
 TrainConfig config_to_resume(const std::string& path, CommandGroup& group) {
   nlohmann::json found;
@@ -96,6 +105,7 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
   const StopOnSignal stop;
   const auto dataset = load_dataset(config.task, flags.cache);
   set_steps_of_epochs(config, dataset);
+  if (group.is_first()) tell_price_of_dropout(config);
   ProgressBar bar(fmt::format("{} on {}", config.model.label(), config.task.name));
   Listener listener;
   listener.stop = StopOnSignal::requested;
@@ -148,6 +158,8 @@ void add_train(CLI::App& app, int& exit_code) {
       "  geores train --task gyroscope --model edelta --seed 42 --out runs/gyro-edelta\n"
       "  geores train --resume runs/gyro-edelta\n"
       "  geores train --model jpmhc --mixer sinkhorn --width 512 --layers 7 --out runs/sinkhorn\n"
+      "  geores train --task text --data data/books --model shc --layers 12 --width 384 --heads 6\n"
+      "    --context 512 --out runs/books                   (a language model, docs/language.md)\n"
       "  geores train --task puzzles --data sudoku6 --mixer cayley --layout expand --width 128\n"
       "    --steps 4000 --batch 256 --out runs/sudoku6      (a recursive model, "
       "docs/recursion.md)");
@@ -168,6 +180,14 @@ void add_train(CLI::App& app, int& exit_code) {
 
   // Several tasks, models or connections may have an option of one name, each with its own default.
   std::set<std::string> seen;
+  const auto help_of_tasks = [](const std::string& key) {
+    std::string help;
+    for (const auto& task : tasks())
+      for (const auto& option : task.options.all())
+        if (option.key == key && help.find(option.help) == std::string::npos)
+          help += (help.empty() ? "" : "; ") + option.help;
+    return help;
+  };
   const auto add = [&](const OptionDescription& option, const char* group, bool with_default) {
     if (seen.insert(option.key).second)
       add_flag_for(*command, flags->given, option.key, option.help,
@@ -184,8 +204,10 @@ void add_train(CLI::App& app, int& exit_code) {
     for (const auto& option : kind.options({}).all())
       if (!connection_has(option.key)) add(option, "Model", true);
   for (const auto& task : tasks())
-    for (const auto& option : task.options.all())
+    for (auto option : task.options.all()) {
+      option.help = help_of_tasks(option.key);
       add(option, "Options of tasks (`geores list --json` tells which has which)", false);
+    }
   for (const auto& kind : model_kinds())
     for (const auto& option : kind.all_options().all())
       add(option, "Options of connections (`geores list NAME` tells which has which)", true);

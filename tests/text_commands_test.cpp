@@ -197,6 +197,17 @@ TEST_F(TextCommands, WordPerplexityOfTextWithUnknownWordsSaysSo) {
       << said;
 }
 
+TEST_F(TextCommands, DropoutsPriceIsSaidOnce) {
+  train_on(lines(), "chars");
+  const auto train =
+      fmt::format("train --task text --data data --overwrite --out run --steps 2 {}", kModel);
+  const std::string notice = "geores: with dropout, attention runs composed";
+  EXPECT_EQ(run(train).output.find(notice), std::string::npos);
+  const auto said = run(train + " --dropout 0.1").output;
+  ASSERT_NE(said.find(notice), std::string::npos) << said;
+  EXPECT_EQ(said.find(notice, said.find(notice) + 1), std::string::npos) << said;
+}
+
 // A folder of nanoGPT's: ids, and nobody knows their tokeniser.
 TEST_F(TextCommands, EvalOfBareIds) {
   train_on(lines(), "bytes");
@@ -275,6 +286,17 @@ TEST_F(TextCommands, OddNumbersAreRefusedInOneLine) {
   facts["checked"] = {1};
   write("data/data.json", facts.dump());
   refuse("data show data", "[data/data.json] 'checked' must be an object, got [1]");
+}
+
+TEST_F(TextCommands, TrainHelpsWithText) {
+  const auto help = run("train --help").output;
+  EXPECT_NE(help.find("geores train --task text --data"), std::string::npos) << help;
+  EXPECT_NE(help.find("folder of prepared text"), std::string::npos) << help;
+  train_on(lines(), "chars");
+  const auto refused = run("train --task text --data data --model edelta --pool sequence --out x");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.output.find("--pool causal"), std::string::npos) << refused.output;
+  EXPECT_EQ(refused.output.find("allow_noncausal"), std::string::npos) << refused.output;
 }
 
 }  // namespace

@@ -122,10 +122,11 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
   require(config.output_length == "free", "transformer",
           "output_length = {} is for vectors, not tokens", config.output_length);
   require(config.early_weight == 0, "transformer", "early_weight is for vectors, not tokens");
-  require(causal() || config.allow_noncausal, "transformer",
-          "{} with these options lets a token see later ones; choose a causal variant (pool = "
-          "causal, attention = causal) or set allow_noncausal",
-          config.connection);
+  require(
+      causal() || config.allow_noncausal, "transformer",
+      "{} with these options lets a token see later ones; take --pool causal where it pools, and "
+      "--attention causal",
+      config.connection);
   embedding_ = register_parameter(
       "embedding", torch::randn({config.vocabulary, width}) * (kInitialStd * config.input_start));
 }

@@ -358,8 +358,8 @@ TEST(Transformer, RefusesWithTheThingAndTheValue) {
             "[edelta] width 130 is not divisible by 4 streams");
   EXPECT_EQ(refusal_of({.layers = 0}), "[transformer] layers must be >= 1, got 0");
   EXPECT_EQ(refusal_of({.connection = "edelta", .input = "tokens"}),
-            "[transformer] edelta with these options lets a token see later ones; choose a causal "
-            "variant (pool = causal, attention = causal) or set allow_noncausal");
+            "[transformer] edelta with these options lets a token see later ones; take --pool "
+            "causal where it pools, and --attention causal");
   Transformer model(small("additive"));
   Trace trace;
   EXPECT_THROW(model.forward(torch::randn({2, 10, 5}), trace), Error);  // longer than the context
