@@ -16,6 +16,7 @@
 #include "geores/train/divergence.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/optimizer/schedule.h"
+#include "geores/train/run/made_with.h"
 #include "geores/train/text_evaluation.h"
 #include "geores/train/training_step.h"
 
@@ -117,7 +118,11 @@ class Run {
     if (result.interrupted) return result;
     finish(result);
     result.seconds = watch_.seconds();
-    if (communicator_.is_first()) files_.write_result(result.to_json());
+    if (communicator_.is_first()) {
+      auto written = result.to_json();
+      written.update(made_with(config_.device));
+      files_.write_result(written);
+    }
     return result;
   }
 

@@ -16,6 +16,7 @@
 #include "geores/train/device/device_loop.h"
 #include "geores/train/evaluation.h"
 #include "geores/train/optimizer/schedule.h"
+#include "geores/train/run/made_with.h"
 
 namespace geores {
 namespace {
@@ -256,6 +257,8 @@ TEST_F(Training, LearnsAndReportsWhatItMeasured) {
   EXPECT_LT(result.exact_validation, 0.5 * data_.validation_y.square().mean().item<double>());
   const auto json = nlohmann::json::parse(read_text_file(root_ / "run" / "result.json"));
   EXPECT_EQ(json["best_validation"].get<double>(), result.best_validation);
+  const auto made = made_with("cpu");
+  for (const auto* key : {"machine", "program"}) EXPECT_EQ(json.at(key), made.at(key));
 
   const auto model = make_model(config.model, input_shape(data_));
   EXPECT_EQ(result.parameters, parameter_count(*model));

@@ -102,6 +102,8 @@ Document make_language_report(const LanguageFindings& all) {
   document.text(all.paper.text)
       .text(fmt::format("Scale {}, device {}, {}; {:.0f} minutes of training in all.", all.scale,
                         all.hardware.device, all.hardware.precision, all.train_seconds / 60));
+  if (!all.made_with.empty())
+    document.text(fmt::format("Trained on {}.", fmt::join(all.made_with, "; ")));
   if (const auto verdicts = verdict_table(all); !verdicts.rows.empty())
     document.heading("What holds").table(verdicts);
   if (const auto ngrams = ngram_table(all); !ngrams.rows.empty())

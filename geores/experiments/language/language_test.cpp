@@ -210,7 +210,7 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
   const auto page = read_text_file(out / "tables.md");
   for (const auto* words :
        {"In miniature", "mHC beats additive", "learning rate", "Row maximum", "as it is", "S > 0",
-        "first below 0", "Effective rank", "composite", "to 0"})
+        "first below 0", "Effective rank", "composite", "to 0", "Trained on ", ", geores 0."})
     EXPECT_NE(page.find(words), std::string::npos) << words;
   for (const auto* figure : {"mixers_training", "mixers_rank", "mixers_depth", "mixers_entries",
                              "mixers_heat_mhc", "beta", "beta_heat", "beta_quantiles"})

@@ -1,5 +1,7 @@
 #include "geores/experiments/language/reproduce_language.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -233,8 +235,13 @@ LanguageFindings read_all(const LanguagePaper& paper, const LanguageOptions& opt
     all.experiments.push_back(std::move(findings));
   }
   for (const auto& entry : fs::directory_iterator(fs::path(options.out) / "runs"))
-    if (fs::exists(entry.path() / "result.json"))
-      all.train_seconds += read_result(entry.path().string()).at("seconds").get<double>();
+    if (fs::exists(entry.path() / "result.json")) {
+      const auto result = read_result(entry.path().string());
+      all.train_seconds += result.at("seconds").get<double>();
+      if (result.contains("machine"))  // runs from before this was written have none
+        all.made_with.insert(fmt::format("{}, {}", result["machine"].get<std::string>(),
+                                         result.value("program", "")));
+    }
   for (const auto& folder : texts_of(paper.experiments))
     if (!folder.ends_with(kShuffled) && (options.report_only || options.hardware.device == "cpu"))
       if (const auto losses = ngrams_of(folder, options.out); !losses.empty())
@@ -268,6 +275,7 @@ nlohmann::json LanguageFindings::to_json() const {
                            {"device", hardware.device},
                            {"precision", hardware.precision},
                            {"train_seconds", train_seconds},
+                           {"made_with", made_with},
                            {"experiments", nlohmann::json::array()},
                            {"sweeps", nlohmann::json::array()},
                            {"verdicts", nlohmann::json::array()},

@@ -13,6 +13,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct LanguageFindings {
   std::map<std::string, nlohmann::json> measured = {};     // by name of the run (measures.h)
   std::map<std::string, std::vector<double>> ngrams = {};  // by name of the text, n = 0, 1, ...
   double train_seconds = 0;                                // of all runs, one after the other
+  std::set<std::string> made_with = {};                    // machines and programs, of all runs
 
   const ExperimentFindings* find(const std::string& experiment) const;
   const ExperimentFindings* sweep(const std::string& experiment) const;

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "geores/ops/torch.h"
 
@@ -52,6 +53,9 @@ class RecordedWork {
 // Most bytes that tensors on the GPU took up at once since the last reset; 0 without one.
 int64_t peak_device_memory();
 void reset_peak_device_memory();
+
+// "" without one.
+std::string gpu_name();
 
 // While it lives, a profiler that waits for cudaProfilerStart sees what is launched.
 class ProfiledPart {

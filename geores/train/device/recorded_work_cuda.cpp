@@ -203,6 +203,8 @@ void reset_peak_device_memory() {
   c10::cuda::CUDACachingAllocator::resetPeakStats(c10::cuda::current_device());
 }
 
+std::string gpu_name() { return at::cuda::getCurrentDeviceProperties()->name; }
+
 ProfiledPart::ProfiledPart(const torch::Device& device) : on_(device.is_cuda()) {
   if (!on_) return;
   torch::cuda::synchronize();

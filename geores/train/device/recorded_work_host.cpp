@@ -19,6 +19,8 @@ int64_t RecordedWork::kernels() const { return 0; }
 int64_t peak_device_memory() { return 0; }
 void reset_peak_device_memory() {}
 
+std::string gpu_name() { return ""; }
+
 ProfiledPart::ProfiledPart(const torch::Device&) : on_(false) {}
 ProfiledPart::~ProfiledPart() = default;
 

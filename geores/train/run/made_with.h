@@ -1,0 +1,17 @@
+// What made a run, for its result.json: numbers of speed mean nothing without the machine, and a run can
+// be repeated only with the program that made it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace geores {
+
+// {"machine": the GPU's or the processor's name, "program": version and commit}. The commit is that of
+// the last time CMake was configured, "unknown" where there was no repository.
+nlohmann::json made_with(const std::string& device);
+
+// The processor that a text of /proc/cpuinfo describes, with how many there are: "2 × Neoverse-N1".
+std::string processor_in(const std::string& cpuinfo);
+
+}  // namespace geores
