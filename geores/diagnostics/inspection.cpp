@@ -111,7 +111,9 @@ nlohmann::json Inspection::to_json() const {
           {"composite", json_of(composite)},
           {"composite_of_means", json_of(composite_of_means)},
           {"mixers", mixers ? mixers->to_json() : nlohmann::json()},
-          {"inert", inert ? nlohmann::json{{"first", inert->first}, {"last", inert->last}}
+          {"inert", inert ? nlohmann::json{{"first", inert->first},
+                                           {"last", inert->last},
+                                           {"first_pre", json_of(inert->first_pre)}}
                           : nlohmann::json()},
           {"relative_rank", ranks ? ranks->to_json() : nlohmann::json()},
           {"beta", beta_list},

@@ -264,18 +264,47 @@ std::optional<MixerUse> measure_use(Model& model, const std::vector<Batch>& batc
   return use;
 }
 
+namespace {
+
+// Near the identity the gradients that should vanish are differences of large numbers: in float32
+// they would be rounding. Widened and narrowed again, float32 weights are what they were.
+class InDouble {
+ public:
+  explicit InDouble(Model& model)
+      : model_(model), before_(model.parameters().front().scalar_type()) {
+    model_.to(torch::kFloat64);
+  }
+  ~InDouble() { model_.to(before_); }
+  InDouble(const InDouble&) = delete;
+  InDouble& operator=(const InDouble&) = delete;
+
+ private:
+  Model& model_;
+  torch::ScalarType before_;
+};
+
+// Of H_pre: the weights with which a sublayer reads the streams.
+std::vector<Tensor> pre_parameters(const Residual& residual) {
+  std::vector<Tensor> found;
+  for (const auto& item : residual.named_parameters())
+    if (item.key().starts_with("pre.")) found.push_back(item.value());
+  return found;
+}
+
+}  // namespace
+
 std::optional<InertMixers> measure_inert(Model& model, const Tensor& x) {
+  const InDouble in_double(model);
   const auto stack = mixing_stack(model);
   if (!stack || stack->stages.size() < 3 || !stack->predict) return std::nullopt;
   const torch::AutoGradMode with_gradient(true);
-  std::vector<std::vector<Tensor>> parts;
-  std::vector<Tensor> inputs;
+  std::vector<std::vector<Tensor>> mixers, pres;
   for (const auto& stage : stack->stages) {
-    parts.push_back(stage.residual->mixer_parameters());
-    if (parts.back().empty()) return std::nullopt;
-    for (const auto& part : parts.back())
+    mixers.push_back(stage.residual->mixer_parameters());
+    pres.push_back(pre_parameters(*stage.residual));
+    if (mixers.back().empty()) return std::nullopt;
+    for (const auto& part : mixers.back())
       if (!part.requires_grad()) return std::nullopt;  // frozen
-    inputs.insert(inputs.end(), parts.back().begin(), parts.back().end());
   }
   auto state = stack->initial_state(moved_to(model, x));
   for (const auto& stage : stack->stages) {
@@ -286,18 +315,31 @@ std::optional<InertMixers> measure_inert(Model& model, const Tensor& x) {
   const auto cotangent = with_seed(17, [&] {
                            return torch::randn(prediction.sizes(), torch::kFloat64);
                          }).to(prediction.device(), prediction.scalar_type());
-  const auto gradients = torch::autograd::grad({(prediction * cotangent).sum()}, inputs, {}, {},
-                                               false, /*allow_unused=*/true);
-  std::vector<double> largest;
-  for (size_t l = 0, next = 0; l < parts.size(); ++l) {
-    largest.push_back(0);
-    for (size_t i = 0; i < parts[l].size(); ++i, ++next)
-      if (gradients[next].defined())
-        largest[l] = std::max(largest[l], gradients[next].abs().max().item<double>());
-  }
-  const auto others = *std::max_element(largest.begin() + 1, largest.end() - 1);
+  const auto loss = (prediction * cotangent).sum();
+  // The largest gradient of each connection's part.
+  const auto largest = [&](const std::vector<std::vector<Tensor>>& parts) {
+    std::vector<double> all;
+    for (const auto& part : parts) {
+      all.push_back(0);
+      for (const auto& gradient :
+           torch::autograd::grad({loss}, part, {}, /*retain_graph=*/true, false, true))
+        if (gradient.defined())
+          all.back() = std::max(all.back(), gradient.abs().max().item<double>());
+    }
+    return all;
+  };
+  const auto of_mixers = largest(mixers);
+  const auto others = *std::max_element(of_mixers.begin() + 1, of_mixers.end() - 1);
   if (!(others > 0)) return std::nullopt;
-  return InertMixers{largest.front() / others, largest.back() / others};
+  InertMixers inert{.first = of_mixers.front() / others, .last = of_mixers.back() / others};
+  const auto trained = [](const std::vector<Tensor>& part) {
+    return !part.empty() && std::ranges::all_of(part, &Tensor::requires_grad);
+  };
+  if (!std::ranges::all_of(pres, trained)) return inert;
+  const auto of_pres = largest(pres);
+  if (const auto most = *std::max_element(of_pres.begin() + 1, of_pres.end()); most > 0)
+    inert.first_pre = of_pres.front() / most;
+  return inert;
 }
 
 nlohmann::json RankReport::to_json() const {

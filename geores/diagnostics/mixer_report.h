@@ -72,9 +72,13 @@ std::optional<MixerUse> measure_use(Model& model, const std::vector<Batch>& batc
 // Mixers that nothing trains: the largest gradient of the first and of the last mixer's static part,
 // over the largest of the others', for a random cotangent of the predictions. Where streams enter
 // equal, a first mixer whose rows sum to 1 has none; where they are summed at the end, neither has a
-// last one whose columns do. Needs three connections.
+// last one whose columns do. Equal streams also make the first H_pre a mere factor, which the norm
+// behind it removes up to its epsilon: `first_pre` is the same measure of all its parameters, over the
+// other H_pre's; nothing where a connection has none. Measured in float64; the model's weights come
+// back as they were. Needs three connections.
 struct InertMixers {
   double first = 0, last = 0;
+  std::optional<double> first_pre = {};
 };
 std::optional<InertMixers> measure_inert(Model& model, const Tensor& x);
 

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <sstream>
 
 #include "geores/base/file.h"
 #include "geores/diagnostics/diagnostics_log.h"
+#include "geores/diagnostics/inspect.h"
 #include "geores/diagnostics/measures.h"
 #include "geores/model/transformer/transformer.h"
 #include "geores/modules/seeding.h"
@@ -270,6 +272,32 @@ TEST(InertMixers, FirstAndLastOfDoublyStochasticOnesGetNoGradient) {
       EXPECT_LT(inert->first, 1e-10) << name;
       EXPECT_LT(inert->last, 1e-10) << name;
     }
+  }
+}
+
+// As a run has them: float32, and mixers so near the identity that float32 knows nothing of them.
+TEST(InertMixers, AreFoundInFloat32AndNearTheIdentity) {
+  for (const auto* name : {"mhc", "mhc_lite", "shc"}) {
+    const auto model = model_with(name, nullptr);
+    model->to(torch::kFloat32);
+    std::vector<Tensor> before;
+    for (const auto& parameter : model->parameters()) before.push_back(parameter.clone());
+    const auto inert = measure_inert(*model, ids());
+    ASSERT_TRUE(inert.has_value()) << name;
+    EXPECT_LT(inert->first, 1e-6) << name;
+    EXPECT_LT(inert->last, 1e-6) << name;
+    ASSERT_TRUE(inert->first_pre.has_value()) << name;
+    EXPECT_LT(*inert->first_pre, 0.1) << name;
+    const auto after = model->parameters();
+    for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(torch::equal(before[i], after[i]));
+    const auto found = inspect(*model, ids()).warnings;
+    const auto warned = [&](const std::string& words) {
+      return std::ranges::any_of(
+          found, [&](const auto& text) { return text.find(words) != std::string::npos; });
+    };
+    EXPECT_TRUE(warned("the mixers of the first and the last connection get hardly any gradient"))
+        << name;
+    EXPECT_TRUE(warned("H_pre of the first connection gets hardly any gradient")) << name;
   }
 }
 
