@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
@@ -46,38 +47,74 @@ std::vector<Source> read_sources(const std::vector<std::string>& files,
   return sources;
 }
 
-// The byte at which the last `fraction` of the characters begins; of the bytes where the text is
-// not UTF-8.
-size_t cut_position(const std::string& text, double fraction) {
-  const auto part = [&](size_t count) {
-    return static_cast<size_t>(std::floor(static_cast<double>(count) * (1 - fraction)));
-  };
-  if (first_invalid(text)) return part(text.size());
-  const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
-  auto left = part(static_cast<size_t>(std::ranges::count_if(text, begins)));
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+// Characters; bytes where not all text is UTF-8.
+size_t count_units(std::string_view text, bool characters) {
+  if (!characters) return text.size();
+  return static_cast<size_t>(std::ranges::count_if(text, begins_character));
+}
+
+// The byte at which unit number `left` begins.
+size_t position_of(std::string_view text, size_t left, bool characters) {
+  if (!characters) return left;
   size_t at = 0;
   for (; at < text.size(); ++at)
-    if (begins(text[at]) && left-- == 0) break;
+    if (begins_character(text[at]) && left-- == 0) break;
   return at;
 }
 
-// Moves the last part of the sources into a list of their own.
+// Behind the separator at `begin`, with the line end that belongs to it.
+size_t behind(std::string_view text, size_t begin, const std::string& separator) {
+  const auto end = begin + separator.size();
+  return end < text.size() && text[end] == '\n' ? end + 1 : end;
+}
+
+// A cut within a separator, or between it and its line end, moves behind it.
+size_t outside_separators(std::string_view text, size_t at, const std::string& separator) {
+  if (separator.empty() || at == 0) return at;
+  const auto begin = text.rfind(separator, at - 1);
+  if (begin == std::string_view::npos) return at;
+  const auto end = behind(text, begin, separator);
+  return end > at ? end : at;
+}
+
+// Moves the last part of the sources into a list of their own: ⌊(1 − fraction) n⌋ of all characters
+// stay.
 std::vector<Source> cut_off(std::vector<Source>& sources, const PrepareOptions& options) {
   require(options.valid_fraction > 0 && options.valid_fraction < 1, "data",
           "--valid-fraction must lie between 0 and 1, got {}", options.valid_fraction);
-  require(sources.size() == 1, "data",
-          "several files cannot be cut; give the validation text with --valid");
-  auto& [name, text] = sources.front();
-  auto at = cut_position(text, options.valid_fraction);
-  if (options.cut == "documents") {
-    require(!options.separator.empty(), "data", "--cut documents needs --separator");
-    const auto next = text.find(options.separator, at);
-    require(next != std::string::npos, name, "has no document after byte {} to validate on", at);
-    at = next + options.separator.size();
-    if (at < text.size() && text[at] == '\n') ++at;
+  require(options.cut != "documents" || !options.separator.empty(), "data",
+          "--cut documents needs --separator");
+  const bool characters = std::ranges::none_of(
+      sources, [](const Source& source) { return first_invalid(source.text).has_value(); });
+  size_t units = 0;
+  for (const auto& source : sources) units += count_units(source.text, characters);
+  auto left =
+      static_cast<size_t>(std::floor(static_cast<double>(units) * (1 - options.valid_fraction)));
+  auto cut = sources.begin();
+  for (; std::next(cut) != sources.end(); ++cut) {
+    const auto here = count_units(cut->text, characters);
+    if (left < here) break;
+    left -= here;
   }
-  std::vector<Source> rest = {{name, text.substr(at)}};
-  text.resize(at);
+  const auto& text = cut->text;
+  auto at = outside_separators(text, position_of(text, left, characters), options.separator);
+  if (options.cut == "documents" && at > 0) {
+    const auto next = text.find(options.separator, at);
+    const bool last = std::next(cut) == sources.end();
+    require(next != std::string::npos || !last, cut->name,
+            "has no document after byte {} to validate on", at);
+    at = next == std::string::npos ? text.size() : behind(text, next, options.separator);
+  }
+  std::vector<Source> rest;
+  if (at < text.size()) rest.push_back({cut->name, text.substr(at)});
+  rest.insert(rest.end(), std::make_move_iterator(std::next(cut)),
+              std::make_move_iterator(sources.end()));
+  cut->text.resize(at);
+  sources.erase(at > 0 ? std::next(cut) : cut, sources.end());
+  require(!sources.empty() && !rest.empty(), "data", "--valid-fraction {} leaves nothing to {}",
+          options.valid_fraction, sources.empty() ? "train on" : "validate on");
   return rest;
 }
 
@@ -122,9 +159,15 @@ struct Encoded {
   TextFacts facts;
 };
 
+// Each document of every split then ends with an end of text.
+bool has_documents(const PrepareOptions& options) {
+  return !options.separator.empty() || options.input.size() > 1 || options.valid.size() > 1 ||
+         options.test.size() > 1;
+}
+
 Encoded encode(const Tokenizer& tokenizer, const std::vector<Source>& sources,
                const PrepareOptions& options) {
-  const bool separated = !options.separator.empty() || sources.size() > 1;
+  const bool separated = has_documents(options);
   require(!separated || tokenizer.end_of_text(), "data",
           "the tokeniser {} has no end of text, which separated documents and several files need",
           tokenizer.name());

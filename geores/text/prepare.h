@@ -16,9 +16,11 @@ struct PrepareOptions {
   std::string tokenizer_of = {};    // instead: that of this folder of prepared text
   int64_t vocabulary = 8192;        // bpe and sentencepiece
   std::string merges = {};          // gpt2: vocab.bpe
-  // Without files to validate on, the last part of the characters: nanoGPT cuts at ⌊0.9 n⌋.
+  // Without files to validate on, the last part of the characters of all files: nanoGPT cuts at
+  // ⌊0.9 n⌋. A cut within a separator moves behind it.
   double valid_fraction = 0.1;
-  // Separates documents: with it, or with several files, each document ends with an end of text. A
+  // Separates documents: with it, or with several files, each document ends with an end of text, in
+  // every split. A
   // line end after the separator belongs to it.
   std::string separator = {};
   std::string cut = "characters";  // or documents: the cut moves to the next document's begin

@@ -71,6 +71,47 @@ TEST_F(PreparedFolder, DocumentsEndWithAnEndOfText) {
   EXPECT_EQ(text.split("train").facts->bytes, 8);
 }
 
+// Characters 5 to 18 of these 24 are a separator with its line end.
+TEST_F(PreparedFolder, ACutInsideASeparatorMovesBehindIt) {
+  for (const double fraction : {0.25, 0.5, 0.75}) {
+    auto given = options("one\n\n<|endoftext|>\ntwo\n\n");
+    given.separator = "<|endoftext|>";
+    given.valid_fraction = fraction;
+    prepare_text(given);
+    const auto text = PreparedText::open(out());
+    const auto& tokenizer = text.tokenizer_for("decoding");
+    EXPECT_EQ(tokenizer.decode(text.split("train").ids()), "one\n\n<|endoftext|>") << fraction;
+    EXPECT_EQ(tokenizer.decode(text.split("val").ids()), "two\n\n<|endoftext|>") << fraction;
+    fs::remove(fs::path(out()) / "data.json");
+  }
+}
+
+// Twenty characters in three files: the last four are the end of b.txt and c.txt.
+TEST_F(PreparedFolder, OfSeveralFilesTheLastPartIsForValidation) {
+  PrepareOptions given{
+      .input = {file("a.txt", "0123456789"), file("b.txt", "abcdefg"), file("c.txt", "xyz")},
+      .out = out(),
+      .valid_fraction = 0.2};
+  prepare_text(given);
+  const auto text = PreparedText::open(out());
+  const auto& tokenizer = text.tokenizer_for("decoding");
+  EXPECT_EQ(tokenizer.decode(text.split("train").ids()),
+            "0123456789<|endoftext|>abcdef<|endoftext|>");
+  EXPECT_EQ(tokenizer.decode(text.split("val").ids()), "g<|endoftext|>xyz<|endoftext|>");
+  // One file of three is left: its document ends like those of train.
+  given.valid_fraction = 0.1;
+  prepare_text(given);
+  const auto less = PreparedText::open(out());
+  EXPECT_EQ(tokenizer.decode(less.split("val").ids()), "yz<|endoftext|>");
+  // Documents are not cut: the end of b.txt is the next boundary.
+  given.valid_fraction = 0.2;
+  given.cut = "documents";
+  given.separator = "|";
+  prepare_text(given);
+  const auto whole = PreparedText::open(out());
+  EXPECT_EQ(tokenizer.decode(whole.split("val").ids()), "xyz<|endoftext|>");
+}
+
 // A folder that nanoGPT wrote has no data.json.
 TEST_F(PreparedFolder, IdsAloneNeedAVocabulary) {
   prepare_text(options(std::string(40, 'b')));
