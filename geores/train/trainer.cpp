@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "geores/base/error.h"
 #include "geores/data/batch_sampler.h"
@@ -26,7 +27,8 @@ namespace {
 // In a group, the steps after which the processes compare their weights.
 constexpr int64_t kComparisonInterval = 100;
 
-enum Series : uint64_t { kTrainingBatches = 0, kEvaluationBatches = 1 };
+// Each has draws of its own: looking at more changes no training batch.
+enum Series : uint64_t { kTrainingBatches = 0, kEvaluationBatches = 1, kTrainLossBatches = 2 };
 
 // Counts on from the seconds of earlier legs.
 class Stopwatch {
@@ -226,9 +228,21 @@ class Run {
     return loss_over_batches(*model_, data_.validation_x, data_.validation_y, drawn, communicator_);
   }
 
+  // Of text: the loss on as many windows of the train text, without dropout.
+  std::optional<double> evaluate_train_text(int64_t step) {
+    if (!dataset_.text()) return std::nullopt;
+    std::vector<std::vector<int64_t>> drawn;
+    for (int64_t i = 0; i < config_.eval_batches; ++i)
+      drawn.push_back(train_sampler_.indices(kTrainLossBatches, step * config_.eval_batches + i,
+                                             config_.batch));
+    if (loop_) return loop_->evaluate(drawn, EvaluatedSet::train);
+    return loss_over_batches(*model_, data_.train_x, data_.train_y, drawn, communicator_);
+  }
+
   void evaluate_and_keep_best(int64_t step) {
     if (dataset_.require_unchanged) dataset_.require_unchanged();
     validation_ = evaluate(step, config_.eval_batches);
+    train_text_ = evaluate_train_text(step);
     training_.gather_carry();
     if (communicator_.is_first()) write_evaluation(step);
     if (!(validation_ < position_.best_validation)) return;
@@ -242,9 +256,9 @@ class Run {
         rows_of(data_.validation_x, data_.validation_y,
                 validation_sampler_.indices(kEvaluationBatches, step, config_.batch))
             .x.slice(0, 0, 4);
-    files_.write_metrics(
-        read_meters(catalogue_.meters,
-                    EvaluationReading(step, validation_, *model_, training_.carry(), sample)));
+    files_.write_metrics(read_meters(
+        catalogue_.meters,
+        EvaluationReading(step, validation_, train_text_, *model_, training_.carry(), sample)));
     if (listener_.evaluated) listener_.evaluated(step, *model_);
   }
 
@@ -407,9 +421,10 @@ class Run {
   RunPosition position_;
   Stopwatch watch_;
   double validation_;
-  int64_t saved_step_;    // of the newest checkpoint; 0: there is none
-  int64_t checked_step_;  // on a device: steps before it are known to be finite
-  int64_t logged_step_;   // steps taken when the last line was written
+  std::optional<double> train_text_;  // at the last evaluation
+  int64_t saved_step_;                // of the newest checkpoint; 0: there is none
+  int64_t checked_step_;              // on a device: steps before it are known to be finite
+  int64_t logged_step_;               // steps taken when the last line was written
   double logged_seconds_;
 };
 

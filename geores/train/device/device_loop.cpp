@@ -45,7 +45,8 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
       next_step_(first_step),
       training_work_(device_, [this] { train_work(); }),
       update_work_(device_, [this] { update_work(); }),
-      evaluation_work_(device_, [this] { evaluate_work(); }) {
+      evaluation_work_(device_, [this] { evaluate_work(data_.validation_x, data_.validation_y); }),
+      train_loss_work_(device_, [this] { evaluate_work(data_.train_x, data_.train_y); }) {
   const auto& like = training.parameters().values();
   const auto counter = torch::TensorOptions(torch::kInt64).device(device_);
   const auto schedule = learning_rates(config);
@@ -137,17 +138,17 @@ std::optional<int64_t> DeviceLoop::first_not_finite(int64_t first, int64_t end) 
   return first + bad[0][0].item<int64_t>();
 }
 
-void DeviceLoop::evaluate_work() {
+void DeviceLoop::evaluate_work(const Tensor& all_x, const Tensor& all_y) {
   torch::NoGradGuard no_grad;
   const auto rows = evaluation_rows_.index_select(0, evaluation_step_).view(-1),
              shares = evaluation_weights_.index_select(0, evaluation_step_).view(-1);
-  const auto x = sequences_at(data_.validation_x, rows), y = sequences_at(data_.validation_y, rows);
+  const auto x = sequences_at(all_x, rows), y = sequences_at(all_y, rows);
   evaluation_losses_.index_copy_(0, evaluation_step_,
                                  model_.weighted_loss({x, y}, shares).view({1}));
   evaluation_step_.add_(training_.communicator().size());
 }
 
-double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
+double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn, EvaluatedSet set) {
   require(!drawn.empty(), "train", "no batch to evaluate");
   for (const auto& rows : drawn)
     require(static_cast<int64_t>(rows.size()) == evaluation_rows_.size(1), "train",
@@ -171,7 +172,8 @@ double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn) {
   const auto& communicator = training_.communicator();
   evaluation_step_.fill_(communicator.rank());
   evaluation_losses_.zero_();
-  for (auto i = communicator.rank(); i < count; i += communicator.size()) evaluation_work_.run();
+  auto& work = set == EvaluatedSet::train ? train_loss_work_ : evaluation_work_;
+  for (auto i = communicator.rank(); i < count; i += communicator.size()) work.run();
   communicator.sum(evaluation_losses_);
   communicator.settle();
   const auto losses = evaluation_losses_.to(torch::kCPU);

@@ -21,6 +21,8 @@ struct DeviceData {
   Tensor train_x, train_y, validation_x, validation_y;  // on the device
 };
 
+enum class EvaluatedSet { validation, train };
+
 class DeviceLoop {
  public:
   // Training goes on at `first_step`. Everything given must outlive the loop. From here on the
@@ -43,8 +45,9 @@ class DeviceLoop {
   // Of the steps first..end - 1, the first one whose loss or gradient is not finite.
   std::optional<int64_t> first_not_finite(int64_t first, int64_t end) const;
 
-  // Mean loss over these batches of validation sequences, all of the run's batch size.
-  double evaluate(const std::vector<std::vector<int64_t>>& drawn);
+  // Mean loss over these batches of sequences, all of the run's batch size.
+  double evaluate(const std::vector<std::vector<int64_t>>& drawn,
+                  EvaluatedSet set = EvaluatedSet::validation);
 
  private:
   bool in_group() const { return training_.communicator().is_group(); }
@@ -52,7 +55,7 @@ class DeviceLoop {
   AdamW::Rates rates_of(const Tensor& rates) const;
   void train_work();   // a whole step; in a group as far as the gradients
   void update_work();  // in a group: the rest
-  void evaluate_work();
+  void evaluate_work(const Tensor& x, const Tensor& y);
 
   Model& model_;
   TrainingStep& training_;
@@ -66,7 +69,7 @@ class DeviceLoop {
   Tensor evaluation_step_;                       // (1)
   Tensor evaluation_losses_;                     // (most batches)
   Tensor evaluation_rows_, evaluation_weights_;  // (most batches, batch)
-  RecordedWork training_work_, update_work_, evaluation_work_;
+  RecordedWork training_work_, update_work_, evaluation_work_, train_loss_work_;
 };
 
 }  // namespace geores

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,18 @@ struct StepReading {
 // What is known at an evaluation.
 class EvaluationReading {
  public:
-  EvaluationReading(int64_t step_, double validation_, Model& model_, const Carry& carry_,
-                    const Tensor& sample)
-      : step(step_), validation(validation_), model(model_), carry(carry_), sample_(sample) {}
+  EvaluationReading(int64_t step_, double validation_, std::optional<double> train_, Model& model_,
+                    const Carry& carry_, const Tensor& sample)
+      : step(step_),
+        validation(validation_),
+        train(train_),
+        model(model_),
+        carry(carry_),
+        sample_(sample) {}
 
   const int64_t step;
-  const double validation;  // mean loss over random validation batches
+  const double validation;            // mean loss over random validation batches
+  const std::optional<double> train;  // text: the same over as many random train batches
   Model& model;
   const Carry& carry;  // of the training step to come
 

@@ -7,6 +7,7 @@
 #include "geores/train/meters/parameter_norm.h"
 #include "geores/train/meters/seconds.h"
 #include "geores/train/meters/tokens_per_second.h"
+#include "geores/train/meters/train_loss.h"
 #include "geores/train/meters/validation.h"
 
 namespace geores {
@@ -15,7 +16,8 @@ const Meters& meters() {
   static const Meters all = {
       loss_meter(),           learning_rate_meter(), gradient_norm_meter(),
       parameter_norm_meter(), seconds_meter(),       tokens_per_second_meter(),
-      validation_meter(),     gamma_meter(),         beta_meter(),
+      validation_meter(),     train_loss_meter(),    gamma_meter(),
+      beta_meter(),
   };
   return all;
 }
