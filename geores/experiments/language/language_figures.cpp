@@ -268,15 +268,22 @@ std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& 
                      .panel_width = 510,
                      .panel_height = 270};
   const auto& column = findings.experiment.columns.front().name;
-  const auto add = [&](const char* title, auto&& value) {
+  const auto layers_of = [&](const std::string& arm) -> const json* {
+    const auto* one = first_measured(all, findings.cell(column, arm));
+    if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers"))
+      return nullptr;
+    return &one->at("end").at("mixers").at("layers");
+  };
+  // Of each layer, without that of the same layer of another arm, if one is given.
+  const auto add = [&](const char* title, auto&& value, const json* without = nullptr) {
     svg::Panel panel{.title = title};
     panel.x.label = "last mixer of the product, counted from 0";
     for (const auto& arm : findings.experiment.arms) {
-      const auto* one = first_measured(all, findings.cell(column, arm.name));
-      if (one == nullptr || !one->contains("end") || !one->at("end").contains("mixers")) continue;
+      const auto* layers = layers_of(arm.name);
+      if (layers == nullptr || layers == without) continue;
       std::vector<double> values;
-      for (const auto& layer : one->at("end").at("mixers").at("layers"))
-        values.push_back(value(layer));
+      for (size_t i = 0; i < layers->size(); ++i)
+        values.push_back(value(layers->at(i)) - (without ? value(without->at(i)) : 0));
       panel.series.push_back(by_number(arm.label, values));
     }
     if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
@@ -292,11 +299,15 @@ std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& 
   };
   add("largest singular value", mean("composite_norm"));
   add("second singular value", mean("composite_second"));
+  add("smallest singular value", mean("composite_least"));
   add("largest column sum", most("composite_column_sums"));
   add("largest row sum", most("composite_row_sums"));
   add("Amax gain, forward", plain("composite_forward_gain"));
   add("Amax gain, backward", plain("composite_backward_gain"));
   add("cosine of streams after each mixer", plain("cosine"));
+  for (const auto& arm : findings.experiment.arms)
+    if (const auto* identity = layers_of(arm.name); arm.name == "identity" && identity != nullptr)
+      add("cosine of streams, less the fixed identity's", plain("cosine"), identity);
   return figure.panels.empty() ? "" : svg::render(figure);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "geores/diagnostics/diagnostics_log.h"
@@ -238,8 +239,9 @@ Table ngram_table(const LanguageFindings& all) {
 
 Table other_text_table(const LanguageFindings& all, const ExperimentFindings& findings) {
   Table table{
-      "Texts that the models were not trained on: bits per byte, and in brackets word perplexity. "
-      "<unk> in WikiText-2 makes its words easier than raw text.",
+      "Texts that the models were not trained on: bits per byte, how much less than in the first "
+      "row, and in brackets word perplexity. <unk> in WikiText-2 makes its words easier than raw "
+      "text.",
       {""},
       {}};
   std::vector<std::string> names;
@@ -250,6 +252,7 @@ Table other_text_table(const LanguageFindings& all, const ExperimentFindings& fi
         for (const auto& [name, numbers] : one->at("other_texts").items())
           if (std::ranges::count(names, name) == 0) names.push_back(name);
   for (const auto& name : names) table.heads.push_back(name);
+  std::map<std::string, double> first;  // bits of the first row
   for (const auto& arm : findings.experiment.arms) {
     const auto& cell = findings.cell(column, arm.name);
     std::vector<std::string> row = {arm.label};
@@ -257,8 +260,14 @@ Table other_text_table(const LanguageFindings& all, const ExperimentFindings& fi
       const auto at = "/other_texts/" + name;
       const auto bits = sample_of(over_runs(all, cell, at + "/bits_per_byte")),
                  words = sample_of(over_runs(all, cell, at + "/word_perplexity"));
-      row.push_back(bits.known() ? fmt::format("{} ({})", shown(bits, 4), fixed(words.mean, 1))
-                                 : "");
+      if (!bits.known()) {
+        row.push_back("");
+        continue;
+      }
+      const bool is_first = first.try_emplace(name, bits.mean).second;
+      const auto change =
+          is_first ? "" : fmt::format(", {:+.1f} %", 100 * (bits.mean / first[name] - 1));
+      row.push_back(fmt::format("{}{} ({})", shown(bits, 4), change, fixed(words.mean, 1)));
     }
     if (row.size() > 1 && !row[1].empty()) table.rows.push_back(row);
   }
