@@ -7,16 +7,12 @@
 namespace geores {
 namespace {
 
-#ifndef GEORES_SENTENCEPIECE_FILE
-#define GEORES_SENTENCEPIECE_FILE ""
-#endif
-
 // RTLD_DEEPBIND: Debian's libsentencepiece has a protobuf of its own with the names of the one that LibTorch
 // loads. It must take its own; linked beside LibTorch, a program hangs before main.
 const SentencePieceCalls* open_library(std::string& problem) {
+#ifdef GEORES_SENTENCEPIECE_FILE
   void* library = nullptr;
   for (const char* file : {"libgeores_sentencepiece.so", GEORES_SENTENCEPIECE_FILE}) {
-    if (*file == 0) continue;
     library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     if (library != nullptr) break;
     problem = dlerror();
@@ -26,6 +22,10 @@ const SentencePieceCalls* open_library(std::string& problem) {
   const auto entry = reinterpret_cast<Entry>(dlsym(library, kSentencePieceEntry));
   if (entry == nullptr) problem = dlerror();
   return entry == nullptr ? nullptr : entry();
+#else
+  problem = "built without it";
+  return nullptr;
+#endif
 }
 
 const SentencePieceCalls& calls(const std::string& where) {
