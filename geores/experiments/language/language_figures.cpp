@@ -146,29 +146,45 @@ std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& f
   return figure.panels.empty() ? "" : svg::render(figure);
 }
 
+namespace {
+
+// f(column, arm, lines) with the diagnostics of the first run of each cell that has some.
+template <class F>
+void for_each_diagnosed(const ExperimentFindings& findings, F&& f) {
+  for (const auto& column : findings.experiment.columns)
+    for (const auto& arm : findings.experiment.arms) {
+      const auto& runs = findings.cell(column.name, arm.name).runs;
+      if (runs.empty()) continue;
+      if (const auto lines = read_diagnostics(runs.front()); !lines.empty()) f(column, arm, lines);
+    }
+}
+
+std::string drawn(const svg::Figure& figure) {
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
+}  // namespace
+
 std::string beta_figure(const ExperimentFindings& findings) {
   svg::Figure figure{
       .title = "β by operator", .columns = 2, .panel_width = 510, .panel_height = 270};
   const std::vector<std::string> shades = {"#c6dbef", "#6baed6", "#2171b5", "#08306b"};
-  for (const auto& column : findings.experiment.columns)
-    for (const auto& arm : findings.experiment.arms) {
-      svg::Panel panel{.title = arm.label + ", " + column.label};
-      panel.x.label = "operator";
-      panel.y.label = "mean of β";
-      const auto& runs = findings.cell(column.name, arm.name).runs;
-      if (runs.empty()) continue;
-      const auto lines = read_diagnostics(runs.front());
-      const auto places = quarters_of_training(lines);
-      for (std::size_t i = 0; i < places.size(); ++i) {
-        std::vector<double> means;
-        for (const auto& beta : lines[places[i]].at("beta")) means.push_back(beta.at("mean"));
-        auto series = by_number(fmt::format("step {}", lines[places[i]].at("step").dump()), means);
-        series.color = shades[i];
-        panel.series.push_back(std::move(series));
-      }
-      if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+  for_each_diagnosed(findings, [&](const Column& column, const Arm& arm,
+                                   const std::vector<json>& lines) {
+    svg::Panel panel{.title = arm.label + ", " + column.label};
+    panel.x.label = "operator";
+    panel.y.label = "mean of β";
+    const auto places = quarters_of_training(lines);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      std::vector<double> means;
+      for (const auto& beta : lines[places[i]].at("beta")) means.push_back(beta.at("mean"));
+      auto series = by_number(fmt::format("step {}", lines[places[i]].at("step").dump()), means);
+      series.color = shades[i];
+      panel.series.push_back(std::move(series));
     }
-  return figure.panels.empty() ? "" : svg::render(figure);
+    figure.panels.push_back(std::move(panel));
+  });
+  return drawn(figure);
 }
 
 std::string beta_heat_figure(const ExperimentFindings& findings) {
@@ -177,23 +193,21 @@ std::string beta_heat_figure(const ExperimentFindings& findings) {
                      .columns = 2,
                      .panel_width = 510,
                      .panel_height = 270};
-  for (const auto& column : findings.experiment.columns)
-    for (const auto& arm : findings.experiment.arms) {
-      const auto& runs = findings.cell(column.name, arm.name).runs;
-      if (runs.empty()) continue;
-      const auto lines = read_diagnostics(runs.front());
-      if (lines.empty()) continue;
-      svg::Panel panel{.title = arm.label + ", " + column.label};
-      panel.x.label = "step";
-      panel.y.label = "operator";
-      for (const auto& line : lines) panel.x.names.push_back(line.at("step").dump());
-      for (size_t l = 0; l < lines.front().at("beta").size(); ++l) {
-        auto& row = panel.heat.rows.emplace_back();
-        for (const auto& line : lines) row.push_back(line.at("beta").at(l).at("mean"));
-      }
-      figure.panels.push_back(std::move(panel));
-    }
-  return figure.panels.empty() ? "" : svg::render(figure);
+  for_each_diagnosed(findings,
+                     [&](const Column& column, const Arm& arm, const std::vector<json>& lines) {
+                       svg::Panel panel{.title = arm.label + ", " + column.label};
+                       panel.x.label = "step";
+                       panel.y.label = "operator";
+                       for (const auto& line : lines)
+                         panel.x.names.push_back(line.at("step").dump());
+                       for (size_t l = 0; l < lines.front().at("beta").size(); ++l) {
+                         auto& row = panel.heat.rows.emplace_back();
+                         for (const auto& line : lines)
+                           row.push_back(line.at("beta").at(l).at("mean"));
+                       }
+                       figure.panels.push_back(std::move(panel));
+                     });
+  return drawn(figure);
 }
 
 std::string beta_quantile_figure(const ExperimentFindings& findings) {
@@ -202,35 +216,30 @@ std::string beta_quantile_figure(const ExperimentFindings& findings) {
                      .columns = 4,
                      .panel_width = 255,
                      .panel_height = 230};
-  for (const auto& column : findings.experiment.columns)
-    for (const auto& arm : findings.experiment.arms) {
-      const auto& runs = findings.cell(column.name, arm.name).runs;
-      if (runs.empty()) continue;
-      const auto lines = read_diagnostics(runs.front());
-      if (lines.empty()) continue;
-      for (const auto l : quarters(lines.front().at("beta").size())) {
-        svg::Panel panel{.title = fmt::format("operator {}, {}", l, column.label),
-                         .note = arm.label};
-        panel.x.label = "step";
-        panel.y = {.label = "β", .from = -1.05, .to = 1.05};  // a tanh
-        svg::Series median{.name = "median", .color = "#2171b5"},
-            outer{.name = "1 and 99 %", .color = "#6baed6", .width = 1, .dash = "4 3"};
-        auto least = outer, most = outer;
-        for (const auto& line : lines) {
-          const auto step = line.at("step").get<double>();
-          const auto shares = line.at("beta").at(l).at("quantiles").get<std::vector<double>>();
-          for (auto* series : {&median, &least, &most}) series->x.push_back(step);
-          least.y.push_back(shares.at(0));
-          median.low.push_back(shares.at(1));
-          median.y.push_back(shares.at(2));
-          median.high.push_back(shares.at(3));
-          most.y.push_back(shares.at(4));
-        }
-        panel.series = {least, most, median};
-        figure.panels.push_back(std::move(panel));
+  for_each_diagnosed(findings, [&](const Column& column, const Arm& arm,
+                                   const std::vector<json>& lines) {
+    for (const auto l : quarters(lines.front().at("beta").size())) {
+      svg::Panel panel{.title = fmt::format("operator {}, {}", l, column.label), .note = arm.label};
+      panel.x.label = "step";
+      panel.y = {.label = "β", .from = -1.05, .to = 1.05};  // a tanh
+      svg::Series median{.name = "median", .color = "#2171b5"},
+          outer{.name = "1 and 99 %", .color = "#6baed6", .width = 1, .dash = "4 3"};
+      auto least = outer, most = outer;
+      for (const auto& line : lines) {
+        const auto step = line.at("step").get<double>();
+        const auto shares = line.at("beta").at(l).at("quantiles").get<std::vector<double>>();
+        for (auto* series : {&median, &least, &most}) series->x.push_back(step);
+        least.y.push_back(shares.at(0));
+        median.low.push_back(shares.at(1));
+        median.y.push_back(shares.at(2));
+        median.high.push_back(shares.at(3));
+        most.y.push_back(shares.at(4));
       }
+      panel.series = {least, most, median};
+      figure.panels.push_back(std::move(panel));
     }
-  return figure.panels.empty() ? "" : svg::render(figure);
+  });
+  return drawn(figure);
 }
 
 std::string heat_figure(const json& mixers, const std::string& title) {
