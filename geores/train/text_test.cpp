@@ -203,27 +203,39 @@ TEST_F(Text, AListenerHearsOfEveryEvaluation) {
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 6, 12, 18, 24}));
 }
 
-// Without dropout, on windows of the train text; and it is only looked at: the weights stay the same.
+// Without dropout, on windows of the train text; and it is only looked at: on how many changes no step.
 TEST_F(Text, EvaluationsTellTheLossOnTrainWindows) {
   auto given = config();
   given.model.options["dropout"] = 0.3;
   given.steps = 7;
+  given.log_interval = 1;
   const auto dataset = load_dataset(given.task);
-  const auto metrics_of = [&](const std::string& name, DeviceLoopOn loop) {
+  struct Losses {
+    std::map<int64_t, double> train, step;
+  };
+  const auto losses_of = [&](const std::string& name, DeviceLoopOn loop) {
     train(given, dataset, {.path = folder(name)}, {}, built_in(), loop);
     std::istringstream lines(read_text_file(root_ / name / "metrics.jsonl"));
-    std::map<int64_t, double> losses;
-    for (std::string line; std::getline(lines, line);)
-      if (const auto object = nlohmann::json::parse(line); object.contains("validation"))
-        losses[object["step"]] = object["train"];
+    Losses losses;
+    for (std::string line; std::getline(lines, line);) {
+      const auto object = nlohmann::json::parse(line);
+      if (object.contains("validation")) losses.train[object["step"]] = object["train"];
+      if (object.contains("loss")) losses.step[object["step"]] = object["loss"];
+    }
     return losses;
   };
-  const auto losses = metrics_of("run", DeviceLoopOn::gpu);
-  ASSERT_EQ(losses.size(), 3u);  // steps 0, 6 and 7
-  EXPECT_EQ(losses, metrics_of("again", DeviceLoopOn::gpu));
-  for (const auto& [step, loss] : metrics_of("loop", DeviceLoopOn::every_device))
-    EXPECT_NEAR(loss, losses.at(step), 1e-4) << step;
-  EXPECT_NEAR(losses.at(0), std::log(static_cast<double>(dataset.vocabulary)), 0.2);
+  const auto once = losses_of("run", DeviceLoopOn::gpu),
+             again = losses_of("again", DeviceLoopOn::gpu);
+  ASSERT_EQ(once.train.size(), 3u);  // steps 0, 6 and 7
+  ASSERT_EQ(once.step.size(), 7u);
+  EXPECT_EQ(once.train, again.train);
+  for (const auto& [step, loss] : losses_of("loop", DeviceLoopOn::every_device).train)
+    EXPECT_NEAR(loss, once.train.at(step), 1e-4) << step;
+  EXPECT_NEAR(once.train.at(0), std::log(static_cast<double>(dataset.vocabulary)), 0.2);
+  given.eval_batches += 2;
+  const auto more = losses_of("more", DeviceLoopOn::gpu);
+  EXPECT_NE(more.train, once.train);
+  EXPECT_EQ(more.step, once.step);
 }
 
 TEST_F(Text, InterruptedWithDropoutAndEpochsItIsBitForBitTheSame) {
