@@ -1,6 +1,7 @@
 #include "geores/experiments/language/language_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
