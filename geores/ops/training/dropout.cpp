@@ -1,7 +1,5 @@
 #include "geores/ops/training/dropout.h"
 
-#include <ATen/Parallel.h>
-
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
@@ -11,25 +9,16 @@ namespace {
 
 using namespace fused;
 
-// SplitMix64 (Steele, Lea and Flood, 2014): a word for each number, the top 32 bits decide.
-constexpr uint64_t kGolden = 0x9E3779B97F4A7C15, kFirst = 0xBF58476D1CE4E5B9,
-                   kSecond = 0x94D049BB133111EB;
+using kernels::SplitMix;
 
-uint64_t word_of(uint64_t key, uint64_t number) {
-  auto z = key + kGolden * (number + 1);
-  z = (z ^ (z >> 30)) * kFirst;
-  z = (z ^ (z >> 27)) * kSecond;
-  return z ^ (z >> 31);
-}
-
-// The same on tensors: int64 wraps as uint64 does, and a shift must not bring the sign along.
+// SplitMix64 on tensors: int64 wraps as uint64 does, and a shift must not bring the sign along.
 Tensor words_of(const Tensor& key, const Tensor& numbers) {
   const auto shifted = [](const Tensor& z, int64_t by) {
     return z.bitwise_right_shift(by).bitwise_and((int64_t{1} << (64 - by)) - 1);
   };
-  auto z = key + (numbers + 1) * static_cast<int64_t>(kGolden);
-  z = (z ^ shifted(z, 30)) * static_cast<int64_t>(kFirst);
-  z = (z ^ shifted(z, 27)) * static_cast<int64_t>(kSecond);
+  auto z = key + (numbers + 1) * static_cast<int64_t>(SplitMix::kGolden);
+  z = (z ^ shifted(z, 30)) * static_cast<int64_t>(SplitMix::kFirst);
+  z = (z ^ shifted(z, 27)) * static_cast<int64_t>(SplitMix::kSecond);
   return z ^ shifted(z, 31);
 }
 
@@ -39,44 +28,35 @@ int64_t first_element(const Tensor& x, const Dropout& dropout) {
   return x.size(0) == 0 ? 0 : dropout.first_row * (x.numel() / x.size(0));
 }
 
-class CpuDropout : public torch::autograd::Function<CpuDropout> {
+class FusedDropout : public torch::autograd::Function<FusedDropout> {
   struct Kept {
-    uint64_t key;
-    int64_t first;
-    double rate;
+    Tensor step;  // what the mask points to
+    kernels::DropoutMask mask;
 
     template <class Self, class F>
-    static void tensors(Self&, F&&) {}
+    static void tensors(Self& s, F&& f) {
+      f(s.step);
+    }
   };
 
-  static Tensor apply_mask(const Tensor& values_in, const Kept& kept) {
-    const auto x = values_in.contiguous();
+  static Tensor apply_mask(const Tensor& input, const kernels::DropoutMask& mask) {
+    const auto x = input.contiguous();
     auto y = torch::empty_like(x);
-    const auto limit = static_cast<uint64_t>(limit_of(kept.rate));
-    for_type_of(x, [&]<class T>(T) {
-      const T scale = static_cast<T>(1 / (1 - kept.rate));
-      const T* from = values<T>(x);
-      T* to = values<T>(y);
-      at::parallel_for(0, x.numel(), 16384, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const auto word = word_of(kept.key, static_cast<uint64_t>(kept.first + i));
-          to[i] = (word >> 32) < limit ? T(0) : from[i] * scale;
-        }
-      });
+    on_activations(x, [&]<class A>(A, auto... place) {
+      kernels::drop_elements<A>(place..., values<A>(x), values<A>(y), x.numel(), mask);
     });
     return y;
   }
 
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, int64_t key, int64_t first,
-                        double rate) {
-    const Kept kept{.key = static_cast<uint64_t>(key), .first = first, .rate = rate};
-    save(context, Kept(kept));
-    return apply_mask(x, kept);
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& step,
+                        const kernels::DropoutMask& mask) {
+    save(context, Kept{.step = step, .mask = mask});
+    return apply_mask(x, mask);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    return {apply_mask(gradients[0], saved<Kept>(context)), Tensor(), Tensor(), Tensor()};
+    return {apply_mask(gradients[0], saved<Kept>(context).mask), Tensor(), Tensor()};
   }
 };
 
@@ -94,14 +74,22 @@ Tensor composed_dropped(const Tensor& x, const Dropout& dropout, int64_t site) {
   return x * kept / (1 - dropout.rate);
 }
 
+kernels::DropoutMask mask_of(const Tensor& x, const Dropout& dropout, int64_t site) {
+  return {.step = values<int64_t>(dropout.step),
+          .seed_word = SplitMix::word(0, static_cast<uint64_t>(dropout.seed)),
+          .site = static_cast<uint64_t>(site),
+          .first = static_cast<uint64_t>(first_element(x, dropout)),
+          .limit = static_cast<uint64_t>(limit_of(dropout.rate)),
+          .scale = 1 / (1 - dropout.rate)};
+}
+
 Tensor dropped(const Tensor& x, const Dropout& dropout, int64_t site) {
   if (!dropout.active()) return x;
-  if (!Choice("dropout", x).need(x.device().is_cpu(), "a CPU").runs())
+  if (!Choice::state("dropout", x)
+           .need(dropout.step.device() == x.device(), "the step's number beside the values")
+           .runs())
     return composed_dropped(x, dropout, site);
-  const auto key = word_of(word_of(word_of(0, static_cast<uint64_t>(dropout.seed)),
-                                   static_cast<uint64_t>(dropout.step.item<int64_t>())),
-                           static_cast<uint64_t>(site));
-  return CpuDropout::apply(x, static_cast<int64_t>(key), first_element(x, dropout), dropout.rate);
+  return FusedDropout::apply(x, dropout.step, mask_of(x, dropout, site));
 }
 
 }  // namespace geores

@@ -3,6 +3,7 @@
 // backward pass. Nothing of it is stored.
 #pragma once
 
+#include "geores/kernels/training/dropout.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -20,6 +21,9 @@ struct Dropout {
 
 // x (B, ...), `site` tells the places in a model apart. x itself where the dropout is not active.
 Tensor dropped(const Tensor& x, const Dropout& dropout, int64_t site);
+
+// What kernels take of it for values shaped as x. It points into dropout.step.
+kernels::DropoutMask mask_of(const Tensor& x, const Dropout& dropout, int64_t site);
 
 // The same mask in plain tensor operations: its definition.
 Tensor composed_dropped(const Tensor& x, const Dropout& dropout, int64_t site);

@@ -12,18 +12,59 @@ Dropout at_step(int64_t step, int64_t first_row = 0) {
           .first_row = first_row};
 }
 
+Dropout on(const torch::Device& device, Dropout dropout) {
+  dropout.step = dropout.step.to(device);
+  return dropout;
+}
+
+// Masks are equal element by element; what is kept may differ in its last digit.
+void expect_kernel_is_composed(const torch::Device& device, torch::ScalarType type,
+                               double tolerance) {
+  for (const auto& shape : {std::vector<int64_t>{3, 40, 17}, {2, 8, 64}, {1, 1}, {0, 4}})
+    for (const auto& [step, first_row, site] :
+         {std::tuple<int64_t, int64_t, int64_t>{5, 2, 9}, {0, 0, 0}, {4999, 700, 18}}) {
+      const auto dropout = on(device, at_step(step, first_row));
+      const auto x = torch::randn(shape, torch::kFloat64).to(device, type).requires_grad_(true);
+      const auto cotangent = torch::randn(shape, torch::kFloat64).to(device, type);
+      const auto both = [&](const Tensor& y) {
+        return std::pair(y.detach(), torch::autograd::grad({(y * cotangent).sum()}, {x})[0]);
+      };
+      const auto fused = both(dropped(x, dropout, site)),
+                 composed = both(composed_dropped(x, dropout, site));
+      for (const auto& [is, wanted] :
+           {std::pair(fused.first, composed.first), std::pair(fused.second, composed.second)}) {
+        EXPECT_TRUE(torch::equal(is == 0, wanted == 0)) << device << " " << type << " " << shape;
+        EXPECT_TRUE(torch::allclose(is, wanted, tolerance, 0))
+            << device << " " << type << " " << shape << " step " << step;
+      }
+    }
+}
+
 TEST(Dropout, KernelIsComposedWithItsGradient) {
-  for (const auto type : {torch::kFloat32, torch::kFloat64}) {
-    const auto x = torch::randn({3, 40, 17}, type).requires_grad_(true);
-    const auto cotangent = torch::randn({3, 40, 17}, type);
-    const auto both = [&](const Tensor& y) {
-      return std::pair(y.detach(), torch::autograd::grad({(y * cotangent).sum()}, {x})[0]);
-    };
-    const auto [fused, fused_gradient] = both(dropped(x, at_step(5, 2), 9));
-    const auto [composed, composed_gradient] = both(composed_dropped(x, at_step(5, 2), 9));
-    EXPECT_TRUE(torch::allclose(fused, composed, 1e-6, 0));
-    EXPECT_TRUE(torch::allclose(fused_gradient, composed_gradient, 1e-6, 0));
-  }
+  for (const auto type : {torch::kFloat32, torch::kFloat64})
+    expect_kernel_is_composed(torch::kCPU, type, 1e-6);
+}
+
+TEST(Dropout, KernelOnAGpuIsComposedWithItsGradient) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  for (const auto type : {torch::kFloat32, torch::kFloat64})
+    expect_kernel_is_composed(torch::kCUDA, type, 1e-6);
+  expect_kernel_is_composed(torch::kCUDA, torch::kBFloat16, 1.0 / 128);
+  const auto x = torch::randn({5, 333});
+  EXPECT_TRUE(torch::allclose(dropped(x.cuda(), on(torch::kCUDA, at_step(3)), 4).cpu(),
+                              dropped(x, at_step(3), 4), 1e-6, 0))
+      << "the CPU's mask";
+}
+
+// As a recorded step needs it: the number is read where it lies, when the kernel runs.
+TEST(Dropout, MaskFollowsItsStep) {
+  const auto dropout = at_step(3);
+  const auto x = torch::ones({8, 50}).requires_grad_(true);
+  const auto at_three = dropped(x, dropout, 4);
+  dropout.step.fill_(6);
+  EXPECT_TRUE(torch::equal(dropped(x, dropout, 4), dropped(x, at_step(6), 4)));
+  EXPECT_TRUE(torch::equal(at_three, dropped(x, at_step(3), 4)));
+  EXPECT_THROW(at_three.sum().backward(), c10::Error) << "its mask is another step's by now";
 }
 
 TEST(Dropout, DropsItsShareAndKeepsTheMean) {
