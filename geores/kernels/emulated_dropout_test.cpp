@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "geores/kernels/attention/dropped_softmax.h"
 #include "geores/kernels/emulated_check_test.h"
 #include "geores/kernels/training/dropout.h"
 
@@ -69,6 +70,145 @@ TEST(EmulatedDropout, InBfloat16IsThatOfFloat32Rounded) {
         EXPECT_NEAR(is, wanted[i], std::abs(wanted[i]) / 256) << text(place, size) << " at " << i;
       }
     }
+}
+
+// dropped(softmax(scale · scores)) written out, with the CPU's dropout.
+template <class T>
+Values<T> weights_of(const Values<T>& scores, const DropoutMask& mask, const WeightsShape& s) {
+  Values<T> weights(scores.size(), T(0)), result(scores.size());
+  for (int64_t row = 0; row < s.rows; ++row) {
+    const auto seen = s.causal ? row % s.length + 1 : s.length;
+    const auto* x = scores.data() + row * s.length;
+    const auto largest = s.scale * static_cast<double>(*std::max_element(x, x + seen));
+    double sum = 0;
+    for (int64_t i = 0; i < seen; ++i)
+      sum += std::exp(s.scale * static_cast<double>(x[i]) - largest);
+    for (int64_t i = 0; i < seen; ++i)
+      weights[static_cast<size_t>(row * s.length + i)] =
+          static_cast<T>(std::exp(s.scale * static_cast<double>(x[i]) - largest) / sum);
+  }
+  drop_elements(weights.data(), result.data(), s.rows * s.length, mask);
+  return result;
+}
+
+// Its gradient: with what came through the mask in d and the weights in p, scale · p ⊙ (d − ⟨p, d⟩).
+template <class T>
+Values<T> gradient_of(const Values<T>& scores, const Values<T>& dweights, const DropoutMask& mask,
+                      const WeightsShape& s) {
+  auto all_kept = mask;
+  all_kept.limit = 0, all_kept.scale = 1;
+  const auto p = weights_of(scores, all_kept, s);
+  auto d = dweights, result = dweights;
+  drop_elements(dweights.data(), d.data(), s.rows * s.length, mask);
+  for (int64_t row = 0; row < s.rows; ++row) {
+    const auto first = static_cast<size_t>(row * s.length);
+    double inner_product = 0;
+    for (auto i = first; i < first + static_cast<size_t>(s.length); ++i)
+      inner_product += static_cast<double>(p[i]) * static_cast<double>(d[i]);
+    for (auto i = first; i < first + static_cast<size_t>(s.length); ++i)
+      result[i] = static_cast<T>(s.scale * static_cast<double>(p[i]) *
+                                 (static_cast<double>(d[i]) - inner_product));
+  }
+  return result;
+}
+
+// `from`: where the scores begin, which is at a multiple of 16 bytes or not. What a causal row does not
+// see is NaN: nobody may read it.
+template <class T>
+void compare_softmax(const Place& place, const WeightsShape& s, int64_t from) {
+  const auto size = s.rows * s.length;
+  const auto mask = mask_at(place);
+  const auto scores = drawn<T>(size), dweights = drawn<T>(size);
+  Values<T> given(static_cast<size_t>(from), T(0)), dgiven = dweights;
+  given.insert(given.end(), scores.begin(), scores.end());
+  for (int64_t i = 0; i < size; ++i)
+    if (s.causal && i % s.length > i / s.length % s.length)
+      given[static_cast<size_t>(from + i)] = dgiven[static_cast<size_t>(i)] = T(NAN);
+  Values<T> weights(scores.size(), T(NAN)), dscores = weights;
+  dropped_softmax_forward(kStream, given.data() + from, weights.data(), mask, s);
+  dropped_softmax_backward(kStream, given.data() + from, dgiven.data(), dscores.data(), mask, s);
+  const auto what = text(place, size) + ", length " + std::to_string(s.length);
+  const auto wanted = weights_of(scores, mask, s);
+  expect_close(weights, wanted, what);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    ASSERT_EQ(weights[i] == 0, wanted[i] == 0) << what << " at " << i;
+  expect_close(dscores, gradient_of(scores, dweights, mask, s), "gradient, " + what);
+}
+
+TEST(EmulatedDropout, SoftmaxOfScoresIsItsDefinition) {
+  static_assert(dropped_softmax_fits(4096, 1024) && !dropped_softmax_fits(4096, 1025));
+  const auto compare = [](int64_t rows, int64_t length, bool causal) {
+    const auto& place = kPlaces[static_cast<size_t>(length % 4)];
+    const WeightsShape shape{.rows = rows, .length = length, .scale = 0.4, .causal = causal};
+    compare_softmax<float>(place, shape, 0);
+    compare_softmax<float>(place, shape, 1);
+    compare_softmax<double>(place, shape, 0);
+  };
+  for (const bool causal : {true, false})
+    for (const int64_t length : {1, 3, 4, 31, 36}) compare(4 * length, length, causal);
+  compare(301, 7, true);  // warps go through several rows
+  for (const int64_t length : {130, 132}) compare(length, length, true);
+  for (const int64_t length : {255, 256, 300, 508, 1023, 1024}) compare(11, length, false);
+}
+
+TEST(EmulatedDropout, SoftmaxOfLargeScoresIsFinite) {
+  const WeightsShape shape{.rows = 33, .length = 33, .scale = 1, .causal = true};
+  auto scores = drawn<float>(33 * 33), weights = scores;
+  for (auto& score : scores) score *= 1000;
+  dropped_softmax_forward(kStream, scores.data(), weights.data(), mask_at(kPlaces[1]), shape);
+  expect_close(weights, weights_of(scores, mask_at(kPlaces[1]), shape), "scores around 1000");
+}
+
+TEST(EmulatedDropout, GradientOfSoftmaxIsThatOfCentralDifferences) {
+  for (const auto& place : kPlaces)
+    for (const bool causal : {true, false}) {
+      const WeightsShape shape{.rows = 14, .length = 7, .scale = 0.7, .causal = causal};
+      const auto size = shape.rows * shape.length;
+      const auto scores = drawn<double>(size), cotangent = drawn<double>(size);
+      auto gradient = room<double>(size);
+      dropped_softmax_backward(kStream, scores.data(), cotangent.data(), gradient.data(),
+                               mask_at(place), shape);
+      expect_slope(
+          {scores}, {gradient},
+          [&](const std::vector<Values<double>>& inputs) {
+            auto weights = room<double>(size);
+            dropped_softmax_forward(kStream, inputs[0].data(), weights.data(), mask_at(place),
+                                    shape);
+            return inner(weights, cotangent);
+          },
+          text(place, size));
+    }
+}
+
+TEST(EmulatedDropout, SoftmaxInBfloat16IsThatOfFloat32Rounded) {
+  const auto half = [](const Values<float>& x) {
+    std::vector<BFloat16> rounded(x.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      rounded[i].bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(x[i]) >> 16);
+    return rounded;
+  };
+  const auto full = [](const std::vector<BFloat16>& x) {
+    Values<float> values(x.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      values[i] = std::bit_cast<float>(static_cast<uint32_t>(x[i].bits) << 16);
+    return values;
+  };
+  for (const int64_t length : {33, 64, 256}) {
+    const WeightsShape shape{.rows = length, .length = length, .scale = 0.5, .causal = true};
+    const auto size = shape.rows * length;
+    const auto mask = mask_at(kPlaces[2]);
+    const auto scores = half(drawn<float>(size)), dweights = half(drawn<float>(size));
+    auto weights = scores, dscores = scores;
+    dropped_softmax_forward(kStream, scores.data(), weights.data(), mask, shape);
+    dropped_softmax_backward(kStream, scores.data(), dweights.data(), dscores.data(), mask, shape);
+    const auto wanted = weights_of(full(scores), mask, shape),
+               dwanted = gradient_of(full(scores), full(dweights), mask, shape);
+    const auto is = full(weights), dis = full(dscores);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_NEAR(is[i], wanted[i], std::abs(wanted[i]) / 256 + 1e-7) << length << " at " << i;
+      ASSERT_NEAR(dis[i], dwanted[i], std::abs(dwanted[i]) / 256 + 1e-6) << length << " at " << i;
+    }
+  }
 }
 
 }  // namespace
