@@ -39,8 +39,7 @@ nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x,
   if (parts.mixers)
     if (const auto mixers = describe_mixers(model, data)) line["mixers"] = mixers->to_json();
   if (parts.ranks)
-    if (const auto ranks = describe_ranks(model, data.slice(0, 0, kRankSequences)))
-      line["relative_rank"] = ranks->to_json();
+    if (const auto ranks = describe_ranks(model, data)) line["relative_rank"] = ranks->to_json();
   if (!parts.betas) return line;
   for (const auto& beta : describe_betas(model, data)) line["beta"].push_back(beta.to_json());
   if (line.contains("beta")) line["alpha"] = alphas_of(model);

@@ -5,6 +5,7 @@
 // cores, one used, 2026-11-18):
 //   OMP_NUM_THREADS=1 geores train --task text --data shakespeare_char --context 64 --model mhc --layers 4
 //     --width 64 --heads 4 --batch 16 --steps 500 --eval-interval 100 --diagnostics-interval 100 --out run
+// That was 0.87 s a line with ranks of 4 windows by singular values; ranks of 64 by eigenvalues: 0.86 s.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +16,6 @@
 namespace geores {
 
 inline constexpr int64_t kDiagnosedSequences = 64;
-// A rank is a singular value decomposition of each state of a sequence: with 16 sequences, those of 12
-// layers with four streams of 384 took longer than the training of the model.
-inline constexpr int64_t kRankSequences = 4;
 
 // What a line holds.
 struct DiagnosedParts {
@@ -26,7 +24,7 @@ struct DiagnosedParts {
 
 // {"step", "mixers", "relative_rank", "beta", "alpha"}, each only where it is asked for and the model
 // has it; alpha: MGT's, a number for each operator. x: validation data, of which at most 64 sequences
-// are used, and 4 for ranks.
+// are used.
 nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x,
                                 const DiagnosedParts& parts = {});
 

@@ -27,16 +27,6 @@ std::string range(const std::optional<Spread>& value) {
   return from == to ? from : from + " to " + to;
 }
 
-void drop_empty_columns(Table& table) {
-  for (auto c = table.heads.size(); c-- > 0;) {
-    const auto has_value = [c](const std::vector<std::string>& row) { return !row[c].empty(); };
-    if (std::any_of(table.rows.begin(), table.rows.end(), has_value)) continue;
-    const auto offset = static_cast<std::ptrdiff_t>(c);
-    table.heads.erase(table.heads.begin() + offset);
-    for (auto& row : table.rows) row.erase(row.begin() + offset);
-  }
-}
-
 Table operator_table(const Inspection& in) {
   Table table{
       "R is the linear map that carries the state past a sublayer; mean ± standard deviation over "

@@ -1,6 +1,7 @@
 #include "geores/diagnostics/measures.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "geores/base/error.h"
@@ -9,6 +10,17 @@ namespace geores {
 namespace {
 
 Tensor exact(const Tensor& a) { return a.detach().to(torch::kCPU, torch::kFloat64); }
+
+// Whole states stay where they are: on a GPU they are large, and its double precision is as good.
+Tensor exact_in_place(const Tensor& a) { return a.detach().to(torch::kFloat64); }
+
+// exp of the entropy of σ / Σσ
+Tensor rank_of(const Tensor& sigma) {
+  const auto total = sigma.sum(-1, /*keepdim=*/true);
+  const auto p = sigma / torch::where(total > 0, total, torch::ones_like(total));
+  const auto rank = torch::exp(-torch::xlogy(p, p).sum(-1));
+  return torch::where(total.squeeze(-1) > 0, rank, torch::zeros_like(rank));
+}
 
 }  // namespace
 
@@ -24,22 +36,26 @@ double largest_orthogonality_error(const Tensor& a) {
   return error.abs().max().item<double>();
 }
 
-Tensor effective_rank(const Tensor& tokens) {
-  const auto sigma = singular_values(tokens);
-  const auto total = sigma.sum(-1, /*keepdim=*/true);
-  const auto p = sigma / torch::where(total > 0, total, torch::ones_like(total));
-  const auto rank = torch::exp(-torch::xlogy(p, p).sum(-1));
-  return torch::where(total.squeeze(-1) > 0, rank, torch::zeros_like(rank));
-}
+Tensor effective_rank(const Tensor& tokens) { return rank_of(singular_values(tokens)); }
 
 Tensor relative_rank(const Tensor& tokens) {
   return effective_rank(tokens) / static_cast<double>(std::min(tokens.size(-1), tokens.size(-2)));
 }
 
+Tensor relative_rank_of_states(const Tensor& states) {
+  const auto x = exact_in_place(states);
+  const auto y = x.size(-2) <= x.size(-1) ? x : x.transpose(-1, -2);
+  const auto lambda = torch::linalg_eigvalsh(y.matmul(y.transpose(-1, -2)));
+  const auto rounding = static_cast<double>(y.size(-2)) * std::numeric_limits<double>::epsilon() *
+                        lambda.amax(-1, /*keepdim=*/true);
+  const auto squares = torch::where(lambda > rounding, lambda, torch::zeros_like(lambda));
+  return rank_of(squares.sqrt()) / static_cast<double>(y.size(-2));
+}
+
 Tensor stream_cosine(const Tensor& streams) {
   const auto n = streams.size(-2);
   require(n >= 2, "stream_cosine", "streams must be >= 2, got {}", n);
-  const auto x = exact(streams);
+  const auto x = exact_in_place(streams);
   const auto norm = x.norm(2, -1, /*keepdim=*/true);
   const auto unit = x / torch::where(norm > 0, norm, torch::ones_like(norm));
   const auto cosine = unit.matmul(unit.transpose(-1, -2));

@@ -1,5 +1,6 @@
-// Measures of matrices, token states and maps: pure functions, double precision on the CPU inside,
-// whatever the dtype and device of what they are given. Leading axes are a batch.
+// Measures of matrices, token states and maps: pure functions, double precision inside, whatever the dtype
+// of what they are given; on the CPU, but for stream_cosine and relative_rank_of_states. Leading axes are a
+// batch.
 #pragma once
 
 #include <functional>
@@ -27,6 +28,10 @@ Tensor effective_rank(const Tensor& tokens);
 // Effective rank over min(T, W), as MGT Eq. 8 prints it: 1 only for equal singular values. Of i.i.d.
 // Gaussian values 0.806 for 256 × 256 and 0.928 for 128 × 256.
 Tensor relative_rank(const Tensor& tokens);
+
+// The same within 1e-6 for the many large states of a report, on the device where they are: from the
+// eigenvalues of XXᵀ or XᵀX, so that singular values below 1e-7 of the largest count as 0.
+Tensor relative_rank_of_states(const Tensor& states);
 
 // Mean cosine between different streams of a token: (..., n, d) -> (...), n >= 2. A stream that is
 // zero counts as orthogonal to all.

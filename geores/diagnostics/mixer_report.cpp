@@ -343,11 +343,8 @@ std::optional<InertMixers> measure_inert(Model& model, const Tensor& x) {
 }
 
 nlohmann::json RankReport::to_json() const {
-  return {{"plain", plain},
-          {"centred", centred},
-          {"collapsed", collapsed},
-          {"ratio", ratio()},
-          {"slope", slope()}};
+  return {{"windows", windows},     {"plain", plain},   {"centred", centred},
+          {"collapsed", collapsed}, {"ratio", ratio()}, {"slope", slope()}};
 }
 
 double RankReport::ratio() const { return plain.back() / plain.front(); }
@@ -369,14 +366,15 @@ std::optional<RankReport> describe_ranks(Model& model, const Tensor& x) {
   const auto stack = model.residual_stack();
   if (!stack || stack->stages.empty()) return std::nullopt;
   RankReport report;
+  report.windows = x.size(0);
   auto state = stack->initial_state(moved_to(model, x));
   const auto add = [&] {
     const auto tokens = state.flatten(2);
-    report.plain.push_back(relative_rank(tokens).mean().item<double>());
+    report.plain.push_back(relative_rank_of_states(tokens).mean().item<double>());
     report.centred.push_back(
-        relative_rank(tokens - tokens.mean(1, /*keepdim=*/true)).mean().item<double>());
+        relative_rank_of_states(tokens - tokens.mean(1, /*keepdim=*/true)).mean().item<double>());
     const auto read = stack->collapse ? stack->collapse(state).flatten(2) : tokens;
-    report.collapsed.push_back(relative_rank(read).mean().item<double>());
+    report.collapsed.push_back(relative_rank_of_states(read).mean().item<double>());
   };
   add();
   for (size_t l = 0; l < stack->stages.size(); ++l) {

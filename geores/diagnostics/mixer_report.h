@@ -86,6 +86,7 @@ std::optional<InertMixers> measure_inert(Model& model, const Tensor& x);
 // block, mean over sequences: as they are, with the mean over tokens removed, and of what the end of
 // the model reads (equal to the first for one stream).
 struct RankReport {
+  int64_t windows = 0;  // means over so many
   std::vector<double> plain, centred, collapsed;
 
   nlohmann::json to_json() const;

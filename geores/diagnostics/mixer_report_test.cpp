@@ -339,16 +339,16 @@ TEST(BetaReports, OneForEachConnectionThatHasABeta) {
   EXPECT_TRUE(describe_betas(*model_with("additive", nullptr), ids()).empty());
 }
 
-// Of all sequences they took longer than everything else together.
-TEST(DiagnosticsLog, RanksAreOfTheFirstFewSequences) {
+TEST(DiagnosticsLog, IsOfAllSequencesUpToItsBound) {
   const auto model = model_with("mhc", nullptr);
   torch::manual_seed(5);
-  const auto x = torch::randint(11, {2 * kRankSequences, 6}, torch::kInt64);
+  const auto x = torch::randint(11, {kDiagnosedSequences + 2, 6}, torch::kInt64);
   const auto line = diagnostics_line(0, *model, x);
   EXPECT_EQ(line["relative_rank"],
-            describe_ranks(*model, x.slice(0, 0, kRankSequences))->to_json());
-  EXPECT_NE(line["relative_rank"], describe_ranks(*model, x)->to_json());
-  EXPECT_EQ(line["mixers"]["matrices"], 2 * kRankSequences * 6) << "of all sequences";
+            describe_ranks(*model, x.slice(0, 0, kDiagnosedSequences))->to_json());
+  EXPECT_EQ(line["relative_rank"]["windows"], kDiagnosedSequences);
+  EXPECT_NE(line["relative_rank"]["plain"], describe_ranks(*model, x)->to_json()["plain"]);
+  EXPECT_EQ(line["mixers"]["matrices"], kDiagnosedSequences * 6);
 }
 
 TEST(DiagnosticsLog, KeepsOneLineForEachStepAlsoAfterAResume) {

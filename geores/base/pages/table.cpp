@@ -41,6 +41,15 @@ std::string markdown_cell(const std::string& text) {
 
 }  // namespace
 
+void drop_empty_columns(Table& table) {
+  for (auto c = table.heads.size(); c-- > 1;) {
+    if (std::ranges::any_of(table.rows, [c](const auto& row) { return !row[c].empty(); })) continue;
+    const auto offset = static_cast<std::ptrdiff_t>(c);
+    table.heads.erase(table.heads.begin() + offset);
+    for (auto& row : table.rows) row.erase(row.begin() + offset);
+  }
+}
+
 std::string to_text(const Table& table) {
   check(table);
   std::vector<std::size_t> widths;

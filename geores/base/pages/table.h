@@ -16,6 +16,9 @@ struct Table {
   std::vector<std::size_t> marked = {};        // rows that stand out: bold on pages, * in texts
 };
 
+// Removes columns without any text; the first, which names the rows, stays.
+void drop_empty_columns(Table& table);
+
 // Columns are as wide as their content; the first is aligned left, the others right. Lines have no
 // trailing blanks. The explanation is left out. Every row must have as many cells as there are
 // heads.

@@ -58,5 +58,12 @@ TEST(Table, RefusesARowOfAnotherLength) {
   EXPECT_THROW(to_html(table), Error);
 }
 
+TEST(Table, ColumnsWithoutTextCanBeDroppedButForTheNames) {
+  Table table{"", {"", "a", "b", "c"}, {{"", "", "1", ""}, {"", "2", "", ""}}};
+  drop_empty_columns(table);
+  EXPECT_EQ(table.heads, (std::vector<std::string>{"", "a", "b"}));
+  EXPECT_EQ(table.rows[1], (std::vector<std::string>{"", "2", ""}));
+}
+
 }  // namespace
 }  // namespace geores

@@ -59,22 +59,19 @@ TextNumbers text_numbers(const LanguageFindings& all, const CellFindings& cell) 
   return numbers;
 }
 
-void drop_empty_columns(Table& table) {
-  for (size_t i = table.heads.size(); i-- > 1;) {
-    const bool empty =
-        std::ranges::all_of(table.rows, [&](const auto& row) { return row[i].empty(); });
-    if (!empty) continue;
-    table.heads.erase(table.heads.begin() + static_cast<std::ptrdiff_t>(i));
-    for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+std::vector<const json*> measured_with(const LanguageFindings& all, const CellFindings& cell,
+                                       const json::json_pointer& part) {
+  std::vector<const json*> found;
+  for (const auto& run : cell.runs)
+    if (const auto* one = all.measured_on(run); one != nullptr && one->contains(part))
+      found.push_back(one);
+  return found;
 }
 
 // The share of entries below 0 in the mixers of each run. Thirds of the depth may differ in size.
 std::vector<double> negative_entries(const LanguageFindings& all, const CellFindings& cell) {
   std::vector<double> shares;
-  for (const auto& run : cell.runs) {
-    const auto* one = all.measured_on(run);
-    if (one == nullptr || !one->contains("/end/mixers/thirds"_json_pointer)) continue;
+  for (const auto* one : measured_with(all, cell, "/end/mixers/thirds"_json_pointer)) {
     double negative = 0, total = 0;
     for (const auto& third : one->at("end").at("mixers").at("thirds")) {
       double entries = 0;
@@ -276,32 +273,44 @@ Table other_text_table(const LanguageFindings& all, const ExperimentFindings& fi
 
 Table rank_table(const LanguageFindings& all, const ExperimentFindings& findings) {
   Table table{
-      fmt::format("Effective rank over min(T, D) of the states of {} validation windows, first "
-                  "seed: before the first block, in the middle and after the last one; with the "
-                  "token mean removed; of what the last norm reads. Ratio: after the last block "
-                  "over before the first. Slope: of ln rank by block.",
-                  kRankSequences),
+      "Effective rank over min(T, D) of the states of some validation windows, mean of the seeds "
+      "that were measured: before the first block, in the middle and after the last one; with "
+      "the token mean removed; of what the last norm reads. Ratio: after the last block over "
+      "before the first. Slope: of ln rank by block.",
       {"", "data", "learning rate", "validation", "untrained, end", "begin", "middle", "end",
-       "centred, end", "collapsed, end", "ratio", "slope", "above 0.5"},
+       "centred, end", "collapsed, end", "ratio", "slope", "above 0.5", "seeds, windows"},
       {}};
   for (const auto& column : findings.experiment.columns)
     for (const auto& arm : findings.experiment.arms) {
       const auto& cell = findings.cell(column.name, arm.name);
-      const auto* one = first_measured(all, cell);
-      if (one == nullptr || !one->contains("end") || !one->at("end").contains("relative_rank"))
-        continue;
-      const auto& rank = one->at("end").at("relative_rank");
-      const auto& plain = rank.at("plain");
-      const auto last = [](const json& object, const char* key) {
-        return fixed(object.at(key).back().get<double>());
+      const auto measured = measured_with(all, cell, "/end/relative_rank"_json_pointer);
+      if (measured.empty()) continue;
+      const auto mean_of = [&](int digits, const auto& number) {
+        std::vector<double> numbers;
+        for (const auto* one : measured) numbers.push_back(number(*one));
+        return shown(sample_of(numbers), digits);
       };
+      const auto rank_at = [&](const char* when, const char* key, double depth) {
+        return mean_of(3, [&](const json& one) {
+          const auto& ranks = one.at(when).at("relative_rank").at(key);
+          const auto block = static_cast<size_t>(depth * static_cast<double>(ranks.size()));
+          return ranks.at(std::min(block, ranks.size() - 1)).get<double>();
+        });
+      };
+      const auto line = [](const json& one) { return one.at("end").at("relative_rank"); };
+      const auto above = std::ranges::count_if(measured, [&](const json* one) {
+        return line(*one).at("plain").back().get<double>() > 0.5;
+      });
       table.rows.push_back(
           {arm.label, column.label, fmt::format("{:g}", rate_of(arm, column.name)),
-           shown(sample_of(cell.exact), 4), last(one->at("start").at("relative_rank"), "plain"),
-           fixed(plain.front().get<double>()), fixed(plain.at(plain.size() / 2).get<double>()),
-           last(rank, "plain"), last(rank, "centred"), last(rank, "collapsed"),
-           fixed(rank.at("ratio").get<double>()), fixed(rank.at("slope").get<double>(), 4),
-           plain.back().get<double>() > 0.5 ? "yes" : "no"});
+           shown(sample_of(cell.exact), 4), rank_at("start", "plain", 1),
+           rank_at("end", "plain", 0), rank_at("end", "plain", 0.5), rank_at("end", "plain", 1),
+           rank_at("end", "centred", 1), rank_at("end", "collapsed", 1),
+           mean_of(3, [&](const json& one) { return line(one).at("ratio").get<double>(); }),
+           mean_of(4, [&](const json& one) { return line(one).at("slope").get<double>(); }),
+           fmt::format("{} of {}", above, measured.size()),
+           // What was measured before the number was written had four.
+           fmt::format("{}, {}", measured.size(), line(*measured.front()).value("windows", 4))});
     }
   return table;
 }

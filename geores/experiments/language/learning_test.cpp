@@ -196,11 +196,22 @@ TEST(LanguageTables, BetasAreShownAtAQuarterAndHalfOfTheSteps) {
   EXPECT_TRUE(quarters_of_training({}).empty());
 }
 
-TEST(LanguageTables, RanksSayHowManyWindowsTheyAreOf) {
-  const auto ranks = depth_findings({"text"});
-  EXPECT_NE(rank_table(findings_of(ranks), ranks)
-                .explanation.find(fmt::format(" of {} validation windows", kRankSequences)),
-            std::string::npos);
+TEST(LanguageTables, RanksAreMeansOfTheSeedsAndSayOfHowManyWindows) {
+  auto ranks = depth_findings({"text"});
+  auto& cell = ranks.cells.at("text").begin()->second;
+  cell.runs = {"runs/one", "runs/two", "runs/not measured"};
+  auto findings = findings_of(ranks);
+  for (const auto& [run, end] : {std::pair("one", 0.4), {"two", 0.6}})
+    for (const auto* when : {"start", "end"})
+      findings.measured[run][when]["relative_rank"] = {
+          {"windows", 64},           {"plain", {0.9, 0.5, end}}, {"centred", {0.9, end}},
+          {"collapsed", {0.9, end}}, {"ratio", end / 0.9},       {"slope", -0.1}};
+  const auto table = rank_table(findings, ranks);
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(table.rows[0].back(), "2, 64");
+  EXPECT_EQ(table.rows[0][12], "1 of 2");
+  EXPECT_TRUE(table.rows[0][7].starts_with("0.500 ±")) << table.rows[0][7];
+  EXPECT_TRUE(table.rows[0][6].starts_with("0.500")) << table.rows[0][6];
 }
 
 // How many marks of axes say this.

@@ -24,11 +24,15 @@ std::mutex listing;
 
 // What was allocated for a stream or a recording serves no other: run after run it would pile up
 // until there is none left in the middle of a recording, where none can be given back. It stops
-// whatever runs, so only where less than half is left.
+// whatever runs, so only where less than half is left, or where a large model's first steps have left as
+// much as its recording will take.
 void give_memory_back() noexcept try {
+  constexpr int64_t much = int64_t{2} << 30;
   const std::unique_lock nobody_records(recording);
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
+  const auto kept = stats.reserved_bytes[0].current - stats.allocated_bytes[0].current;
   size_t free = 0, total = 0;
-  if (cudaMemGetInfo(&free, &total) == cudaSuccess && free < total / 2)
+  if (kept > much || (cudaMemGetInfo(&free, &total) == cudaSuccess && free < total / 2))
     c10::cuda::CUDACachingAllocator::emptyCache();
 } catch (const std::exception&) {  // then the next one will
 }
