@@ -141,7 +141,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "report has all finished runs of --out.\n"
           "Experiments of edelta for --only: {};\n"
           "of mgt: rank, ablation, beta, depth, language, copy; of shc: mixers, mixers_6e-4,\n"
-          "controls, geometry, streams, many_streams; of nanogpt: cpu, parity.\n"
+          "controls, one_stream, geometry, streams, many_streams; of nanogpt: cpu, parity.\n"
           "Examples:\n"
           "  geores reproduce --scale quick --out report\n"
           "  geores reproduce --scale paper --device cuda --precision bf16 --jobs 16 --out "

@@ -184,6 +184,26 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                 with(common, with(kMhc, {{"sinkhorn_gradient", "implicit"}}))}},
       .measures = {"mixers", "use"}};
 
+  // HC's streams start equal, and after training they still are (cosine 0.999 on books): then what it gains
+  // must come from the factors on what passes by, which one stream can have, too.
+  const json one = {{"streams", 1}};
+  Experiment one_stream{
+      .name = "one_stream",
+      .title = "Several streams, or factors on one?",
+      .text =
+          "Published HC and a fixed identity with a single stream: only the learned factors on "
+          "what "
+          "passes by, on what a sublayer reads and on what it writes are left.",
+      .columns = {column},
+      .arms = {{"additive", "additive (RC)", with(common, kAdditive)},
+               {"hc", "HC", with(common, kHc)},
+               {"hc_one", "HC, one stream", with(with(common, kHc), one)},
+               {"identity", "fixed identity", with(common, with(kMhc, {{"mixer", "identity"}}))},
+               {"identity_one", "fixed identity, one stream",
+                with(with(common, with(kMhc, {{"mixer", "identity"}})), one)}},
+      .rates = sizes.rates,
+      .measures = {"gradients"}};
+
   Experiment streams{.name = "streams",
                      .title = "Parameters and speed against the number of streams",
                      .text =
@@ -210,8 +230,9 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
   for (const auto n : sizes.streams) streams.columns.push_back(column_of(n));
   for (const auto n : sizes.many_streams) many.columns.push_back(column_of(n));
 
-  std::vector<Experiment> experiments = {main, common_rate, controls,
-                                         geometry_experiment(common, sizes.rates, column), streams};
+  std::vector<Experiment> experiments = {
+      main,   common_rate, controls, one_stream, geometry_experiment(common, sizes.rates, column),
+      streams};
   if (!many.columns.empty()) experiments.push_back(many);
   return {
       .name = "shc",
