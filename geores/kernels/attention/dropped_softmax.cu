@@ -141,11 +141,11 @@ void with_weights(int64_t length, F&& f, const A*... tensors) {
       if (length <= 128) return f(Columns<4, 32, 1>());
       if (length <= 256) return f(Columns<4, 32, 2>());
       if (length <= 512) return f(Columns<4, 32, 4>());
-      return f(Columns<4, 32, kMostWeights / 128>());
+      return f(Columns<4, 32, kMostPositions / 128>());
     }
     if (length <= 256) return f(Columns<1, 32, 8>());
   }
-  f(Columns<1, 32, kMostWeights / 32>());
+  f(Columns<1, 32, kMostPositions / 32>());
 }
 
 Grid grid_for(const WeightsShape& shape) {

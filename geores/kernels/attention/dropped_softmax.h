@@ -15,9 +15,9 @@ struct WeightsShape {
 };
 
 // A warp holds a row in registers.
-inline constexpr int64_t kMostWeights = 1024;
+inline constexpr int64_t kMostPositions = 1024;
 constexpr bool dropped_softmax_fits(int64_t rows, int64_t length) {
-  return length >= 1 && length <= kMostWeights && rows < (int64_t{1} << 31);
+  return length >= 1 && length <= kMostPositions && rows < (int64_t{1} << 31);
 }
 
 // scores (rows, length) -> weights = dropped(softmax(scale · scores)), 0 where a row does not see. Sums

@@ -1,21 +1,25 @@
 #include "geores/model/sublayers/attention.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "geores/base/error.h"
 #include "geores/modules/layers.h"
 #include "geores/ops/attention/attention.h"
+#include "geores/ops/attention/dropped_attention.h"
 #include "geores/ops/attention/rotary.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
 
+// (B, T, 3w) -> (3, B, h, T, w/h)
+Tensor heads_first(const Tensor& qkv, int64_t heads) {
+  return qkv.unflatten(-1, std::vector<int64_t>{3, heads, -1}).permute({2, 0, 3, 1, 4});
+}
+
 // (B, T, 3w) -> q, k, v (B, h, T, w/h)
 std::vector<Tensor> by_head(const Tensor& qkv, int64_t heads) {
-  return qkv.unflatten(-1, std::vector<int64_t>{3, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+  return heads_first(qkv, heads).unbind(0);
 }
 
 RotaryTables tables_for(const Tensor& qkv, int64_t heads) {
@@ -74,17 +78,15 @@ Tensor Attention::forward(const Tensor& x, AttentionCache* cache) {
 }
 
 Tensor Attention::forward(const Tensor& x, const Dropout& dropout, int64_t site) {
-  auto heads = by_head(linear_map(x, qkv_->weight), config_.heads);
+  auto all = heads_first(linear_map(x, qkv_->weight), config_.heads);
+  // Batched products take contiguous factors: one copy here, or one in each of the products.
+  if (all.is_cuda()) all = all.contiguous();
+  auto heads = all.unbind(0);
   if (config_.rotary)
     for (const auto i : {0, 1}) heads[i] = rotate_by_position(heads[i], 0);
-  const auto scale = 1 / std::sqrt(static_cast<double>(heads[0].size(-1)));
-  auto scores = heads[0].matmul(heads[1].transpose(-2, -1)) * scale;
-  if (config_.causal) {
-    const auto later = torch::ones({x.size(1), x.size(1)}, x.options().dtype(torch::kBool)).triu(1);
-    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
-  }
-  const auto weights = dropped(torch::softmax(scores, -1), dropout, site);
-  return linear_map(weights.matmul(heads[2]).transpose(1, 2).flatten(2), out_->weight);
+  return linear_map(
+      dropped_attention({heads[0], heads[1], heads[2]}, config_.causal, dropout, site),
+      out_->weight);
 }
 
 Folding Attention::folding(const Tensor& pre, const Tensor& post) const {

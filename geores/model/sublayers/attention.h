@@ -34,7 +34,8 @@ class Attention : public torch::nn::Module {
   // With a cache, x continues the positions in it and is added to it; causal attention only.
   Tensor forward(const Tensor& x, AttentionCache* cache = nullptr);
 
-  // With some of the attention weights dropped, composed.
+  // With some of the attention weights dropped (dropped_attention.h); the weights of all pairs of
+  // positions are in memory.
   Tensor forward(const Tensor& x, const Dropout& dropout, int64_t site);
 
   // post · forward(pre · x), with both maps folded into the projections.

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "geores/ops/attention/rotary.h"
+#include "geores/ops/dense/linear.h"
+#include "geores/ops/run/execution.h"
 #include "geores/testing/gradient_check.h"
 #include "geores/testing/testing.h"
 
@@ -117,6 +119,89 @@ TEST(Attention, FullIsItsDefinition) {
   }
   const auto wanted = torch::cat(heads, -1).matmul(parameters["out.weight"].t());
   EXPECT_LT((attention->forward(x) - wanted).abs().max().item<double>(), 1e-12);
+}
+
+// dropped(softmax(q kᵀ/√d + mask)) v between the projections, in LibTorch's operations.
+Tensor with_dropout_by_definition(Attention& attention, const SublayerOptions& options,
+                                  const Tensor& x, const Dropout& dropout, int64_t site) {
+  const auto parameters = attention.named_parameters();
+  auto parts = linear_map(x, parameters["qkv.weight"])
+                   .unflatten(-1, std::vector<int64_t>{3, kHeads, -1})
+                   .permute({2, 0, 3, 1, 4})
+                   .unbind(0);
+  if (options.positions == "rotary")
+    for (const auto i : {0, 1}) parts[i] = rotate_by_position(parts[i], 0);
+  auto scores = parts[0].matmul(parts[1].transpose(-2, -1)) *
+                (1 / std::sqrt(static_cast<double>(parts[0].size(-1))));
+  if (options.causal())
+    scores = scores.masked_fill(
+        torch::ones({x.size(1), x.size(1)}, x.options().dtype(torch::kBool)).triu(1), -INFINITY);
+  const auto weights = dropped(torch::softmax(scores, -1), dropout, site);
+  return linear_map(weights.matmul(parts[2]).transpose(1, 2).flatten(2), parameters["out.weight"]);
+}
+
+Dropout some_dropped(int64_t step, int64_t first_row) {
+  return {.rate = 0.4,
+          .seed = 7,
+          .step = torch::full({1}, step, torch::kInt64),
+          .first_row = first_row};
+}
+
+TEST(Attention, WithDropoutIsItsDefinitionBitForBitOnACpu) {
+  torch::manual_seed(8);
+  for (const auto& options : all_options())
+    for (const auto type : {torch::kFloat64, torch::kFloat32})
+      for (const auto precision : {Precision::fp32, Precision::bf16}) {
+        const ExecutionScope scope(precision);
+        const auto attention = randomized(make_attention(options, kModelWidth, kHeads, 0.1));
+        attention->to(type);
+        const auto x = vectors(7).detach().to(type).requires_grad_(true);
+        const auto dropout = some_dropped(5, 2);
+        const auto both = [&](const Tensor& y) {
+          return std::pair(y.detach(), torch::autograd::grad({(y * y).sum()}, {x})[0]);
+        };
+        const auto [is, gradient] = both(attention->forward(x, dropout, 4));
+        const auto [wanted, gradient_wanted] =
+            both(with_dropout_by_definition(*attention, options, x, dropout, 4));
+        EXPECT_TRUE(torch::equal(is, wanted)) << text(options);
+        EXPECT_TRUE(torch::equal(gradient, gradient_wanted)) << text(options);
+      }
+}
+
+// In each precision, against the definition in float64 on a CPU; lengths that no kernel is made for too.
+TEST(Attention, WithDropoutOnAGpuIsItsDefinition) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  torch::manual_seed(9);
+  for (const auto& options : all_options())
+    for (const int64_t length : {1, 7, 64, 255, 256, 1027})
+      for (const auto& [precision, type, tolerance] :
+           {std::tuple{Precision::fp32, torch::kFloat64, 1e-10},
+            {Precision::fp32, torch::kFloat32, 1e-4},
+            {Precision::bf16, torch::kFloat32, 0.05},
+            {Precision::bf16, torch::kBFloat16, 0.05}}) {
+        const auto attention = randomized(make_attention(options, kModelWidth, kHeads, 0.1));
+        const auto run = [&](const torch::Device& device, torch::ScalarType of_x, bool defined) {
+          attention->to(device, of_x == torch::kFloat64 ? of_x : torch::kFloat32);
+          torch::manual_seed(10);
+          const auto x = vectors(length).detach().to(device, of_x).requires_grad_(true);
+          auto dropout = some_dropped(5, 2);
+          dropout.step = dropout.step.to(device);
+          const auto y = defined ? with_dropout_by_definition(*attention, options, x, dropout, 4)
+                                 : attention->forward(x, dropout, 4);
+          const auto gradient = torch::autograd::grad({y.square().sum()}, {x})[0];
+          return std::pair(y.detach().to(torch::kCPU, torch::kFloat64),
+                           gradient.to(torch::kCPU, torch::kFloat64));
+        };
+        const auto [wanted, gradient_wanted] = run(torch::kCPU, torch::kFloat64, true);
+        const ExecutionScope scope(precision);
+        const auto [is, gradient] = run(torch::kCUDA, type, false);
+        const auto error = [](const Tensor& a, const Tensor& b) {
+          return ((a - b).norm() / b.norm()).item<double>();
+        };
+        EXPECT_LT(error(is, wanted), tolerance) << text(options) << " " << length << " " << type;
+        EXPECT_LT(error(gradient, gradient_wanted), 2 * tolerance)
+            << text(options) << " " << length << " " << type;
+      }
 }
 
 TEST(Rotary, ProductsDependOnTheDistanceAlone) {
