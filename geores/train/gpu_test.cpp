@@ -195,10 +195,12 @@ TEST_F(Gpu, AdamWEqualsItsDefinitionAndLeavesParametersReady) {
 TEST_F(Gpu, ARecordedStepIsTheStep) {
   for (const auto& [precision, accumulate] : std::vector<std::pair<std::string, int64_t>>{
            {"fp32", 1}, {"bf16", 1}, {"bf16", 2}, {"bf16_state", 2}})
-    for (const auto* connection : {"additive", "edelta", "jpmhc", "tokens"}) {
+    for (const auto* connection : {"additive", "edelta", "jpmhc", "tokens", "dropout"}) {
       const OwnCudaStream cuda_stream(device_);
-      const bool tokens = std::string(connection) == "tokens";
-      auto config = gpu_model(tokens ? "additive" : connection);
+      const bool tokens = std::string(connection) == "tokens",
+                 drops = std::string(connection) == "dropout";
+      auto config = gpu_model(tokens || drops ? "additive" : connection);
+      if (drops) config.dropout = 0.2;  // of other elements in each replay
       if (tokens) config.input = "tokens";
       config.vocabulary = 11;
       TrainConfig training;
@@ -235,6 +237,7 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
         const auto rows =
             torch::tensor(batches[static_cast<size_t>(step)], torch::kInt64).to(device_);
         const ExecutionScope scope(precision_from(precision));
+        plain_step.set_pass(training.seed, torch::full({1}, step, torch::kInt64).to(device_));
         const auto wanted = plain_step.run(x.index_select(0, rows), y.index_select(0, rows),
                                            schedule.at(step), accumulate);
         EXPECT_NEAR(loop.numbers(step).loss / wanted.loss.item<double>(), 1.0,
