@@ -59,13 +59,13 @@ bool connection_has(const std::string& key) {
   return false;
 }
 
-// Attention with dropout is not fused: worth knowing before hours of it.
+// Attention with dropout takes memory, and on a CPU it is not fused: worth knowing before hours of it.
 void tell_price_of_dropout(const TrainConfig& config) {
   const auto options = config.model.completed().options;
   const auto rate = options.value("dropout", nlohmann::json());
   if (rate.is_number() && rate.get<double>() > 0)
-    say("geores: with dropout, attention runs composed: slower, and with memory for the weights of "
-        "all pairs of positions\n");
+    say("geores: with dropout, attention keeps the weights of all pairs of positions in memory, "
+        "and on a CPU it runs composed\n");
 }
 
 // The configuration of the run to resume. Only rank 0 needs to see its folder.

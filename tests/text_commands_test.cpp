@@ -201,7 +201,7 @@ TEST_F(TextCommands, DropoutsPriceIsSaidOnce) {
   train_on(lines(), "chars");
   const auto train =
       fmt::format("train --task text --data data --overwrite --out run --steps 2 {}", kModel);
-  const std::string notice = "geores: with dropout, attention runs composed";
+  const std::string notice = "geores: with dropout, attention keeps the weights";
   EXPECT_EQ(run(train).output.find(notice), std::string::npos);
   const auto said = run(train + " --dropout 0.1").output;
   ASSERT_NE(said.find(notice), std::string::npos) << said;
