@@ -49,6 +49,30 @@ TEST(Connections, WhatAModelReadsOfAStateInBfloat16IsFloat32) {
   EXPECT_TRUE(from_state(split, full).branch.is_same(full.branch)) << "left to the next reader";
 }
 
+TEST(Additive, BranchesAreDividedByAPowerOfTheirDepth) {
+  const auto x = torch::randn({2, 3, 8}, torch::kFloat64);
+  const auto F = [](const Tensor& h) { return 2 * h; };
+  for (const auto* norm : {"pre", "post"}) {
+    const auto out = [&](double power) {
+      auto residual = make_residual(
+          "additive",
+          {.width = 8, .index = 3, .options = {{"norm", norm}, {"branch_power", power}}});
+      residual->to(torch::kFloat64);
+      Trace trace;
+      return residual->forward(x, F, trace);
+    };
+    const auto normalized = torch::layer_norm(x, {8});
+    const auto expected = [&](double factor) {
+      return std::string(norm) == "pre" ? x + factor * 2 * normalized
+                                        : torch::layer_norm(x + factor * 2 * x, {8});
+    };
+    EXPECT_TRUE(torch::allclose(out(0), expected(1), 1e-12, 1e-12)) << norm;
+    EXPECT_TRUE(torch::allclose(out(0.5), expected(0.5), 1e-12, 1e-12)) << norm;
+    EXPECT_TRUE(torch::allclose(out(1), expected(0.25), 1e-12, 1e-12)) << norm;
+  }
+  EXPECT_NE(refusal("additive", {.width = 8, .options = {{"branch_power", -1.0}}}), "no error");
+}
+
 TEST(Jpmhc, ModuleSizesAreThePublishedOnes) {
   const auto size = [](nlohmann::json options) {
     return count_parameters("jpmhc", {.width = 2048, .streams = 4, .options = std::move(options)}) -

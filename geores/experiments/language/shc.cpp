@@ -193,9 +193,17 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
       .text =
           "Published HC and a fixed identity with a single stream: only the learned factors on "
           "what "
-          "passes by, on what a sublayer reads and on what it writes are left.",
+          "passes by, on what a sublayer reads and on what it writes are left. And a plus sign "
+          "whose "
+          "branches are divided by the root of their depth or by it: HC lets what passes by grow "
+          "in "
+          "proportion to the depth, which makes deep branches count less.",
       .columns = {column},
       .arms = {{"additive", "additive (RC)", with(common, kAdditive)},
+               {"root", "additive, branches / √l",
+                with(common, with(kAdditive, {{"branch_power", 0.5}}))},
+               {"inverse", "additive, branches / l",
+                with(common, with(kAdditive, {{"branch_power", 1.0}}))},
                {"hc", "HC", with(common, kHc)},
                {"hc_one", "HC, one stream", with(with(common, kHc), one)},
                {"identity", "fixed identity", with(common, with(kMhc, {{"mixer", "identity"}}))},

@@ -1,5 +1,7 @@
 #include "geores/residual/additive/additive.h"
 
+#include <cmath>
+
 #include "geores/ops/inference/into.h"
 
 namespace geores {
@@ -24,11 +26,15 @@ class AdditiveStep final : public TokenStep {
 }  // namespace
 
 Fields AdditiveOptions::fields() {
-  return Fields().choice("norm", norm, {"pre", "post"}, "where the LayerNorm stands");
+  return Fields()
+      .choice("norm", norm, {"pre", "post"}, "where the LayerNorm stands")
+      .add("branch_power", branch_power, "the branch of the l-th connection is divided by l^p",
+           {.min = 0, .max = 2});
 }
 
 Additive::Additive(const ResidualConfig& config, const AdditiveOptions& options)
     : pre_norm_(options.norm == "pre"),
+      branch_factor_(std::pow(static_cast<double>(config.index + 1), -options.branch_power)),
       traits_{.state_width = config.width,
               .sublayer_width = config.width,
               .orthogonal = pre_norm_,
@@ -37,18 +43,24 @@ Additive::Additive(const ResidualConfig& config, const AdditiveOptions& options)
   norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
 }
 
+Tensor Additive::branch(const Sublayer& f, const Tensor& h) const {
+  const auto y = f(h);
+  return branch_factor_ == 1 ? y : y * branch_factor_;
+}
+
 State Additive::advance(const State& state, const Sublayer& f, Trace& trace) {
   if (!pre_norm_) {
     const auto x = state.total();
-    return norm_->forward(x + f(x));
+    return norm_->forward(x + branch(f, x));
   }
   trace.probe("operator", [&] { return torch::ones({1, 1, 1, 1}, state.x.options()); });
   const auto [normalized, skip] = norm_->forward_and_skip(state);
-  return with_branch(skip, f(normalized));
+  return with_branch(skip, branch(f, normalized));
 }
 
 std::unique_ptr<TokenStep> Additive::token_step(int64_t batch) const {
-  return pre_norm_ ? std::make_unique<AdditiveStep>(norm_->weight(), batch) : nullptr;
+  if (!pre_norm_ || branch_factor_ != 1) return nullptr;
+  return std::make_unique<AdditiveStep>(norm_->weight(), batch);
 }
 
 Connection additive_connection() {

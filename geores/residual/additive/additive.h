@@ -2,6 +2,8 @@
 // sublayer, and the option `norm` says where its norm is:
 //   pre-norm   x' = x + F(LN(x))        (GPT-2)
 //   post-norm  x' = LN(x + F(x))        (the original transformer; its residual path is not linear)
+// With `branch_power` p the branch F of the l-th connection, from 1, is divided by l^p: what published HC
+// learns to do by letting x grow (docs/language_results.md), without any parameter.
 // Probe (a tensor for diagnostics, see Trace in residual.h): operator = 1, the factor that carries
 // x past F; for pre-norm only.
 #pragma once
@@ -13,6 +15,7 @@ namespace geores {
 
 struct AdditiveOptions {
   std::string norm = "pre";
+  double branch_power = 0;
 
   Fields fields();
 };
@@ -28,7 +31,10 @@ class Additive final : public Residual {
   std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
+  Tensor branch(const Sublayer& f, const Tensor& h) const;
+
   bool pre_norm_;
+  double branch_factor_;
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;
 };
