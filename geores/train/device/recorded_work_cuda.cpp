@@ -29,8 +29,6 @@ std::mutex listing;
 void give_memory_back() noexcept try {
   constexpr int64_t much = int64_t{2} << 30;
   const std::unique_lock nobody_records(recording);
-  // What other streams have used counts as taken until the allocator is asked for something.
-  const auto asked = torch::empty({1}, torch::kCUDA);
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
   const auto kept = stats.reserved_bytes[0].current - stats.allocated_bytes[0].current;
   size_t free = 0, total = 0;
