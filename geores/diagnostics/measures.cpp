@@ -19,7 +19,8 @@ Tensor rank_of(const Tensor& sigma) {
   const auto total = sigma.sum(-1, /*keepdim=*/true);
   const auto p = sigma / torch::where(total > 0, total, torch::ones_like(total));
   const auto rank = torch::exp(-torch::xlogy(p, p).sum(-1));
-  return torch::where(total.squeeze(-1) > 0, rank, torch::zeros_like(rank));
+  // The zero matrix has rank 0; NaN stays NaN.
+  return torch::where(total.squeeze(-1) == 0, torch::zeros_like(rank), rank);
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ Tensor relative_rank_of_states(const Tensor& states) {
   const auto lambda = torch::linalg_eigvalsh(y.matmul(y.transpose(-1, -2)));
   const auto rounding = static_cast<double>(y.size(-2)) * std::numeric_limits<double>::epsilon() *
                         lambda.amax(-1, /*keepdim=*/true);
-  const auto squares = torch::where(lambda > rounding, lambda, torch::zeros_like(lambda));
+  const auto squares = torch::where(lambda <= rounding, torch::zeros_like(lambda), lambda);
   return rank_of(squares.sqrt()) / static_cast<double>(y.size(-2));
 }
 

@@ -68,6 +68,7 @@ TEST(EffectiveRank, OfManyStatesIsThatOfTheSingularValues) {
   const auto one = torch::outer(torch::randn({30}, kDouble), torch::randn({20}, kDouble));
   EXPECT_NEAR(number(relative_rank_of_states(one)), 1.0 / 20, 1e-12);
   EXPECT_EQ(number(relative_rank_of_states(torch::zeros({4, 4}))), 0.0);
+  EXPECT_EQ(number(relative_rank(torch::zeros({4, 4}))), 0.0);
 }
 
 TEST(StreamCosine, IsOneForCopiesZeroForOrthogonalAndLeavesOutTheDiagonal) {

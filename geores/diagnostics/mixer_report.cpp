@@ -367,14 +367,16 @@ std::optional<RankReport> describe_ranks(Model& model, const Tensor& x) {
   if (!stack || stack->stages.empty()) return std::nullopt;
   RankReport report;
   report.windows = x.size(0);
+  const bool several = stack->collapse && stack->traits().layout == StreamLayout::expand;
   auto state = stack->initial_state(moved_to(model, x));
   const auto add = [&] {
     const auto tokens = state.flatten(2);
     report.plain.push_back(relative_rank_of_states(tokens).mean().item<double>());
     report.centred.push_back(
         relative_rank_of_states(tokens - tokens.mean(1, /*keepdim=*/true)).mean().item<double>());
-    const auto read = stack->collapse ? stack->collapse(state).flatten(2) : tokens;
-    report.collapsed.push_back(relative_rank_of_states(read).mean().item<double>());
+    report.collapsed.push_back(
+        several ? relative_rank_of_states(stack->collapse(state).flatten(2)).mean().item<double>()
+                : report.plain.back());
   };
   add();
   for (size_t l = 0; l < stack->stages.size(); ++l) {
