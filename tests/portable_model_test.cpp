@@ -259,7 +259,7 @@ TEST(PortableModel, RefusesBranchesThatAreDividedByTheirDepth) {
   const PortableCase one{"additive", {{"branch_power", 0.5}}};
   const auto model = random_model(one);
   EXPECT_EQ(refusal([&] { portable_of(*model, one, file_of(*model)); }),
-            "[model] branch_power is 0.5: live predictions have 0 only");
+            "[model] live predictions lack branch_power");
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST(Portable, RefusesATokenModel) {
   writer.add("embedding", Dtype::f32, {2, 3}, std::as_bytes(std::span(values)));
   const auto file = writer.serialize();
   EXPECT_EQ(refusal([&] { Model(Weights(file, "a"), JsonDocument("{}", "config").root()); }),
-            "[model] predicts tokens; live predictions are for models of vectors");
+            "[model] predicts tokens; live predictions are of vectors");
 }
 
 TEST(Portable, RefusesPositionsOutsideTheContext) {

@@ -13,8 +13,8 @@ class Additive final : public Added {
  public:
   explicit Additive(const Place& place)
       : Added(place), pre_norm_(place.text("norm", "pre") == "pre") {
-    const double power = place.number("branch_power", 0);
-    refuse_unless(power == 0, "model", "branch_power is {}: live predictions have 0 only", {power});
+    refuse_unless(place.number("branch_power", 0) == 0, "model",
+                  "live predictions lack branch_power");
   }
 
   void read(int position, double* state, double* input) override {

@@ -71,13 +71,13 @@ Model::Ends Model::folded(const Place& place, Ends ends, const Name& maps,
   if (connection.before()) ends.first = ends.first.after(*connection.before(), room_);
   if (connection.after()) ends.last = connection.after()->after(ends.last, room_);
   refuse_unless(ends.first.columns == width && ends.last.rows == width, "model",
-                "a branch of another width needs maps on both sides");
+                "a branch of another width needs two maps");
   return ends;
 }
 
 Model::Model(const Weights& weights, const Json& config) {
   refuse_unless(!weights.contains("embedding"), "model",
-                "predicts tokens; live predictions are for models of vectors");
+                "predicts tokens; live predictions are of vectors");
   const auto connection = connection_of(config);
   for (const auto& only : kOnly) {
     const auto* value = config.find(only.key);

@@ -32,7 +32,7 @@ class Room {
   void* bytes(std::size_t count, std::size_t size) {
     const auto most = static_cast<std::size_t>(-1) / 2 / size;
     void* memory = count < most ? std::calloc(1, sizeof(Block) + count * size) : nullptr;
-    refuse_unless(memory != nullptr, "model", "needs more memory than there is");
+    refuse_unless(memory != nullptr, "model", "needs too much memory");
     last_ = new (memory) Block{last_};
     return last_ + 1;
   }

@@ -183,7 +183,7 @@ class SigmoidRouted final : public Routed {
       rms_epsilon_ = epsilon_;
     }
     refuse_unless(pre_.rows == streams_ && post_.rows == streams_, place.name.text(),
-                  "reads or writes another number of streams than {}", {streams_});
+                  "does not read and write {} streams", {streams_});
     int rows = streams_ * streams_;
     if (mixing == Mixing::projector) rows = streams_ * (streams_ / 2);
     if (mixing == Mixing::sphere) {
@@ -374,7 +374,7 @@ Connection* make_hc(const Place& place) {
 }
 Connection* make_mhc(const Place& place) {
   refuse_unless(place.text("head", "sum") == "sum", "model",
-                "has a learned head over its streams: live predictions have a sum only");
+                "has a learned head: live predictions have a sum only");
   if (place.text("form", "paper") == "v4") return hyper_connection(place, Mixing::softmax_sinkhorn);
   if (place.text("mixer", "sinkhorn") == "identity") return hyper_connection(place, Mixing::none);
   return hyper_connection(place, Mixing::sinkhorn);
