@@ -14,7 +14,7 @@ using manifold::IsometryFactor;
 IsometryFactor factor_from(std::string_view name) {
   if (name == "reflections") return IsometryFactor::reflections;
   if (name == "unitary") return IsometryFactor::unitary;
-  refuse_unless(name == "cayley", "config", "'operator' is none of isometry's: {}", {quoted(name)});
+  refuse_unless(name == "cayley", "config", "isometry has no operator {}", {quoted(name)});
   return IsometryFactor::cayley;
 }
 
@@ -35,7 +35,7 @@ class Isometry final : public Added {
         mixed_(place.room.doubles(width_)),
         angles_(place.room.doubles(place.context)) {
     refuse_unless(streams_ % 2 == 0 || factor_ != IsometryFactor::unitary, "model",
-                  "unitary needs an even number of streams, got {}", {streams_});
+                  "unitary: {} streams are not even", {streams_});
     // The weights tell which generators there are: a perceptron, a linear map, or both.
     const auto name = place.name + ".generators";
     const bool straight = place.weights.contains(name + ".linear.weight"),

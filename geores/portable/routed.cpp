@@ -355,7 +355,7 @@ Connection* make_jpmhc(const Place& place) {
   const auto mixer = place.text("mixer", "cayley");
   if (mixer == "cayley" || mixer == "cayley_exact") return place.room.make<CayleyRouted>(place);
   refuse_unless(mixer == "sinkhorn" || mixer == "grassmann" || mixer == "permutation", "config",
-                "'mixer' is none of JPmHC's: {}", {quoted(mixer)});
+                "JPmHC has no mixer {}", {quoted(mixer)});
   return place.room.make<SigmoidRouted>(place, place.name + ".mixer", place.width / place.streams,
                                         false,
                                         mixer == "sinkhorn"    ? Mixing::sinkhorn
