@@ -34,47 +34,35 @@ TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
   }
 }
 
+double peak_of(const std::string& connection, int64_t layers, Recompute what) {
+  torch::manual_seed(1);
+  const auto model = std::make_shared<Transformer>(TransformerConfig{.connection = connection,
+                                                                     .input = "tokens",
+                                                                     .layers = layers,
+                                                                     .width = 32,
+                                                                     .heads = 2,
+                                                                     .context = 32,
+                                                                     .vocabulary = 20});
+  model->set_recompute(what);
+  StepBenchmark step(model, 4, 32);
+  step.memory(Form::fused);
+  return static_cast<double>(step.memory(Form::fused).peak);
+}
+
 // Depth costs the states that enter groups of blocks and what one group computes: both grow with its root.
 TEST(StepBenchmark, TwoHundredRecomputedLayersTakeAFractionOfTheMemory) {
   for (const auto* connection : {"additive", "mhc"}) {
-    const auto peak = [&](int64_t layers, Recompute what) {
-      torch::manual_seed(1);
-      const auto model = std::make_shared<Transformer>(TransformerConfig{.connection = connection,
-                                                                         .input = "tokens",
-                                                                         .layers = layers,
-                                                                         .width = 32,
-                                                                         .heads = 2,
-                                                                         .context = 32,
-                                                                         .vocabulary = 20});
-      model->set_recompute(what);
-      StepBenchmark step(model, 4, 32);
-      step.memory(Form::fused);
-      return static_cast<double>(step.memory(Form::fused).peak);
-    };
-    const auto recomputed = peak(200, Recompute::blocks);
-    EXPECT_LT(recomputed, 0.1 * peak(200, Recompute::nothing)) << connection;
-    EXPECT_LT(recomputed, 2.3 * peak(50, Recompute::blocks)) << connection;
+    const auto recomputed = peak_of(connection, 200, Recompute::blocks);
+    EXPECT_LT(recomputed, 0.1 * peak_of(connection, 200, Recompute::nothing)) << connection;
+    EXPECT_LT(recomputed, 2.3 * peak_of(connection, 50, Recompute::blocks)) << connection;
     EXPECT_LT(recomputed, 1e9) << connection;
   }
 }
 
 // Sublayers keep what they need; what four streams and their mixers need is computed again.
 TEST(StepBenchmark, RecomputedConnectionsKeepTheirSublayersAlone) {
-  const auto peak = [](const std::string& connection, int64_t layers, Recompute what) {
-    auto model = std::make_shared<Transformer>(TransformerConfig{.connection = connection,
-                                                                 .input = "tokens",
-                                                                 .layers = layers,
-                                                                 .width = 32,
-                                                                 .heads = 2,
-                                                                 .context = 32,
-                                                                 .vocabulary = 20});
-    model->set_recompute(what);
-    StepBenchmark step(model, 4, 32);
-    step.memory(Form::fused);
-    return static_cast<double>(step.memory(Form::fused).peak);
-  };
-  const auto of_a_layer = [&](const std::string& connection, Recompute what) {
-    return (peak(connection, 24, what) - peak(connection, 8, what)) / 16;
+  const auto of_a_layer = [](const std::string& connection, Recompute what) {
+    return (peak_of(connection, 24, what) - peak_of(connection, 8, what)) / 16;
   };
   const auto sublayers = of_a_layer("additive", Recompute::nothing);
   const auto all = of_a_layer("mhc", Recompute::nothing),

@@ -12,7 +12,7 @@ namespace {
 Tensor exact(const Tensor& a) { return a.detach().to(torch::kCPU, torch::kFloat64); }
 
 // Whole states stay where they are: on a GPU they are large, and its double precision is as good.
-Tensor exact_in_place(const Tensor& a) { return a.detach().to(torch::kFloat64); }
+Tensor exact_where_it_is(const Tensor& a) { return a.detach().to(torch::kFloat64); }
 
 // exp of the entropy of σ / Σσ
 Tensor rank_of(const Tensor& sigma) {
@@ -40,11 +40,7 @@ double largest_orthogonality_error(const Tensor& a) {
 Tensor effective_rank(const Tensor& tokens) { return rank_of(singular_values(tokens)); }
 
 Tensor relative_rank(const Tensor& tokens) {
-  return effective_rank(tokens) / static_cast<double>(std::min(tokens.size(-1), tokens.size(-2)));
-}
-
-Tensor relative_rank_of_states(const Tensor& states) {
-  const auto x = exact_in_place(states);
+  const auto x = exact_where_it_is(tokens);
   const auto y = x.size(-2) <= x.size(-1) ? x : x.transpose(-1, -2);
   const auto lambda = torch::linalg_eigvalsh(y.matmul(y.transpose(-1, -2)));
   const auto rounding = static_cast<double>(y.size(-2)) * std::numeric_limits<double>::epsilon() *
@@ -56,7 +52,7 @@ Tensor relative_rank_of_states(const Tensor& states) {
 Tensor stream_cosine(const Tensor& streams) {
   const auto n = streams.size(-2);
   require(n >= 2, "stream_cosine", "streams must be >= 2, got {}", n);
-  const auto x = exact_in_place(streams);
+  const auto x = exact_where_it_is(streams);
   const auto norm = x.norm(2, -1, /*keepdim=*/true);
   const auto unit = x / torch::where(norm > 0, norm, torch::ones_like(norm));
   const auto cosine = unit.matmul(unit.transpose(-1, -2));

@@ -371,11 +371,11 @@ std::optional<RankReport> describe_ranks(Model& model, const Tensor& x) {
   auto state = stack->initial_state(moved_to(model, x));
   const auto add = [&] {
     const auto tokens = state.flatten(2);
-    report.plain.push_back(relative_rank_of_states(tokens).mean().item<double>());
+    report.plain.push_back(relative_rank(tokens).mean().item<double>());
     report.centred.push_back(
-        relative_rank_of_states(tokens - tokens.mean(1, /*keepdim=*/true)).mean().item<double>());
+        relative_rank(tokens - tokens.mean(1, /*keepdim=*/true)).mean().item<double>());
     report.collapsed.push_back(
-        several ? relative_rank_of_states(stack->collapse(state).flatten(2)).mean().item<double>()
+        several ? relative_rank(stack->collapse(state).flatten(2)).mean().item<double>()
                 : report.plain.back());
   };
   add();

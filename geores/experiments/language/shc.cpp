@@ -91,6 +91,8 @@ const json kHc = {{"connection", "hc"}};
 const json kMhc = {{"connection", "mhc"}, {"sinkhorn_gradient", "unrolled"}};
 const json kLite = {{"connection", "mhc_lite"}};
 const json kShc = {{"connection", "shc"}};
+// mHC without its mixer.
+const json kIdentity = with(kMhc, {{"mixer", "identity"}});
 
 // Connections on one stream of the whole width. Small maps: what earns EΔ's results on vectors without any
 // operator (docs/what_helps.md).
@@ -135,8 +137,7 @@ std::vector<Arm> shc_arms(const json& common) {
           arm("mhc", "mHC", kMhc),
           arm("mhc_lite", "mHC-lite", kLite),
           arm("shc", "sHC", kShc),
-          arm("identity", "fixed identity (mHC without its mixer)",
-              with(kMhc, {{"mixer", "identity"}}))};
+          arm("identity", "fixed identity (mHC without its mixer)", kIdentity)};
 }
 
 }  // namespace
@@ -184,20 +185,17 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                 with(common, with(kMhc, {{"sinkhorn_gradient", "implicit"}}))}},
       .measures = {"mixers", "use"}};
 
-  // HC's streams start equal, and after training they still are (cosine 0.999 on books): then what it gains
-  // must come from the factors on what passes by, which one stream can have, too.
+  // HC's streams start equal and stayed so on books (cosine 0.999): its gain may be one of the factors on
+  // what passes by, which one stream can have, too.
   const json one = {{"streams", 1}};
   Experiment one_stream{
       .name = "one_stream",
       .title = "Several streams, or factors on one?",
       .text =
-          "Published HC and a fixed identity with a single stream: only the learned factors on "
-          "what "
-          "passes by, on what a sublayer reads and on what it writes are left. And a plus sign "
-          "whose "
-          "branches are divided by the root of their depth or by it: HC lets what passes by grow "
-          "in "
-          "proportion to the depth, which makes deep branches count less.",
+          "Published HC and a fixed identity with a single stream: only learned factors on what "
+          "passes by, is read and is written are left. And a plus sign whose branches are divided "
+          "by the root of their depth, or by it: as HC lets what passes by grow with depth, its "
+          "deep branches count less.",
       .columns = {column},
       .arms = {{"additive", "additive (RC)", with(common, kAdditive)},
                {"root", "additive, branches / √l",
@@ -206,9 +204,8 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                 with(common, with(kAdditive, {{"branch_power", 1.0}}))},
                {"hc", "HC", with(common, kHc)},
                {"hc_one", "HC, one stream", with(with(common, kHc), one)},
-               {"identity", "fixed identity", with(common, with(kMhc, {{"mixer", "identity"}}))},
-               {"identity_one", "fixed identity, one stream",
-                with(with(common, with(kMhc, {{"mixer", "identity"}})), one)}},
+               {"identity", "fixed identity", with(common, kIdentity)},
+               {"identity_one", "fixed identity, one stream", with(with(common, kIdentity), one)}},
       .rates = sizes.rates,
       .measures = {"gradients"}};
 
