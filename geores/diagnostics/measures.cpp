@@ -1,10 +1,13 @@
 #include "geores/diagnostics/measures.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "geores/base/error.h"
+#include "geores/kernels/cpu/blas.h"
 
 namespace geores {
 namespace {
@@ -21,6 +24,21 @@ Tensor rank_of(const Tensor& sigma) {
   const auto rank = torch::exp(-torch::xlogy(p, p).sum(-1));
   // The zero matrix has rank 0; NaN stays NaN.
   return torch::where(total.squeeze(-1) == 0, torch::zeros_like(rank), rank);
+}
+
+// Of symmetric matrices (..., n, n) on the CPU, ascending. One thread a matrix: a GPU, and the threads of a
+// LAPACK library, take them one after the other.
+Tensor eigenvalues(const Tensor& a) {
+  const auto n = a.size(-1);
+  const auto matrices = a.reshape({-1, n, n});
+  const kernels::SerialBlas serial;
+  auto values = torch::empty({matrices.size(0), n}, a.options());
+  at::parallel_for(0, matrices.size(0), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = begin; i < end; ++i) values[i].copy_(torch::linalg_eigvalsh(matrices[i]));
+  });
+  auto shape = a.sizes().vec();
+  shape.pop_back();
+  return values.reshape(shape);
 }
 
 }  // namespace
@@ -42,7 +60,7 @@ Tensor effective_rank(const Tensor& tokens) { return rank_of(singular_values(tok
 Tensor relative_rank(const Tensor& tokens) {
   const auto x = exact_where_it_is(tokens);
   const auto y = x.size(-2) <= x.size(-1) ? x : x.transpose(-1, -2);
-  const auto lambda = torch::linalg_eigvalsh(y.matmul(y.transpose(-1, -2)));
+  const auto lambda = eigenvalues(y.matmul(y.transpose(-1, -2)).to(torch::kCPU));
   const auto rounding = static_cast<double>(y.size(-2)) * std::numeric_limits<double>::epsilon() *
                         lambda.amax(-1, /*keepdim=*/true);
   const auto squares = torch::where(lambda <= rounding, torch::zeros_like(lambda), lambda);

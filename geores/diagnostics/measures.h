@@ -1,6 +1,5 @@
 // Measures of matrices, token states and maps: pure functions, double precision inside, whatever the dtype
-// of what they are given; on the CPU, but for stream_cosine and relative_rank. Leading axes are a
-// batch.
+// of what they are given; on the CPU, but for stream_cosine. Leading axes are a batch.
 #pragma once
 
 #include <functional>
@@ -27,8 +26,8 @@ Tensor effective_rank(const Tensor& tokens);
 
 // Effective rank over min(T, W), as MGT Eq. 8 prints it: 1 only for equal singular values. Of i.i.d.
 // Gaussian values 0.806 for 256 × 256 and 0.928 for 128 × 256.
-// For the many large states of a report: from the eigenvalues of XXᵀ or XᵀX, on the device where the states
-// are, within 1e-6; singular values below about 1e-7 of the largest count as 0.
+// For the many large states of a report: from the eigenvalues of XXᵀ or XᵀX, within 1e-6; singular values
+// below about 1e-7 of the largest count as 0.
 Tensor relative_rank(const Tensor& tokens);
 
 // Mean cosine between different streams of a token: (..., n, d) -> (...), n >= 2. A stream that is

@@ -157,7 +157,7 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
       .columns = {column},
       .arms = shc_arms(common),
       .rates = sizes.rates,
-      .measures = {"mixers", "use", "ranks", "other_texts", "sample", "gradients"}};
+      .measures = {"mixers", "use", "other_texts", "sample", "gradients"}};
 
   auto common_rate = main;
   common_rate.name = "mixers_6e-4";
