@@ -40,11 +40,12 @@ void layer_norm(const Tensor& x, const Tensor& weight, Tensor& out) {
   });
 }
 
-void add(Tensor& x, const Tensor& y) {
+void add(Tensor& x, const Tensor& y, double factor) {
   for_type_of(x, [&]<class T>(T) {
     T* to = values<T>(x);
     const T* from = values<T>(y);
-    for (int64_t i = 0; i < x.numel(); ++i) to[i] += from[i];
+    const auto by = static_cast<T>(factor);
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] += by * from[i];
   });
 }
 

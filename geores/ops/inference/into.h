@@ -21,8 +21,8 @@ void gelu(Tensor& x);
 // out = LN(x) · weight
 void layer_norm(const Tensor& x, const Tensor& weight, Tensor& out);
 
-// x ← x + y, x ← x + x y, to ← from
-void add(Tensor& x, const Tensor& y);
+// x ← x + factor y, x ← x + x y, to ← from
+void add(Tensor& x, const Tensor& y, double factor = 1);
 void add_product(Tensor& x, const Tensor& y);
 void copy(const Tensor& from, Tensor& to);
 

@@ -9,18 +9,21 @@ namespace {
 
 class AdditiveStep final : public TokenStep {
  public:
-  AdditiveStep(const Tensor& weight, int64_t batch)
+  AdditiveStep(const Tensor& weight, double branch_factor, int64_t batch)
       : weight_(weight.detach()),
+        branch_factor_(branch_factor),
         normalized_(torch::empty({batch, weight.numel()}, weight_.options())) {}
 
   const Tensor& read(const Tensor& x) override {
     into::layer_norm(x, weight_, normalized_);
     return normalized_;
   }
-  void write(const Tensor& y, Tensor& x) override { into::add(x, y); }
+  void write(const Tensor& y, Tensor& x) override { into::add(x, y, branch_factor_); }
 
  private:
-  Tensor weight_, normalized_;
+  Tensor weight_;
+  double branch_factor_;
+  Tensor normalized_;
 };
 
 }  // namespace
@@ -59,8 +62,8 @@ State Additive::advance(const State& state, const Sublayer& f, Trace& trace) {
 }
 
 std::unique_ptr<TokenStep> Additive::token_step(int64_t batch) const {
-  if (!pre_norm_ || branch_factor_ != 1) return nullptr;
-  return std::make_unique<AdditiveStep>(norm_->weight(), batch);
+  if (!pre_norm_) return nullptr;
+  return std::make_unique<AdditiveStep>(norm_->weight(), branch_factor_, batch);
 }
 
 Connection additive_connection() {
@@ -68,7 +71,7 @@ Connection additive_connection() {
       {.name = "additive",
        .summary = "x + F(LN(x)): the plain transformer, pre- or post-norm",
        .paper = "GPT-2; Vaswani et al. 2017",
-       .variants = {{{"norm", "pre"}}, {{"norm", "post"}}}});
+       .variants = {{{"norm", "pre"}}, {{"norm", "post"}}, {{"branch_power", 0.5}}}});
 }
 
 }  // namespace geores
