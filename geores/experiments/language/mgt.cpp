@@ -320,7 +320,7 @@ LanguagePaper mgt_paper(const std::string& scale, const std::string& data) {
        "mgt", "pre_matched"},
       {"MGT is the better one with four times the warm-up, too", "language", large, "mgt_warm",
        "pre_matched_warm"},
-      {"MGT is the better one than that pre-norm with branches / √l", "language", large, "mgt",
+      {"MGT is better than that pre-norm with branches / √l", "language", large, "mgt",
        "pre_matched_root"}};
   return paper;
 }

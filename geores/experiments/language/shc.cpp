@@ -258,7 +258,13 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
           {"sHC beats mHC", "mixers", sizes.data, "shc", "mhc"},
           {"sHC beats mHC-lite", "mixers", sizes.data, "shc", "mhc_lite"},
           {"sHC beats a fixed identity", "mixers", sizes.data, "shc", "identity"},
-          {"mHC beats a fixed identity", "mixers", sizes.data, "mhc", "identity"}}};
+          {"mHC beats a fixed identity", "mixers", sizes.data, "mhc", "identity"},
+          {"a plus sign with branches / √l beats one without", "one_stream", sizes.data, "root",
+           "additive"},
+          {"HC beats a plus sign with branches / √l", "one_stream", sizes.data, "hc", "root"},
+          {"a fixed identity beats a plus sign with branches / √l", "one_stream", sizes.data,
+           "identity", "root"},
+          {"HC beats HC with one stream", "one_stream", sizes.data, "hc", "hc_one"}}};
 }
 
 }  // namespace geores
