@@ -139,6 +139,29 @@ TEST(Hc, StartsAsAPreNormConnection) {
   EXPECT_LT((streams - wanted).abs().max().item<double>(), 1e-6);
 }
 
+TEST(Hc, StaticRoutesAreOneSetForAllTokens) {
+  const nlohmann::json is_static = {{"dynamic", false}};
+  const auto hc = make_residual("hc", {.width = 6, .streams = 3, .options = is_static});
+  EXPECT_EQ(count_parameters("hc", {.width = 6, .streams = 3, .options = is_static}),
+            3 + 9 + 3 + 6);
+  const torch::NoGradGuard no_gradient;
+  for (auto& parameter : hc->parameters()) parameter.copy_(torch::randn_like(parameter));
+  hc->to(torch::kFloat64);
+  const auto parameters = hc->named_parameters();
+  const auto pre = parameters["pre.bias"], res = parameters["res.bias"],
+             post = parameters["post.bias"];
+  const auto x = torch::randn({2, 5, 3, 6}, torch::kFloat64);
+  Trace trace;
+  const auto out = hc->forward(
+      x, [](const Tensor& h) { return 2 * h; }, trace);
+  const auto read =
+      torch::layer_norm((pre.view({3, 1}) * x).sum(-2), {6}, parameters["norm.weight"]);
+  const auto wanted = torch::matmul(res, x) + post.view({3, 1}) * (2 * read).unsqueeze(-2);
+  EXPECT_LT((out - wanted).abs().max().item<double>(), 1e-12);
+  EXPECT_EQ(refusal("hc", {.width = 6, .options = {{"form", "sigmoid"}, {"dynamic", false}}}),
+            "[hc] only form original has static routes (dynamic = false)");
+}
+
 std::vector<std::string> decay_exceptions(const std::string& name, const nlohmann::json& options) {
   const auto residual = make_residual(name, {.width = 8, .streams = 4, .options = options});
   std::vector<std::string> names;

@@ -87,6 +87,7 @@ json shc_training(const ShcSizes& sizes, int64_t steps) {
 
 const json kAdditive = {{"connection", "additive"}};
 const json kHc = {{"connection", "hc"}};
+const json kStaticHc = with(kHc, {{"dynamic", false}});
 // As published: rows last, no bound, the gradient of the iterations.
 const json kMhc = {{"connection", "mhc"}, {"sinkhorn_gradient", "unrolled"}};
 const json kLite = {{"connection", "mhc_lite"}};
@@ -204,6 +205,9 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                 with(common, with(kAdditive, {{"branch_power", 1.0}}))},
                {"hc", "HC", with(common, kHc)},
                {"hc_one", "HC, one stream", with(with(common, kHc), one)},
+               {"hc_static", "HC, static routes", with(common, kStaticHc)},
+               {"hc_one_static", "HC, one stream, static routes",
+                with(with(common, kStaticHc), one)},
                {"identity", "fixed identity", with(common, kIdentity)},
                {"identity_one", "fixed identity, one stream", with(with(common, kIdentity), one)}},
       .rates = sizes.rates,

@@ -10,7 +10,10 @@ namespace geores {
 namespace {
 
 std::shared_ptr<Residual> make_hc(const ResidualConfig& config, const HcOptions& options) {
-  if (options.form == "sigmoid") return std::make_shared<SigmoidHc>(config, options);
+  if (options.form == "sigmoid") {
+    require(options.dynamic, "hc", "only form original has static routes (dynamic = false)");
+    return std::make_shared<SigmoidHc>(config, options);
+  }
   return std::make_shared<Hc>(config, options);
 }
 
@@ -35,28 +38,42 @@ ProjectionAndSkip stream_projections(const Tensor& x, const std::vector<Tensor>&
 Fields HcOptions::fields() {
   return Fields()
       .choice("form", form, {"original", "sigmoid"}, "as published, or with the routes of mhc")
+      .add("dynamic", dynamic, "routes of each token; false: one set of routes for all tokens")
       .add_all(hyper.fields());
 }
 
-Hc::Map::Map(int64_t outputs, int64_t width, const Tensor& start) {
-  weight = register_parameter("weight", torch::zeros({outputs, width}));
+Hc::Map::Map(int64_t outputs, int64_t width, const Tensor& start, bool dynamic) {
+  if (dynamic) weight = register_parameter("weight", torch::zeros({outputs, width}));
   bias = register_parameter("bias", start);
 }
 
 Hc::Hc(const ResidualConfig& config, const HcOptions& options)
-    : HyperConnection(config, "hc", options.hyper, InitialMap::identity) {
+    : HyperConnection(config, "hc", options.hyper, InitialMap::identity),
+      dynamic_(options.dynamic) {
   const auto n = config.streams;
   auto first = torch::zeros({n});
   first[config.index % n] = 1.0;
-  pre_ = register_module("pre", std::make_shared<Map>(1, width(), first));
-  res_ = register_module("res", std::make_shared<Map>(n, width(), torch::eye(n)));
-  post_ = register_module("post", std::make_shared<Map>(1, width(), torch::ones({n})));
+  pre_ = register_module("pre", std::make_shared<Map>(1, width(), first, dynamic_));
+  res_ = register_module("res", std::make_shared<Map>(n, width(), torch::eye(n), dynamic_));
+  post_ = register_module("post", std::make_shared<Map>(1, width(), torch::ones({n}), dynamic_));
+  static_parts_ = {res_->bias};
+  if (!dynamic_) return;
   scale_ = register_parameter("scale", torch::full({1}, 0.01));
   post_scale_ = register_parameter("post_scale", torch::full({1}, 0.01));
-  static_parts_ = {res_->bias};
 }
 
 HyperConnection::Routed Hc::route(const Tensor& x) {
+  if (!dynamic_) {
+    const auto of_every_token = [&](const Tensor& route) {
+      auto shape = route.sizes().vec();
+      shape.insert(shape.begin(), {x.size(0), x.size(1)});
+      return route.expand(shape).contiguous();
+    };
+    return {.routes = {.res = of_every_token(res_->bias),
+                       .read = of_every_token(pre_->bias),
+                       .write = of_every_token(post_->bias)},
+            .streams = x};
+  }
   const auto [raw, skip] =
       stream_projections(x, {pre_->weight, res_->weight, post_->weight}, norm_epsilon());
   return {.routes = tanh_routes(raw, route_parameters()), .streams = skip};
@@ -71,6 +88,7 @@ TanhRoutes Hc::route_parameters() const {
 }
 
 std::optional<geores::Routed> Hc::routed_at_once(const Tensor& x) {
+  if (!dynamic_) return std::nullopt;
   return geores::Routed::make(x, TanhRoutedSpec{.pre = pre_->weight,
                                                 .res = res_->weight,
                                                 .post = post_->weight,
@@ -81,6 +99,7 @@ std::optional<geores::Routed> Hc::routed_at_once(const Tensor& x) {
 
 std::vector<Tensor> Hc::decay_exceptions() const {
   if (!decays_static()) return HyperConnection::decay_exceptions();
+  if (!dynamic_) return {pre_->bias};
   return {pre_->bias, post_->weight};
 }
 
@@ -94,7 +113,7 @@ Connection hc_connection() {
       {.name = "hc",
        .summary = "hyper-connections, unconstrained mixer",
        .paper = "Zhu et al., arXiv:2409.19606 Eqs. 10-13",
-       .variants = {nlohmann::json::object(), {{"form", "sigmoid"}}},
+       .variants = {nlohmann::json::object(), {{"form", "sigmoid"}}, {{"dynamic", false}}},
        .silent_at_start = {"scale", "post_scale", "pre.scale", "post.scale", "res.scale"},
        .in_earlier_runs = {{"form", "sigmoid"}, {"norm_epsilon", 1e-6}, {"decay_static", true}}});
 }

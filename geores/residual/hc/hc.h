@@ -10,6 +10,8 @@
 // moved.
 // Nothing bounds a product of such matrices over depth. The other hyper-connections constrain H_res
 // for that reason.
+// dynamic = false: Zhu et al.'s static hyper-connections. The routes are the b alone, the same for all
+// tokens; with one stream that is a learned factor on what passes by and one on what is written.
 // decay_static: b_pre and b_res decay and θ_post does not, as in the public mHC-lite code.
 //
 // form = sigmoid: not a published connection. H_pre, H_post as in mHC (sigmoid_hyper_connection.h)
@@ -22,6 +24,7 @@ namespace geores {
 
 struct HcOptions {
   std::string form = "original";
+  bool dynamic = true;
   HyperOptions hyper;
 
   Fields fields();
@@ -37,11 +40,13 @@ class Hc final : public HyperConnection {
   std::optional<geores::Routed> routed_at_once(const Tensor& x) override;
   TanhRoutes route_parameters() const;
 
-  // A dynamic part, the same for all streams, and a static part for each.
+  // A dynamic part, the same for all streams, undefined where the routes are static, and a static part for
+  // each.
   struct Map : torch::nn::Module {
-    Map(int64_t outputs, int64_t width, const Tensor& start);
+    Map(int64_t outputs, int64_t width, const Tensor& start, bool dynamic);
     Tensor weight, bias;
   };
+  bool dynamic_;
   std::shared_ptr<Map> pre_, res_, post_;
   Tensor scale_, post_scale_;
 };
