@@ -127,6 +127,56 @@ std::string loss_figure(const ExperimentFindings& findings) {
   return figure.panels.empty() ? "" : svg::render(figure);
 }
 
+namespace {
+
+std::string seed_in(const std::string& run_folder) {
+  return run_folder.substr(run_folder.rfind("-seed") + 1);
+}
+
+// A cell's losses minus those of another cell's run with the same seed, which has seen the same batches.
+svg::Series difference_curve(const CellFindings& cell, const CellFindings& base,
+                             const RunSize& size, const std::string& name) {
+  std::map<int64_t, std::vector<PlacedValue>> by_step;
+  for (const auto& run : cell.runs)
+    for (const auto& other : base.runs) {
+      if (seed_in(run) != seed_in(other)) continue;
+      std::map<double, double> base_losses;
+      for (const auto& [step, loss] : validation_losses(other)) base_losses[step] = loss;
+      for (const auto& [step, loss] : validation_losses(run))
+        if (step > 0 && base_losses.contains(step))
+          by_step[static_cast<int64_t>(step)].push_back(
+              {step * static_cast<double>(size.tokens_a_step) / 1e6, loss - base_losses[step]});
+    }
+  return mean_curve(name, by_step);
+}
+
+}  // namespace
+
+std::string difference_figure(const ExperimentFindings& findings) {
+  const auto& experiment = findings.experiment;
+  const auto& first = experiment.arms.front();
+  svg::Figure figure{.title = fmt::format("Validation loss, less that of {}", first.label),
+                     .columns = 2,
+                     .panel_width = 460,
+                     .panel_height = 300};
+  for (const auto& column : experiment.columns) {
+    svg::Panel panel{.title = column.label};
+    panel.x.label = "million tokens";
+    panel.y.label = "nats";
+    const auto& base = findings.cell(column.name, first.name);
+    for (const auto& arm : experiment.arms) {
+      if (arm.name == first.name) continue;
+      const auto size = size_of_runs(experiment, column.name, arm.name);
+      if (auto series =
+              difference_curve(findings.cell(column.name, arm.name), base, size, arm.label);
+          !series.x.empty())
+        panel.series.push_back(std::move(series));
+    }
+    if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+  }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
 std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings) {
   svg::Figure figure{
       .title = "Rank by depth", .columns = 2, .panel_width = 510, .panel_height = 270};

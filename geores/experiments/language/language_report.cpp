@@ -68,6 +68,11 @@ void add_experiment(Document& document, const LanguageFindings& all,
     add_figure(document, experiment.name + "_training", loss_figure(findings),
                "Loss on random validation batches by tokens and by seconds, and of training steps "
                "by tokens; mean over seeds in a band of one standard deviation.");
+  if (!experiment.for_speed)
+    add_figure(
+        document, experiment.name + "_difference", difference_figure(findings),
+        "The same by tokens, less the loss of the first arm, seed by seed; mean and a band of one "
+        "standard deviation.");
   if (experiment.name == "ablation") add_table(document, synergy_table(findings));
   if (experiment.name == "depth") add_table(document, target_table(findings));
   if (experiment.name == "beta") {

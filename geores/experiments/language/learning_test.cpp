@@ -248,6 +248,28 @@ TEST(LanguageFigures, LossCurvesBeginWithTrainingAndAreByTokensToo) {
   EXPECT_EQ(marks(figure, "3.0"), 0) << "means over two steps are 2.5 to 2.6";
 }
 
+TEST(LanguageFigures, DifferencesAreTakenSeedBySeed) {
+  const TemporaryFolder folder;
+  auto findings = depth_findings({"text"});
+  const auto run = [&](const std::string& name, double loss, double later) {
+    std::string metrics;
+    for (const auto& [step, value] : std::map<int, double>{{0, 90}, {10, loss}, {20, later}})
+      metrics += nlohmann::json{{"step", step}, {"validation", value}}.dump() + "\n";
+    return run_with(folder.path() / name, metrics);
+  };
+  auto& cells = findings.cells["text"];
+  const auto first = findings.experiment.arms[0].name, second = findings.experiment.arms[1].name;
+  cells[second].runs = {run("b-seed1", 6.8, 5.6), run("b-seed2", 4.8, 2.6), run("b-seed3", 1, 1)};
+  EXPECT_EQ(difference_figure(findings), "") << "nothing to compare with";
+  cells[first].runs = {run("a-seed2", 5, 3), run("a-seed1", 7, 6)};
+  const auto figure = difference_figure(findings);
+  // −0.2 and then −0.4 with both seeds. Across seeds, or with the third one, the axis would be longer.
+  EXPECT_EQ(marks(figure, "-0.2") + marks(figure, "-0.20"), 1) << figure;
+  EXPECT_EQ(marks(figure, "-0.4") + marks(figure, "-0.40"), 1);
+  EXPECT_EQ(marks(figure, "-1"), 0);
+  EXPECT_EQ(marks(figure, "2"), 0);
+}
+
 TEST(LanguageFigures, BetaHasFiveQuantilesOfFourOperators) {
   const TemporaryFolder folder;
   auto findings = depth_findings({"text"});
