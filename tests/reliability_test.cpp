@@ -16,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "cli/terminal/process.h"
 #include "geores/base/file.h"
 #include "geores/base/formats/npy.h"
 #include "geores/testing/testing.h"
@@ -190,6 +191,20 @@ TEST_F(Reliability, RefusalsAreOneClearLine) {
       EXPECT_EQ(text.find(word), std::string::npos) << text;
   }
   EXPECT_FALSE(fs::exists(out() + "2"));
+}
+
+TEST(LastWords, ShortenWhatLibTorchSaysOfAGpusMemory) {
+  const auto said = [](const std::string& text) {
+    return cli::last_words(std::runtime_error(text));
+  };
+  const std::string advice =
+      "; fewer runs at a time (--jobs), a smaller --batch or --checkpoint blocks need less";
+  EXPECT_EQ(
+      said("CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of "
+           "139.80 GiB of which 871.31 MiB is free. Process 576 has 66.00 MiB memory in use."),
+      "the GPU has not enough memory: 1024.00 MiB were asked for and 871.31 MiB are free" + advice);
+  EXPECT_EQ(said("CUDA out of memory."), "the GPU has not enough memory" + advice);
+  EXPECT_EQ(said("something else\nin two lines"), "something else");
 }
 
 TEST_F(Reliability, PredictionsNameTheStepOfTheirWeights) {

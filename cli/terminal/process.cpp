@@ -17,15 +17,25 @@
 namespace geores::cli {
 namespace {
 
-// LibTorch names the size between these words.
-constexpr std::string_view kBeforeSize = "you tried to allocate ", kAfterSize = " bytes";
-
-std::string size_in(const std::string& text) {
-  const auto begin = text.find(kBeforeSize);
+// What stands between two words of a text; "" if they do not.
+std::string between(const std::string& text, std::string_view before, std::string_view after) {
+  const auto begin = text.find(before);
   if (begin == text.npos) return "";
-  const auto digits = begin + kBeforeSize.size();
-  const auto end = text.find(kAfterSize, digits);
-  return end == text.npos ? "" : text.substr(digits, end - digits);
+  const auto wanted = begin + before.size();
+  const auto end = text.find(after, wanted);
+  return end == text.npos ? "" : text.substr(wanted, end - wanted);
+}
+
+// LibTorch's message names every process of the GPU, and has a thousand characters.
+std::string words_on_gpu_memory(const std::string& text) {
+  const auto asked = between(text, "Tried to allocate ", ". "),
+             free = between(text, "of which ", " is free");
+  return fmt::format(
+      "the GPU has not enough memory{}; fewer runs at a time (--jobs), a smaller --batch or "
+      "--checkpoint blocks need less",
+      asked.empty() || free.empty()
+          ? ""
+          : fmt::format(": {} were asked for and {} are free", asked, free));
 }
 
 }  // namespace
@@ -50,7 +60,8 @@ int after_output(int code) {
 std::string last_words(const std::exception& error) {
   const std::string text = error.what();
   if (dynamic_cast<const Error*>(&error)) return text;
-  if (const auto size = size_in(text); !size.empty())
+  if (text.starts_with("CUDA out of memory")) return words_on_gpu_memory(text);
+  if (const auto size = between(text, "you tried to allocate ", " bytes"); !size.empty())
     return fmt::format("not enough memory for {} bytes at once", size);
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "not enough memory";
   if (dynamic_cast<const std::length_error*>(&error)) return "sizes are too large for any memory";
