@@ -48,7 +48,7 @@ nlohmann::json of_a_run(const Connection& connection, nlohmann::json variant) {
 }
 
 bool runs_portably(const Connection& connection, const nlohmann::json& variant) {
-  for (const auto* key : {"read_norm", "generator_norm", "reflection"})
+  for (const auto* key : {"read_norm", "generator_norm", "reflection", "branch_power", "dynamic"})
     if (variant.contains(key)) return false;
   if (connection.name == "jpmhc" && variant.value("mixer", "") == "identity") return false;
   return true;
@@ -260,6 +260,13 @@ TEST(PortableModel, RefusesBranchesThatAreDividedByTheirDepth) {
   const auto model = random_model(one);
   EXPECT_EQ(refusal([&] { portable_of(*model, one, file_of(*model)); }),
             "[model] live predictions lack branch_power");
+}
+
+TEST(PortableModel, RefusesStaticRoutes) {
+  const PortableCase one{"hc", {{"dynamic", false}}};
+  const auto model = random_model(one);
+  const auto why = refusal([&] { portable_of(*model, one, file_of(*model)); });
+  EXPECT_NE(why.find("pre.weight' is missing"), std::string::npos) << why;
 }
 
 }  // namespace
