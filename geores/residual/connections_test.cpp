@@ -176,6 +176,9 @@ TEST(HyperConnections, StaticMapsDoNotDecayUnlessAsked) {
   const nlohmann::json decay = {{"decay_static", true}};
   EXPECT_EQ(decay_exceptions("hc", nullptr), Names{"res.bias"});
   EXPECT_EQ(decay_exceptions("hc", decay), (Names{"pre.bias", "post.weight"}));
+  EXPECT_EQ(decay_exceptions("hc", {{"dynamic", false}}), Names{"res.bias"});
+  EXPECT_EQ(decay_exceptions("hc", {{"dynamic", false}, {"decay_static", true}}),
+            Names{"pre.bias"});
   EXPECT_EQ(decay_exceptions("mhc", nullptr), Names{"res.bias"});
   EXPECT_EQ(decay_exceptions("mhc", decay), Names{});
   EXPECT_EQ(decay_exceptions("mhc_lite", nullptr), Names{});
