@@ -117,24 +117,25 @@ TEST(LanguagePapers, TheLanguageModelIsSweptOverAllRates) {
 }
 
 TEST(LanguagePapers, ArmsWithALongWarmUpDifferInNothingElse) {
-  auto paper = language_paper("mgt", "gpu", "data");
-  paper.set_steps(300);
-  for (const auto& [experiment, arm] : {std::pair{"depth", "pre"},
-                                        {"depth", "mgt"},
-                                        {"language", "pre_matched"},
-                                        {"language", "mgt"}}) {
+  const auto compare = [](const char* name, const char* experiment, const char* arm, double warmup,
+                          double longer) {
+    auto paper = language_paper(name, "gpu", "data");
+    paper.set_steps(300);
     const auto& all = paper.experiment(experiment);
-    const auto& column = all.columns.front();
-    const auto keys_of = [&](const std::string& name) {
-      return run_config(column, all.arm(name), 42, language_scale("gpu"), {}).write();
+    const auto keys_of = [&](const std::string& of) {
+      return run_config(all.columns.front(), all.arm(of), 42, language_scale("gpu"), {}).write();
     };
     auto keys = keys_of(arm);
-    const auto longer = keys_of(arm + std::string("_warm"));
-    EXPECT_NEAR(keys.at("warmup").get<double>(), 15, 1) << experiment << " " << arm;
-    keys["warmup"] = longer.at("warmup");
-    EXPECT_NEAR(longer.at("warmup").get<double>(), 60, 1) << experiment << " " << arm;
-    EXPECT_EQ(keys, longer) << experiment << " " << arm;
-  }
+    const auto warm = keys_of(arm + std::string("_warm"));
+    EXPECT_NEAR(keys.at("warmup").get<double>(), warmup, 1) << experiment << " " << arm;
+    EXPECT_NEAR(warm.at("warmup").get<double>(), longer, 1) << experiment << " " << arm;
+    keys["warmup"] = warm.at("warmup");
+    EXPECT_EQ(keys, warm) << experiment << " " << arm;
+  };
+  for (const auto* arm : {"pre", "mgt"}) compare("mgt", "depth", arm, 15, 60);
+  for (const auto* arm : {"pre_matched", "mgt"}) compare("mgt", "language", arm, 15, 60);
+  for (const auto* arm : {"additive", "root", "hc", "identity"})
+    compare("shc", "one_stream", arm, 30, 60);
 }
 
 TEST(LanguagePapers, RefuseUnknownNames) {

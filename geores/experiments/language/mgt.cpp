@@ -107,15 +107,6 @@ const json kRectifyOnly = {{"connection", "mgt"}, {"rectify", true}, {"delta", f
 const json kDeltaOnly = {{"connection", "mgt"}, {"rectify", false}, {"delta", true}};
 const json kWholeMgt = {{"connection", "mgt"}, {"rectify", true}, {"delta", true}};
 
-// The warm-up is a share of the steps. A short training has few of them, and may be too short for rates
-// that a longer one takes: a lead at such a rate is then the warm-up's.
-Arm with_long_warmup(Arm arm) {
-  arm.name += "_warm";
-  arm.label += ", four times the warm-up";
-  arm.config["warmup"] = 4 * arm.config.at("warmup").get<int64_t>();
-  return arm;
-}
-
 // Deep branches of a pre-norm model weigh less, without a parameter (as norms divided by √l do: Sun et al.,
 // arXiv:2502.05795). What this earns is not owed to MGT's geometry.
 Arm with_root_branches(Arm arm) {
@@ -230,7 +221,7 @@ Experiment depth_experiment(const MgtSizes& sizes, const json& data, const std::
       arm.at[column] = {{"width", arm.name == "mgt" ? one.mgt : one.standard}};
   }
   for (const auto* name : {"pre", "mgt"})
-    experiment.arms.push_back(with_long_warmup(experiment.arm(name)));
+    experiment.arms.push_back(with_long_warmup(experiment.arm(name), 4));
   experiment.arms.push_back(with_root_branches(experiment.arm("pre")));
   return experiment;
 }
@@ -249,7 +240,7 @@ Experiment language_experiment(const MgtSizes& sizes, const json& data) {
       .rates = sizes.rates,
       .measures = {"other_texts", "sample", "gradients"}};
   for (const auto* name : {"pre_matched", "mgt"})
-    experiment.arms.push_back(with_long_warmup(experiment.arm(name)));
+    experiment.arms.push_back(with_long_warmup(experiment.arm(name), 4));
   experiment.arms.push_back(with_root_branches(experiment.arm("pre_matched")));
   return experiment;
 }

@@ -1,5 +1,7 @@
 #include "geores/experiments/language/papers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "geores/base/error.h"
@@ -60,6 +62,13 @@ nlohmann::json text_task(const std::string& data, const std::string& name, int64
   nlohmann::json task = {{"task", "text"}, {"data", data + "/" + name}, {"context", context}};
   if (validation_ids > 0) task["validation_ids"] = validation_ids;
   return task;
+}
+
+Arm with_long_warmup(Arm arm, int64_t times) {
+  arm.name += "_warm";
+  arm.label += fmt::format(", warm-up × {}", times);
+  arm.config["warmup"] = times * arm.config.at("warmup").get<int64_t>();
+  return arm;
 }
 
 }  // namespace geores

@@ -48,4 +48,9 @@ Scale language_scale(const std::string& name);
 nlohmann::json text_task(const std::string& data, const std::string& name, int64_t context,
                          int64_t validation_ids = 0);
 
+// NAME_warm: the same arm with so many times the warm-up. It is a share of the steps; a short training has
+// few of them, perhaps too few for rates that a longer one takes, and a lead at such a rate is then owed to
+// the schedule.
+Arm with_long_warmup(Arm arm, int64_t times);
+
 }  // namespace geores

@@ -212,6 +212,8 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                {"identity_one", "fixed identity, one stream", with(with(common, kIdentity), one)}},
       .rates = sizes.rates,
       .measures = {"gradients"}};
+  for (const auto* name : {"additive", "root", "hc", "identity"})
+    one_stream.arms.push_back(with_long_warmup(one_stream.arm(name), 2));
 
   Experiment streams{.name = "streams",
                      .title = "Parameters and speed against the number of streams",
@@ -268,7 +270,11 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
           {"HC beats a plus sign with branches / √l", "one_stream", sizes.data, "hc", "root"},
           {"a fixed identity beats a plus sign with branches / √l", "one_stream", sizes.data,
            "identity", "root"},
-          {"HC beats HC with one stream", "one_stream", sizes.data, "hc", "hc_one"}}};
+          {"HC beats HC with one stream", "one_stream", sizes.data, "hc", "hc_one"},
+          {"HC beats a plus sign, both with twice the warm-up", "one_stream", sizes.data, "hc_warm",
+           "additive_warm"},
+          {"a plus sign with branches / √l beats one without, both with twice the warm-up",
+           "one_stream", sizes.data, "root_warm", "additive_warm"}}};
 }
 
 }  // namespace geores
