@@ -154,7 +154,15 @@ svg::Series difference_curve(const CellFindings& cell, const CellFindings& base,
 
 std::string difference_figure(const ExperimentFindings& findings) {
   const auto& experiment = findings.experiment;
-  const auto& first = experiment.arms.front();
+  const auto has_runs = [&](const Arm& arm) {
+    return std::ranges::any_of(experiment.columns, [&](const Column& column) {
+      return !findings.cell(column.name, arm.name).runs.empty();
+    });
+  };
+  // Of a part of an experiment, the first arm that was run.
+  const auto found = std::ranges::find_if(experiment.arms, has_runs);
+  if (found == experiment.arms.end()) return "";
+  const auto& first = *found;
   svg::Figure figure{.title = fmt::format("Validation loss, less that of {}", first.label),
                      .columns = 2,
                      .panel_width = 460,

@@ -20,7 +20,7 @@ std::vector<std::size_t> quarters_of_training(const std::vector<nlohmann::json>&
 
 // Validation losses by tokens and by seconds, train losses by tokens.
 std::string loss_figure(const ExperimentFindings& findings);
-// Validation losses by tokens less those of the first arm, over the seeds that both have.
+// Validation losses by tokens less those of the first arm that was run, over the seeds that both have.
 std::string difference_figure(const ExperimentFindings& findings);
 std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 std::string beta_figure(const ExperimentFindings& findings);

@@ -268,6 +268,15 @@ TEST(LanguageFigures, DifferencesAreTakenSeedBySeed) {
   EXPECT_EQ(marks(figure, "-0.4") + marks(figure, "-0.40"), 1);
   EXPECT_EQ(marks(figure, "-1"), 0);
   EXPECT_EQ(marks(figure, "2"), 0);
+  EXPECT_EQ(marks(figure, "Validation loss, less that of " + findings.experiment.arms[0].label), 1);
+
+  // Without runs of the first arm the next one is the base.
+  cells[first].runs.clear();
+  findings.experiment.arms.push_back({"third", "a third", findings.experiment.arms[0].config});
+  cells["third"].runs = {run("c-seed2", 5, 3), run("c-seed1", 7, 6)};
+  EXPECT_EQ(marks(difference_figure(findings),
+                  "Validation loss, less that of " + findings.experiment.arms[1].label),
+            1);
 }
 
 TEST(LanguageFigures, BetaHasFiveQuantilesOfFourOperators) {
