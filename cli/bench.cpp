@@ -141,9 +141,9 @@ void print_header(bool bf16) {
 
 void print_row(const Row& row) {
   fmt::print(
-      "{:<16} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {}{:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
+      "{} {:>6} {:>8.3f} {:>8.3f} {:>6.2f}x {}{:>8.3f} {:>8.3f} {:>7.2f} {:>6.0f} {:>7.0f} "
       "{:>7.0f} {:>8.0f}\n",
-      row.label, fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
+      first_column(row.label), fmt::format("{}/{}", row.layers, row.width), row.fused, row.stock,
       row.stock / row.fused,
       row.bf16 > 0 ? fmt::format("{:>8.3f} {:>6.2f}x ", row.bf16, row.stock / row.bf16) : "",
       row.products.projections, row.products.attention,
@@ -225,7 +225,7 @@ void bench_on_gpu(const BenchFlags& flags) {
                                              {"steps_per_second", one.steps_per_second},
                                              {"start_seconds", one.start_seconds}});
     if (flags.json) continue;
-    fmt::print(line, size.label, fmt::format("{}/{}", config.layers, config.width),
+    fmt::print(line, first_column(size.label), fmt::format("{}/{}", config.layers, config.width),
                fmt::format("{:.3f}", 1e3 * fused.median),
                fmt::format("{:.3f}", 1e3 * fused.fastest), fmt::format("{:.3f}", 1e3 * composed),
                fused.kernels, fmt::format("{:.0f}", megabytes(fused.peak_bytes)),
@@ -304,7 +304,7 @@ void bench_connections(const BenchFlags& flags) {
                       {"composed_seconds", composed.median},
                       {"kernels", fused.kernels}});
     else
-      fmt::print("{:<16} {:>6} {:>9.3f} {:>12.3f} {:>8}\n", size.label, config.width,
+      fmt::print("{} {:>6} {:>9.3f} {:>12.3f} {:>8}\n", first_column(size.label), config.width,
                  1e3 * fused.median, 1e3 * composed.median, fused.kernels);
     std::fflush(stdout);
   }
@@ -386,6 +386,8 @@ void add_bench(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  geores bench                              everything, some minutes\n"
       "  geores bench --models edelta additive     two connections\n"
+      "  geores bench --text --models hc hc:dynamic=false     a connection with other options "
+      "beside it\n"
       "  geores bench --batch 8 --length 64        a quick look\n"
       "  geores bench --models edelta --precision bf16\n"
       "  geores bench --device cuda --models edelta --side-by-side 16\n"
@@ -404,7 +406,8 @@ void add_bench(CLI::App& app, int& exit_code) {
       "  geores bench --models jpmhc --explain     which kernels run, and why others do not\n"
       "  geores bench --models edelta --scaling    how cost grows with length, streams, threads");
   command->add_option("--models", flags->models,
-                      "connections, see `geores list` [all]; --puzzles: mixers, or none");
+                      "connections, see `geores list` [all], with options after a colon: "
+                      "hc:dynamic=false; --puzzles: mixers, or none");
   command->add_option("--batch", flags->batch, "sequences a step [64; --text: 16]")
       ->check(positive);
   command->add_option("--length", flags->length, "positions a sequence [255; --text: 1024]")

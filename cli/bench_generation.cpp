@@ -36,7 +36,7 @@ void bench_generation(const BenchFlags& flags) {
                     {"cached_ids_per_second", speed.cached},
                     {"whole_ids_per_second", speed.whole}});
     if (flags.json) continue;
-    fmt::print("{:<16} {:>7} {:>12.0f} {:>12.1f} {:>12.2f} {:>7.1f}x\n", size.label,
+    fmt::print("{} {:>7} {:>12.0f} {:>12.1f} {:>12.2f} {:>7.1f}x\n", first_column(size.label),
                fmt::format("{}/{}", config.layers, config.width), speed.prompt, speed.cached,
                speed.whole, speed.cached / speed.whole);
     std::fflush(stdout);

@@ -1,6 +1,8 @@
 #include "cli/bench_sizes.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <sstream>
 
 #include "geores/base/error.h"
 #include "geores/experiments/experiment.h"
@@ -30,6 +32,39 @@ std::vector<BenchSize> paper_sizes(const std::string& connection) {
   const int64_t width = connection == "edelta_stream" ? 512 : 128;  // its sublayers see a stream
   const auto budget = parameter_budget({.connection = connection, .width = width});
   return {{connection, layers_for(budget, edelta_parameters), width}};
+}
+
+struct Variant {
+  std::string text, connection;
+  nlohmann::json options = nlohmann::json::object();
+};
+
+// NAME or NAME:KEY=VALUE,KEY=VALUE. Whoever makes the connection refuses a wrong key or value.
+Variant variant_from(const std::string& text) {
+  const auto colon = text.find(':');
+  Variant variant{.text = text, .connection = text.substr(0, colon)};
+  find_connection(variant.connection);
+  std::istringstream options(colon == std::string::npos ? "" : text.substr(colon + 1));
+  for (std::string option; std::getline(options, option, ',');) {
+    const auto equals = option.find('=');
+    require(equals != std::string::npos && equals > 0, "bench",
+            "'{}' in --models must be KEY=VALUE, as in additive:branch_power=0.5", option);
+    const auto value = option.substr(equals + 1);
+    const auto parsed = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
+    variant.options[option.substr(0, equals)] =
+        parsed.is_discarded() ? nlohmann::json(value) : parsed;
+  }
+  return variant;
+}
+
+BenchSize with_options(BenchSize size, const Variant& variant) {
+  if (variant.options.empty()) return size;
+  size.label = size.label == size.connection
+                   ? variant.text
+                   : size.label + variant.text.substr(variant.connection.size());
+  if (size.options.is_null()) size.options = nlohmann::json::object();
+  size.options.update(variant.options);
+  return size;
 }
 
 // A connection that pools over the sequence may do so over the past alone.
@@ -84,18 +119,25 @@ void BenchFlags::complete() {
   fill(vocabulary, generate ? 8192 : 50304);
 }
 
+std::string first_column(const std::string& label) {
+  constexpr size_t width = 16;
+  return label.size() <= width ? fmt::format("{:<{}}", label, width)
+                               : fmt::format("{}\n{:<{}}", label, "", width);
+}
+
 std::vector<BenchSize> wanted_sizes(const BenchFlags& flags) {
   if (flags.puzzles) return puzzle_sizes(flags);
-  for (const auto& model : flags.models) find_connection(model);
+  std::vector<Variant> variants;
+  for (const auto& model : flags.models) variants.push_back(variant_from(model));
+  if (variants.empty())
+    for (const auto& connection : connections()) variants.push_back(variant_from(connection.name));
   std::vector<BenchSize> sizes;
-  for (const auto& connection : connections()) {
-    if (!flags.models.empty() &&
-        std::count(flags.models.begin(), flags.models.end(), connection.name) == 0)
-      continue;
+  for (const auto& variant : variants) {
     if (flags.text)
-      sizes.push_back(text_size(connection, flags));
+      sizes.push_back(with_options(text_size(find_connection(variant.connection), flags), variant));
     else
-      for (const auto& size : paper_sizes(connection.name)) sizes.push_back(size);
+      for (const auto& size : paper_sizes(variant.connection))
+        sizes.push_back(with_options(size, variant));
   }
   return sizes;
 }

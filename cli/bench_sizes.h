@@ -11,7 +11,7 @@
 namespace geores::cli {
 
 struct BenchFlags {
-  std::vector<std::string> models;
+  std::vector<std::string> models;  // NAME or NAME:KEY=VALUE,KEY=VALUE
   int64_t batch = 0, length = 0, repeats = 3, layers = 0, width = 0, heads = 0, streams = 4,
           vocabulary = 0, replays = 200;  // 0: as the papers have it, or as a language model has
   int side_by_side = 0;
@@ -31,7 +31,10 @@ struct BenchSize {
   nlohmann::json options = nullptr;
 };
 
-// Refuses an unknown name.
+// For the first column of a table: a long label has a line of its own.
+std::string first_column(const std::string& label);
+
+// In the order of --models. Refuses an unknown name.
 std::vector<BenchSize> wanted_sizes(const BenchFlags& flags);
 
 TransformerConfig config_of(const BenchSize& size, const BenchFlags& flags);
