@@ -299,6 +299,7 @@ void bench_connections(const BenchFlags& flags) {
     const auto fused = times(Form::fused), composed = times(Form::composed);
     if (flags.json)
       rows.push_back({{"connection", size.connection},
+                      {"model", size.label},
                       {"width", config.width},
                       {"fused_seconds", fused.median},
                       {"composed_seconds", composed.median},

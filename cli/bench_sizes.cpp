@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "geores/base/error.h"
@@ -35,16 +36,18 @@ std::vector<BenchSize> paper_sizes(const std::string& connection) {
 }
 
 struct Variant {
-  std::string text, connection;
+  std::string connection;
+  std::string suffix;  // ":KEY=VALUE,…" as it was written, or nothing
   nlohmann::json options = nlohmann::json::object();
 };
 
 // NAME or NAME:KEY=VALUE,KEY=VALUE. Whoever makes the connection refuses a wrong key or value.
 Variant variant_from(const std::string& text) {
-  const auto colon = text.find(':');
-  Variant variant{.text = text, .connection = text.substr(0, colon)};
+  const auto colon = std::min(text.find(':'), text.size());
+  Variant variant{.connection = text.substr(0, colon), .suffix = text.substr(colon)};
   find_connection(variant.connection);
-  std::istringstream options(colon == std::string::npos ? "" : text.substr(colon + 1));
+  std::istringstream options(variant.suffix);
+  options.ignore();  // the colon
   for (std::string option; std::getline(options, option, ',');) {
     const auto equals = option.find('=');
     require(equals != std::string::npos && equals > 0, "bench",
@@ -59,9 +62,7 @@ Variant variant_from(const std::string& text) {
 
 BenchSize with_options(BenchSize size, const Variant& variant) {
   if (variant.options.empty()) return size;
-  size.label = size.label == size.connection
-                   ? variant.text
-                   : size.label + variant.text.substr(variant.connection.size());
+  size.label += variant.suffix;
   if (size.options.is_null()) size.options = nlohmann::json::object();
   size.options.update(variant.options);
   return size;
@@ -128,7 +129,11 @@ std::string first_column(const std::string& label) {
 std::vector<BenchSize> wanted_sizes(const BenchFlags& flags) {
   if (flags.puzzles) return puzzle_sizes(flags);
   std::vector<Variant> variants;
-  for (const auto& model : flags.models) variants.push_back(variant_from(model));
+  for (const auto& model : flags.models) {
+    variants.push_back(variant_from(model));
+    require(!flags.scaling || variants.back().options.empty(), "bench",
+            "--scaling takes connections without options, not '{}'", model);
+  }
   if (variants.empty())
     for (const auto& connection : connections()) variants.push_back(variant_from(connection.name));
   std::vector<BenchSize> sizes;

@@ -53,8 +53,18 @@ TEST(BenchCommand, TakesOptionsOfAConnectionAndKeepsTheOrderOfModels) {
   EXPECT_EQ(rows[2].at("model"), "additive:norm=post");
   EXPECT_GT(rows[0].at("parameters"), rows[1].at("parameters")) << "routes of each token";
 
+  const auto alone = run_program(
+      "bench --connection-alone --width 16 --length 8 --batch 2 --repeats 1 --json "
+      "--models hc:dynamic=false hc");
+  const auto connections =
+      nlohmann::json::parse(alone.output.substr(alone.output.find('{')), nullptr, false)
+          .at("connections");
+  EXPECT_EQ(connections.at(0).at("model"), "hc:dynamic=false");
+  EXPECT_EQ(connections.at(1).at("model"), "hc");
+
   for (const auto& [models, part] :
-       {std::pair{"hc:form=sigmoid,dynamic", "'dynamic' in --models must be KEY=VALUE"},
+       {std::pair{"hc:dynamic=false --scaling", "--scaling takes connections without options"},
+        {"hc:form=sigmoid,dynamic", "'dynamic' in --models must be KEY=VALUE"},
         {"hc:dinamic=false", "unknown option 'dinamic', did you mean 'dynamic'?"},
         {"additive:norm=both", "norm"},
         {"hd:dynamic=false", "unknown"}}) {
