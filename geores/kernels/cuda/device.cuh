@@ -39,8 +39,7 @@ struct Grid {
 template <class... Parameters, class... Arguments>
 void launch(CudaStream stream, const Grid& grid, void (*kernel)(Parameters...),
             Arguments... arguments) {
-  // A block has 48 KB without asking, of which what the kernel declares itself takes up to 32.
-  constexpr size_t without_asking = 16 * 1024;
+  constexpr size_t without_asking = 48 * 1024;
   if (grid.shared > without_asking)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          static_cast<int>(grid.shared));

@@ -30,7 +30,6 @@ __device__ inline uint32_t low_part(float x) {
 struct SplitLeft {
   uint32_t high[4], low[4];
 
-  SplitLeft() = default;
   __device__ SplitLeft(float a0, float a1, float a2, float a3)
       : high{high_part(a0), high_part(a1), high_part(a2), high_part(a3)},
         low{low_part(a0), low_part(a1), low_part(a2), low_part(a3)} {}

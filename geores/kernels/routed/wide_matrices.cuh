@@ -213,19 +213,18 @@ struct StagedFactors {
   }
 };
 
-// The weights of a lane's four columns for projections 8 s + t and 8 s + t + 4, split into two parts. In
-// registers they are split each time they are used: there is no room for both parts. Where there are too
-// many of them, both parts lie in shared memory.
+// The weights of a lane's four columns for projections 8 s + t and 8 s + t + 4: in registers or, where
+// there are too many of them, in shared memory.
 template <int Tiles, int Block, bool InRegisters>
 struct HeldWeights;
 
 template <int Tiles, int Block>
 struct HeldWeights<Tiles, Block, true> {
-  static constexpr int kShared = 0;
+  static constexpr int kShared = 1;
   float at[Tiles][2][4];
 
   template <class Load>
-  __device__ HeldWeights(uint32_t*, const Place&, int, Load&& load) {
+  __device__ HeldWeights(float*, const Place&, int, Load&& load) {
 #pragma unroll
     for (int i = 0; i < 8 * Tiles; ++i) at[i / 8][i / 4 % 2][i % 4] = load(i / 8, i / 4 % 2, i % 4);
   }
@@ -238,30 +237,27 @@ struct HeldWeights<Tiles, Block, true> {
     for (int i = 0; i < 8 * Tiles; ++i) asm volatile("" : "+f"(at[i / 8][i / 4 % 2][i % 4]));
 #endif
   }
-  __device__ void get(int s, SplitLeft (&to)[2]) const {
+  __device__ void get(int s, int h, float (&to)[4]) const {
 #pragma unroll
-    for (int m = 0; m < 2; ++m)
-      to[m] = {at[s][0][2 * m], at[s][0][2 * m + 1], at[s][1][2 * m], at[s][1][2 * m + 1]};
+    for (int c = 0; c < 4; ++c) to[c] = at[s][h][c];
   }
 };
 
 template <int Tiles, int Block>
 struct HeldWeights<Tiles, Block, false> {
   // Lanes of two g and four t read 16 bytes each at once: rows 8 banks apart do not collide.
-  static constexpr int kStride = Block + 8, kPart = 8 * Tiles * kStride, kShared = 2 * kPart;
-  uint32_t* mine;  // high parts, and kPart values behind them low ones
+  static constexpr int kStride = Block + 8, kShared = 8 * Tiles * kStride;
+  float* mine;
 
   template <class Load>
-  __device__ HeldWeights(uint32_t* shared, const Place& place, int column_of_block, Load&& load)
+  __device__ HeldWeights(float* shared, const Place& place, int column_of_block, Load&& load)
       : mine(shared + place.t * kStride + column_of_block) {
 #pragma unroll
     for (int s = 0; s < Tiles; ++s)
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const SplitLeft four(load(s, h, 0), load(s, h, 1), load(s, h, 2), load(s, h, 3));
-        uint32_t* to = mine + (8 * s + 4 * h) * kStride;
-        store_four(to, four.high);
-        store_four(to + kPart, four.low);
+        const float four[4] = {load(s, h, 0), load(s, h, 1), load(s, h, 2), load(s, h, 3)};
+        store_values<4>(mine + (8 * s + 4 * h) * kStride, four);
       }
   }
 
@@ -270,30 +266,8 @@ struct HeldWeights<Tiles, Block, false> {
     asm volatile("" ::: "memory");
 #endif
   }
-  __device__ void get(int s, SplitLeft (&to)[2]) const {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const uint32_t* from = mine + (8 * s + 4 * h) * kStride;
-      uint32_t high[4], low[4];
-      load_four(from, high);
-      load_four(from + kPart, low);
-#pragma unroll
-      for (int m = 0; m < 2; ++m)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          to[m].high[2 * h + i] = high[2 * m + i];
-          to[m].low[2 * h + i] = low[2 * m + i];
-        }
-    }
-  }
-
- private:
-  static __device__ void store_four(uint32_t* to, const uint32_t (&from)[4]) {
-    *reinterpret_cast<uint4*>(to) = {from[0], from[1], from[2], from[3]};
-  }
-  static __device__ void load_four(const uint32_t* from, uint32_t (&to)[4]) {
-    const auto four = *reinterpret_cast<const uint4*>(from);
-    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  __device__ void get(int s, int h, float (&to)[4]) const {
+    load_values<4>(mine + (8 * s + 4 * h) * kStride, to);
   }
 };
 
@@ -305,8 +279,6 @@ template <int Tiles>
 inline constexpr int kBackBlock = Tiles <= 3 ? 256 : 128;  // threads, and columns
 template <int Tiles>
 inline constexpr int kBackBlocksAtOnce = Tiles <= 3 ? 2 : 4;
-template <int Tiles>
-using BackWeights = HeldWeights<Tiles, kBackBlock<Tiles>, Tiles <= 3>;
 
 // The factors of some rows that are staged next: loaded while products are made with those before them.
 template <int Tiles>
@@ -371,8 +343,9 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
             groups = static_cast<int>(gridDim.x) / p.columns;
   const bool there = column < p.width;
   const int here = min(held, p.count - p.first);
-  GEORES_SHARED_BYTES(memory);
-  BackWeights<Tiles> weights(reinterpret_cast<uint32_t*>(memory), place, static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
+  using Weights = HeldWeights<Tiles, block, Tiles <= 3>;
+  __shared__ __align__(16) float held_weights[Weights::kShared];
+  Weights weights(held_weights, place, static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
                   [&](int s, int h, int c) {
                     const int r = 8 * s + place.t + 4 * h;
                     return there && r < here
@@ -430,10 +403,14 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
 #pragma unroll
       for (int s = 0; s < Tiles; ++s) {
         const auto right = StagedFactors<Tiles>::right(factors.across[octet][s][threadIdx.x % 32]);
-        SplitLeft weight[2];
-        weights.get(s, weight);
+        float w[2][4];
+        weights.get(s, 0, w[0]);
+        weights.get(s, 1, w[1]);
 #pragma unroll
-        for (int m = 0; m < 2; ++m) multiply_add(sums[m], weight[m], right);
+        for (int m = 0; m < 2; ++m)
+          multiply_add(sums[m],
+                       SplitLeft(w[0][2 * m], w[0][2 * m + 1], w[1][2 * m], w[1][2 * m + 1]),
+                       right);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {

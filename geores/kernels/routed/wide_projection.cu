@@ -409,9 +409,7 @@ void wide_projection_from_factors(CudaStream stream, const WideProjectionBackwar
           if constexpr (sizeof(S) == 2)
             launch(stream, grid, project_half_back_by_matrices<tiles>, part);
           else
-            launch(stream,
-                   {columns * groups, threads, sizeof(uint32_t) * BackWeights<tiles>::kShared},
-                   project_back_by_matrices<tiles>, part);
+            launch(stream, grid, project_back_by_matrices<tiles>, part);
           continue;
         }
       launch(stream, grid, project_back<held.value, T, S>, part);
