@@ -241,9 +241,11 @@ TEST(Layers, NothingIsReachedThroughOtherHeaders) {
   }
 }
 
-// What the precompiled header of unity builds includes for everybody, and words that need it. A file
-// must compile without that header too (preset dev, or somebody's own build).
-const std::map<std::string, std::vector<std::string>> kPrecompiled = {
+// What a unity build gives a file without its asking, by the precompiled header or by the files that are
+// compiled with it, and words that need it. A file must compile without both too (preset dev, a build for
+// a GPU, or somebody's own).
+const std::map<std::string, std::vector<std::string>> kGiven = {
+    {"geores/base/error.h", {" require("}},
     {"fmt/format.h", {"fmt::"}},
     {"nlohmann/json.hpp", {"nlohmann::"}},
     {"algorithm",
@@ -265,7 +267,7 @@ const std::map<std::string, std::vector<std::string>> kPrecompiled = {
 // The C++ library's headers above are all in torch's own.
 bool comes_with_torch(const std::string& header) { return header.find('/') == header.npos; }
 
-// One line for each header of kPrecompiled that `file` needs and does not reach.
+// One line for each header of kGiven that `file` needs and does not reach.
 std::vector<std::string> missing_headers(const std::map<std::string, std::string>& sources,
                                          const std::string& file) {
   std::set<std::string> files, headers;
@@ -273,8 +275,9 @@ std::vector<std::string> missing_headers(const std::map<std::string, std::string
   const bool torch = std::any_of(headers.begin(), headers.end(),
                                  [](const auto& header) { return library_of(header) == "torch"; });
   std::vector<std::string> found;
-  for (const auto& [header, words] : kPrecompiled) {
-    if (headers.count(header) > 0 || (torch && comes_with_torch(header))) continue;
+  for (const auto& [header, words] : kGiven) {
+    if (headers.count(header) > 0 || files.count(header) > 0 || (torch && comes_with_torch(header)))
+      continue;
     const bool other_part =  // fmt/ranges.h has fmt/format.h
         header.find('/') != header.npos &&
         std::any_of(headers.begin(), headers.end(), [&, name = header](const auto& other) {
@@ -294,7 +297,7 @@ std::vector<std::string> missing_headers(const std::map<std::string, std::string
   return found;
 }
 
-TEST(Layers, AFileIncludesWhatThePrecompiledHeaderWouldGiveIt) {
+TEST(Layers, AFileIncludesWhatAUnityBuildWouldGiveIt) {
   const auto sources = all_sources();
   for (const auto& [file, text] : sources)
     if (file.ends_with(".cpp") && file != "tests/layers_test.cpp")  // it has the words themselves
@@ -308,6 +311,8 @@ TEST(Layers, AFileIncludesWhatThePrecompiledHeaderWouldGiveIt) {
   EXPECT_EQ(missing("#include \"a.h\"\nstd::map<int, int> m;"), 0u);
   EXPECT_EQ(missing("#include <torch/types.h>\nstd::map<int, int> m;"), 0u);
   EXPECT_EQ(missing("#include <torch/types.h>\nauto text = fmt::format(a);"), 1u);
+  EXPECT_EQ(missing("void f() { require(false, a); }"), 1u);
+  EXPECT_EQ(missing("#include \"geores/base/error.h\"\nvoid f() { require(false, a); }"), 0u);
 }
 
 TEST(Layers, TheCheckSeesAViolation) {

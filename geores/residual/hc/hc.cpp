@@ -1,5 +1,6 @@
 #include "geores/residual/hc/hc.h"
 
+#include "geores/base/error.h"
 #include "geores/ops/routed/route_maps.h"
 #include "geores/ops/routed/wide.h"
 #include "geores/ops/run/execution.h"
