@@ -68,8 +68,8 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
   std::map<std::string, std::size_t> places;  // in runs
   for (const auto& experiment : experiments)
     for (const auto& column : experiment.columns)
-      for (const auto& arm : experiment.arms)
-        for (const auto seed : scale.seeds(experiment)) {
+      for (const auto seed : scale.seeds(experiment))
+        for (const auto& arm : experiment.arms) {
           const auto config = run_config(column, arm, seed, scale, hardware);
           const bool follow = std::ranges::count(experiment.measures, "beta") > 0;
           const auto [place, is_new] = places.emplace(run_name(config), runs.size());

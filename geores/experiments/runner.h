@@ -37,7 +37,8 @@ struct PlannedRun {
   bool follow_beta = false;  // write β to diagnostics.jsonl at every evaluation
 };
 
-// Every run of the experiments once, in their order.
+// Every run of the experiments once, in their order, all arms with one seed before the next: what is
+// there when time ends can be compared.
 std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments, const Scale& scale,
                                      const Hardware& hardware);
 
