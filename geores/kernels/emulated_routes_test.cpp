@@ -2,6 +2,7 @@
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <utility>
 
 #include "geores/kernels/dense/projections.h"
@@ -12,11 +13,16 @@
 namespace geores::kernels {
 namespace {
 
+double rounded_to_tf32(float x) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000u) & 0xffffe000u);
+}
+
 // Projections of rows against their definition in double, and the gradients that follow from it.
 template <class T>
 void compare_projections(const WideProjectionShape& s, bool skips) {
   const auto what = "rows " + std::to_string(s.rows) + " width " + std::to_string(s.width) +
-                    " count " + std::to_string(s.count) + (sizeof(T) == 8 ? " double" : " float");
+                    " count " + std::to_string(s.count) + (sizeof(T) == 8 ? " double" : " float") +
+                    (s.rounded ? " rounded" : "");
   const auto rows = static_cast<size_t>(s.rows), width = static_cast<size_t>(s.width),
              count = static_cast<size_t>(s.count);
   const T eps = T(0.1);
@@ -44,6 +50,9 @@ void compare_projections(const WideProjectionShape& s, bool skips) {
                                .dbias = dbias.data()},
                               s);
 
+  const auto factor = [&](T value) {
+    return s.rounded ? rounded_to_tf32(float(value)) : double(value);
+  };
   auto wanted = raw, wanted_inverse = inverse, wanted_dx = dx;
   Values<double> sum_dw(dw.size(), 0), sum_dbias(count, 0);
   for (size_t i = 0; i < rows; ++i) {
@@ -58,8 +67,9 @@ void compare_projections(const WideProjectionShape& s, bool skips) {
       double product = 0;
       for (size_t c = 0; c < width; ++c) {
         product += double(row[c]) * double(w[r * width + c]);
-        sums[c] += d * scale * double(w[r * width + c]);
-        sum_dw[r * width + c] += d * scale * double(row[c]);
+        const double g = s.rounded ? factor(factors[i * (count + 1) + r]) : d * scale;
+        sums[c] += g * factor(w[r * width + c]);
+        sum_dw[r * width + c] += g * factor(row[c]);
       }
       wanted[i * count + r] = T(product * scale + double(bias[r]));
       if (s.normalized) along += d * product * scale;
@@ -87,6 +97,14 @@ TEST(Emulated, ProjectionsOfWideRowsAreTheirDefinition) {
   compare_projections<float>({270, 12, 8}, true);
   compare_projections<double>({5, 12, 10}, true);
   compare_projections<float>({9, 36, 5, false}, true);
+}
+
+TEST(Emulated, GradientsOfProjectionsRoundTheirFactorsToTf32WhereTheyMay) {
+  for (auto s : {WideProjectionShape{9, 100, 6}, WideProjectionShape{37, 36, 24},
+                 WideProjectionShape{70, 132, 32}, WideProjectionShape{5, 300, 33}}) {
+    s.rounded = true;
+    compare_projections<float>(s, s.count % 2 == 0);
+  }
 }
 
 // The parts against what sigmoid_routes_* make of raw.

@@ -49,4 +49,34 @@ __device__ inline void multiply_add(Result& c, const SplitLeft& a, const SplitRi
   multiply_add(c, a.high, b.high[0], b.high[1]);
 }
 
+// x rounded to tf32, to the nearest one.
+__device__ inline float rounded_to_tf32(float x) {
+  uint32_t bits;
+#ifdef GEORES_EMULATED
+  bits = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+#else
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+#endif
+  return __uint_as_float(bits);
+}
+
+// Factors that are rounded already: one product instead of three.
+struct RoundedLeft {
+  uint32_t at[4];
+
+  __device__ RoundedLeft(float a0, float a1, float a2, float a3)
+      : at{word(a0), word(a1), word(a2), word(a3)} {}
+
+ private:
+  static __device__ uint32_t word(float x) { return __float_as_uint(x); }
+};
+
+struct RoundedRight {
+  uint32_t at[2];
+};
+
+__device__ inline void multiply_add(Result& c, const RoundedLeft& a, const RoundedRight& b) {
+  multiply_add(c, a.at, b.at[0], b.at[1]);
+}
+
 }  // namespace geores::kernels::device

@@ -191,25 +191,44 @@ struct ProjectBack {
 template <int Tiles>
 inline constexpr int kChunk = Tiles <= 3 ? 32 : 16;
 
+// What products of the backward pass take: factors in two parts, or rounded to one.
+struct InTwoParts {
+  using Left = SplitLeft;
+  using Right = SplitRight;
+  using Words = uint4;  // two values of a right operand: their high parts, then their low parts
+
+  static __device__ float factor(float x) { return x; }
+  static __device__ void store(uint32_t* to, float x) {
+    to[0] = high_part(x);
+    to[2] = low_part(x);
+  }
+  static __device__ Right right(const Words& four) { return {{four.x, four.y}, {four.z, four.w}}; }
+};
+
+struct InOnePart {
+  using Left = RoundedLeft;
+  using Right = RoundedRight;
+  using Words = uint2;
+
+  static __device__ float factor(float x) { return rounded_to_tf32(x); }
+  static __device__ void store(uint32_t* to, float x) { *to = __float_as_uint(factor(x)); }
+  static __device__ Right right(const Words& two) { return {{two.x, two.y}}; }
+};
+
 // The factors g and k of some rows. Products take g as right operands, which are in the order in
-// which lanes load them: high and low parts of the two values of a lane.
-template <int Tiles>
+// which lanes load them.
+template <int Tiles, class Parts>
 struct StagedFactors {
+  using Words = typename Parts::Words;
   static constexpr int kOctets = kChunk<Tiles> / 8;
-  uint4 across[kOctets][Tiles][32];  // inner: projections, outer: rows
-  uint4 down[kOctets][Tiles][32];    // inner: rows (2t, then 2t + 1), outer: projections
+  Words across[kOctets][Tiles][32];  // inner: projections, outer: rows
+  Words down[kOctets][Tiles][32];    // inner: rows (2t, then 2t + 1), outer: projections
   float along[kChunk<Tiles>];        // k
 
   __device__ void put(int row, int r, float g) {
     const int octet = row / 8, i = row % 8, tile = r / 8, j = r % 8;
-    auto* a = reinterpret_cast<uint32_t*>(&across[octet][tile][4 * i + j % 4]) + j / 4;
-    auto* d = reinterpret_cast<uint32_t*>(&down[octet][tile][4 * j + i / 2]) + i % 2;
-    a[0] = d[0] = high_part(g);
-    a[2] = d[2] = low_part(g);
-  }
-
-  static __device__ SplitRight right(const uint4& four) {
-    return {{four.x, four.y}, {four.z, four.w}};
+    Parts::store(reinterpret_cast<uint32_t*>(&across[octet][tile][4 * i + j % 4]) + j / 4, g);
+    Parts::store(reinterpret_cast<uint32_t*>(&down[octet][tile][4 * j + i / 2]) + i % 2, g);
   }
 };
 
@@ -329,13 +348,14 @@ __device__ inline void add_weight_gradients(const ProjectBack<float, S>& p,
     }
 }
 
-template <int Tiles>
+template <int Tiles, class Parts>
 __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     project_back_by_matrices(ProjectBack<float> p) {
   wait_for_previous();
   constexpr int held = 8 * Tiles, block = kBackBlock<Tiles>, chunk = kChunk<Tiles>,
                 octets = chunk / 8;
-  __shared__ __align__(16) StagedFactors<Tiles> staged[2];
+  using Left = typename Parts::Left;
+  __shared__ __align__(16) StagedFactors<Tiles, Parts> staged[2];
   const Place place;
   const int column = static_cast<int>(blockIdx.x) % p.columns * block +
                      static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
@@ -349,7 +369,8 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
                   [&](int s, int h, int c) {
                     const int r = 8 * s + place.t + 4 * h;
                     return there && r < here
-                               ? p.w[static_cast<int64_t>(p.first + r) * p.width + column + c]
+                               ? Parts::factor(
+                                     p.w[static_cast<int64_t>(p.first + r) * p.width + column + c])
                                : 0.f;
                   });
   Result dweight[Tiles][2];
@@ -390,11 +411,14 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
       if (p.skip) load(p.skip, row, skip);
       load(p.x, next_row, next);
 
-      const SplitLeft left[2] = {{x[0][0], x[0][1], x[1][0], x[1][1]},
-                                 {x[0][2], x[0][3], x[1][2], x[1][3]}};
+      const auto left_of = [&](int c) {
+        return Left(Parts::factor(x[0][c]), Parts::factor(x[0][c + 1]), Parts::factor(x[1][c]),
+                    Parts::factor(x[1][c + 1]));
+      };
+      const Left left[2] = {left_of(0), left_of(2)};
 #pragma unroll
       for (int n = 0; n < Tiles; ++n) {
-        const auto right = StagedFactors<Tiles>::right(factors.down[octet][n][threadIdx.x % 32]);
+        const auto right = Parts::right(factors.down[octet][n][threadIdx.x % 32]);
 #pragma unroll
         for (int m = 0; m < 2; ++m) multiply_add(dweight[n][m], left[m], right);
       }
@@ -402,14 +426,13 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
       weights.begin_round();
 #pragma unroll
       for (int s = 0; s < Tiles; ++s) {
-        const auto right = StagedFactors<Tiles>::right(factors.across[octet][s][threadIdx.x % 32]);
+        const auto right = Parts::right(factors.across[octet][s][threadIdx.x % 32]);
         float w[2][4];
         weights.get(s, 0, w[0]);
         weights.get(s, 1, w[1]);
 #pragma unroll
         for (int m = 0; m < 2; ++m)
-          multiply_add(sums[m],
-                       SplitLeft(w[0][2 * m], w[0][2 * m + 1], w[1][2 * m], w[1][2 * m + 1]),
+          multiply_add(sums[m], Left(w[0][2 * m], w[0][2 * m + 1], w[1][2 * m], w[1][2 * m + 1]),
                        right);
       }
 #pragma unroll

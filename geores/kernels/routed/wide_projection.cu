@@ -408,8 +408,10 @@ void wide_projection_from_factors(CudaStream stream, const WideProjectionBackwar
         if (matrices) {
           if constexpr (sizeof(S) == 2)
             launch(stream, grid, project_half_back_by_matrices<tiles>, part);
+          else if (s.rounded)
+            launch(stream, grid, project_back_by_matrices<tiles, InOnePart>, part);
           else
-            launch(stream, grid, project_back_by_matrices<tiles>, part);
+            launch(stream, grid, project_back_by_matrices<tiles, InTwoParts>, part);
           continue;
         }
       launch(stream, grid, project_back<held.value, T, S>, part);

@@ -1,6 +1,7 @@
 // A few projections of long normalized rows, on a GPU, without a normalized copy of the rows:
 //   raw = W x / sqrt(mean x² + eps) + bias       x (rows, width), w (count, width), raw (rows, count)
-// Sums in type T; float factors may be split into two tf32 parts, which keep 20 bits (wide_matrices.cuh).
+// Sums in type T; float factors may be split into two tf32 parts, which keep 20 bits (wide_matrices.cuh),
+// or, backward and where it is allowed, be rounded to one.
 // Forward the rows are read once; backward they and `skip` are read once and dx is written. Any width, any
 // count; up to kProjectedAtOnce projections in one pass, and with more a state in bfloat16 has its dx
 // rounded after each.
@@ -17,6 +18,7 @@ inline constexpr int64_t kProjectedAtOnce = 32;
 struct WideProjectionShape {
   int64_t rows, width, count;
   bool normalized = true;  // false: raw = W x + bias
+  bool rounded = false;    // products of the backward pass may round their factors to tf32
 };
 
 // How many values wide_projection_forward needs in `partial`.

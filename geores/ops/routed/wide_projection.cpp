@@ -5,6 +5,7 @@
 #include "geores/ops/routed/wide.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -16,7 +17,8 @@ kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count, bo
   return {.rows = x.numel() / x.size(-1),
           .width = x.size(-1),
           .count = count,
-          .normalized = normalized};
+          .normalized = normalized,
+          .rounded = float32_products_in_tf32()};
 }
 
 // Outputs: the projections or, with n > 0, the three parts that are made of them; then x.

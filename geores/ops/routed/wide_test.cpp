@@ -13,6 +13,7 @@
 #include "geores/ops/mixers/sphere.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/fused_check_test.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -224,6 +225,37 @@ TEST_F(Wide, SigmoidRoutesEqualComposed) {
             return Tensors{read, write, others, all[1]};
           },
           "width " + std::to_string(width), 1e-4);
+}
+
+// Where LibTorch's float32 products may drop digits of their factors, gradients of projections do: 10 bits
+// of a factor remain.
+TEST_F(Wide, GradientsOfProjectionsAreCloseWhereFactorsMayBeRounded) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  for (const auto& [rows, width, first, second] :
+       {std::tuple{5, 36, 4, 4}, {70, 768, 16, 8}, {1500, 3072, 20, 12}, {9, 4100, 30, 50}}) {
+    const Tensors inputs = {random({1, rows, width}), random({first, width}),
+                            random({first}),          random({1}),
+                            random({second, width}),  random({second})};
+    const auto gradients = [&](Precision products) {
+      set_float32_products(products);
+      Tensors typed;
+      for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
+      auto all = values_and_gradients(
+          typed, [](const Tensors& t) { return projections_of(t, 0); }, Form::fused);
+      set_float32_products(Precision::fp32);
+      return all;
+    };
+    const auto exact = gradients(Precision::fp32), rounded = gradients(Precision::bf16);
+    double largest = 0;
+    constexpr size_t kOfScale = 5;  // one number, a sum that nearly cancels
+    for (size_t i = 0; i < exact.size(); ++i) {
+      if (i == kOfScale) continue;
+      const auto error = (exact[i] - rounded[i]).abs().max() / exact[i].abs().max();
+      largest = std::max(largest, error.item<double>());
+    }
+    EXPECT_LT(largest, 2e-3) << "width " << width;
+    EXPECT_GT(largest, 1e-6) << "nothing was rounded at width " << width;
+  }
 }
 
 TEST_F(Wide, ProjectionsWithoutAGradientOfTheSkipEqualComposed) {
