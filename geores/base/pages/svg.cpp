@@ -100,7 +100,9 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& h
       high *= room;
     }
   } else {
-    if (low == high) {
+    // Labels have six digits: what differs less is drawn as constant, not as noise between equal labels.
+    const double least = is_y ? 1e-5 * std::max(std::abs(low), std::abs(high)) : 0;
+    if (high - low <= least) {
       low -= std::max(0.5, std::abs(low) / 10);
       high += std::max(0.5, std::abs(high) / 10);
     }

@@ -210,6 +210,12 @@ TEST(Render, DotsOnALogAxisLeaveRoomLeftAndRight) {
   EXPECT_EQ(count(text, fmt::format("cx=\"{:.2f}\"", 356 - 296 * 0.03 / 1.06)), 1u);
 }
 
+TEST(Render, RoundingErrorsAreDrawnAsAConstant) {
+  const auto text = render(one_panel({.name = "", .x = {0, 10}, .y = {1, 1 + 3e-7}}));
+  EXPECT_EQ(count(text, ">1<"), 0u) << "ticks closer than their digits";
+  EXPECT_EQ(count(text, ">1.0<"), 1u);
+}
+
 TEST(Render, CopesWithEmptyAndConstantAndHugeData) {
   EXPECT_NO_THROW(render(one_panel({.name = "empty", .x = {}, .y = {}})));
   EXPECT_NO_THROW(render(one_panel({.name = "constant", .x = {1, 1}, .y = {5, 5}})));
