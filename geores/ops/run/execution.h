@@ -32,8 +32,8 @@ enum class Form {
 enum class Precision {
   fp32,  // float32 throughout
   tf32,  // float32 products on a GPU drop digits of their factors (10 bits of mantissa remain)
-  bf16,  // large products (linear maps, perceptrons, attention) take bfloat16 factors; the residual
-         // state, the small operators on it and all sums stay float32
+  bf16,  // as tf32, and large products (linear maps, perceptrons, attention) take bfloat16 factors;
+         // the residual state, the small operators on it and all sums stay float32
   bf16_state  // the same, and on a GPU the state and its gradient are kept in bfloat16 too where all
               // readers and writers of it can do that (in_state_type): half the memory traffic, and
               // what is added to the state is rounded to 8 bits each time
