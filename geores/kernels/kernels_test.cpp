@@ -52,6 +52,20 @@ TEST(VectorMath, ExponentialIsExactToAFewUnitsInTheLastPlace) {
   EXPECT_TRUE(std::isnan(exponential(broadcast(std::nanf("")))[0]));
 }
 
+TEST(VectorMath, LogarithmIsExactToAFewUnitsInTheLastPlace) {
+  for (float x = 1.2e-38f; x < 3e38f; x *= 1.0137f) {
+    const auto expected = std::log(static_cast<double>(x));
+    const auto limit = 2e-7 * std::max(1.0, std::abs(expected));
+    EXPECT_NEAR(logarithm(broadcast(x))[0], expected, limit) << x;
+  }
+  // Where log is near 0 it is exact relative to itself.
+  for (float x = 0.9f; x < 1.1f; x += 0.000137f) {
+    const auto expected = std::log(static_cast<double>(x));
+    EXPECT_NEAR(logarithm(broadcast(x))[0], expected, 2e-7 * std::abs(expected)) << x;
+  }
+  EXPECT_EQ(logarithm(broadcast(1.0f))[0], 0.0f);
+}
+
 TEST(VectorMath, PowerOfTwoIsExactToAFewUnitsInTheLastPlace) {
   for (float x = -125.9f; x <= 0.0f; x += 0.0137f) {
     const auto expected = std::exp2(static_cast<double>(x));

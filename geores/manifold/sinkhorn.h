@@ -66,7 +66,7 @@ GEORES_HOST_DEVICE constexpr void drop_clamped(const Matrix<T, N>& logits,
   if (!options.bounded) return;
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j)
-      if (absolute(logits(i, j)) > options.clamp) gradient(i, j) = T(0);
+      gradient(i, j) = zero_beyond(logits(i, j), options.clamp, gradient(i, j));
 }
 
 // −log Σ_j e^{x_j}, computed relative to the largest x_j.

@@ -35,6 +35,11 @@ inline Lanes<T> exponential(const Lanes<T>& x) {
 }
 
 template <class T>
+inline Lanes<T> logarithm(const Lanes<T>& x) {
+  return logarithm(x.v);
+}
+
+template <class T>
 inline Lanes<T> square_root(const Lanes<T>& x) {
   Vec<T> root{};
   for (int i = 0; i < kLanes<T>; ++i) root[i] = std::sqrt(x.v[i]);
@@ -50,6 +55,12 @@ template <class T>
 inline Lanes<T> clamp(const Lanes<T>& x, const Lanes<T>& low, const Lanes<T>& high) {
   const Vec<T> raised = x.v < low.v ? low.v : x.v;
   return Vec<T>(raised > high.v ? high.v : raised);
+}
+
+template <class T>
+inline Lanes<T> zero_beyond(const Lanes<T>& x, const Lanes<T>& bound, const Lanes<T>& value) {
+  const Vec<T> size = x.v < T(0) ? -x.v : x.v;
+  return Vec<T>(size > bound.v ? Vec<T>{} : value.v);
 }
 
 // Reads R × C values of each of up to kLanes tokens; token after token lies `stride` apart. Lanes

@@ -1,4 +1,4 @@
-// exp, 2ˣ and GELU, lane by lane. float: polynomials accurate to a few units in the last place;
+// exp, 2ˣ, log and GELU, lane by lane. float: polynomials accurate to a few units in the last place;
 // GELU and its slope share one exponential and need no division. double: the C library, one lane at
 // a time, accurate to the last digits; double is for verification, not for speed. NaN stays NaN.
 #pragma once
@@ -61,6 +61,34 @@ inline Vec<double> power_of_two(const Vec<double>& x) {
 inline Vec<double> exponential(const Vec<double>& x) {
   auto y = x;
   for (int i = 0; i < kLanes<double>; ++i) y[i] = std::exp(x[i]);
+  return y;
+}
+
+// log(x) for normal x > 0: x = 2ⁿ m with m in [√½, √2), and a polynomial in m − 1 (Cephes' logf).
+// |error| < 2e-7 max(1, |log x|).
+inline Vec<float> logarithm(const Vec<float>& x) {
+  using Words = VectorOf<float>::Words;
+  // Bits relative to those of √½: what lies above the mantissa is n.
+  const Words above = std::bit_cast<Words>(x) - 0x3f3504f3u;
+  // n + 2⁷ has no sign to care for; 1.5·2²³ turns a small integer into a float and back.
+  const Words exponent = ((above + 0x40000000u) >> 23) + 0x4b400000u;
+  const Vec<float> n = std::bit_cast<Vec<float>>(exponent) - (12582912.0f + 128.0f);
+  const Vec<float> r = std::bit_cast<Vec<float>>((above & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+  Vec<float> p = r * 7.0376836292e-2f - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const Vec<float> r2 = r * r;
+  return n * 0.693359375f + (r - (r2 * 0.5f - (p * r * r2 - n * 2.12194440e-4f)));
+}
+
+inline Vec<double> logarithm(const Vec<double>& x) {
+  auto y = x;
+  for (int i = 0; i < kLanes<double>; ++i) y[i] = std::log(x[i]);
   return y;
 }
 

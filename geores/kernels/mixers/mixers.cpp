@@ -32,7 +32,8 @@ void for_each_group(const MixerShape& s, F&& f) {
 // weight has no load either, so any degree serves for it.
 template <class T, int N>
 LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMatrix<T, N>& p,
-                                   const LaneMatrix<T, N>& cotangent, T bound) {
+                                   const LaneMatrix<T, N>& cotangent,
+                                   const manifold::SinkhornOptions<Lanes<T>>& options) {
   LaneMatrix<T, N> weight{};
   manifold::Vector<Lanes<T>, N> load{}, degree{}, v{};
   for (int i = 0; i < N; ++i)
@@ -63,11 +64,24 @@ LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMat
       Lanes<T> sum(0);
       for (int k = 0; k < N; ++k)
         sum += p(i, k) * ((cotangent(i, j) - cotangent(i, k)) - (v[j] - v[k]));
-      const Vec<T> value = (p(i, j) * sum).v, logit = logits(i, j).v;
-      const Vec<T> size = logit < T(0) ? -logit : logit;
-      gradient(i, j) = bound > 0 ? Vec<T>(size > bound ? Vec<T>{} : value) : value;
+      gradient(i, j) = p(i, j) * sum;
     }
+  manifold::detail::drop_clamped(logits, options, gradient);
   return gradient;
+}
+
+template <class T, int N>
+LaneMatrix<T, N> turned(const LaneMatrix<T, N>& m, bool transposed) {
+  return transposed ? transpose(m) : m;
+}
+
+// iterations = 0: of a gradient that needs none. A bound of 0 clamps nothing.
+template <class T>
+manifold::SinkhornOptions<Lanes<T>> sinkhorn_options(int iterations, T bound) {
+  return {.iterations = iterations,
+          .clamp = Lanes<T>(bound),
+          .bounded = bound > 0,
+          .range = Lanes<T>(kSinkhornRange<T>)};
 }
 
 // One division of guarded_sinkhorn: its result and its divisors.
@@ -211,13 +225,9 @@ template <class T>
 void sinkhorn_forward(const T* logits, int iterations, T bound, T* p, const MixerShape& s) {
   const auto size2 = s.n * s.n;
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    const manifold::SinkhornOptions<Lanes<T>> options{.iterations = iterations,
-                                                      .clamp = Lanes<T>(bound),
-                                                      .bounded = bound > 0,
-                                                      .range = Lanes<T>(kSinkhornRange<T>)};
-    scatter(
-        manifold::sinkhorn_scaling(gather<n, n>(logits + first * size2, size2, tokens), options),
-        p + first * size2, size2, tokens);
+    scatter(manifold::sinkhorn_scaling(gather<n, n>(logits + first * size2, size2, tokens),
+                                       sinkhorn_options(iterations, bound)),
+            p + first * size2, size2, tokens);
   });
 }
 
@@ -229,8 +239,35 @@ void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlo
     const auto at = [&](const T* values) {
       return gather<n, n>(values + first * size2, size2, tokens);
     };
-    scatter(implicit_gradient<T, n>(at(logits), at(p), at(dp), bound), dlogits + first * size2,
-            size2, tokens);
+    scatter(implicit_gradient<T, n>(at(logits), at(p), at(dp), sinkhorn_options(0, bound)),
+            dlogits + first * size2, size2, tokens);
+  });
+}
+
+template <class T>
+void log_sinkhorn_forward(const T* logits, const LogSinkhorn<T>& spec, T* p, const MixerShape& s) {
+  const auto size2 = s.n * s.n;
+  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
+    const auto m =
+        turned<T, n>(gather<n, n>(logits + first * size2, size2, tokens), spec.rows_last);
+    const auto made = manifold::sinkhorn(m, sinkhorn_options(spec.iterations, spec.bound));
+    scatter(turned<T, n>(made, spec.rows_last), p + first * size2, size2, tokens);
+  });
+}
+
+template <class T>
+void log_sinkhorn_backward(const T* logits, const LogSinkhorn<T>& spec, const T* p, const T* dp,
+                           T* dlogits, const MixerShape& s) {
+  const auto size2 = s.n * s.n;
+  const auto options = sinkhorn_options(spec.iterations, spec.bound);
+  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
+    const auto at = [&](const T* values) {
+      return turned<T, n>(gather<n, n>(values + first * size2, size2, tokens), spec.rows_last);
+    };
+    const auto gradient = spec.unrolled
+                              ? manifold::sinkhorn_backward_unrolled(at(logits), at(dp), options)
+                              : implicit_gradient<T, n>(at(logits), at(p), at(dp), options);
+    scatter(turned<T, n>(gradient, spec.rows_last), dlogits + first * size2, size2, tokens);
   });
 }
 
@@ -311,17 +348,20 @@ void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T
   });
 }
 
-#define GEORES_INSTANTIATE(T)                                                                 \
-  template void sinkhorn_forward(const T*, int, T, T*, const MixerShape&);                    \
-  template void sinkhorn_backward(const T*, T, const T*, const T*, T*, const MixerShape&);    \
-  template void guarded_sinkhorn_forward(const T*, int, T, T*, const MixerShape&);            \
-  template void guarded_sinkhorn_backward(const T*, int, T, const T*, T*, const MixerShape&); \
-  template void cayley_routes_forward(const T*, const CayleyRoutes<T>&, T*, T*, T*,           \
-                                      const MixerShape&);                                     \
-  template void cayley_routes_backward(const T*, const CayleyRoutes<T>&, const T*, const T*,  \
-                                       const T*, T*, const MixerShape&);                      \
-  template void spectral_sphere_forward(const SphereArrays<const T>&, T*, const MixerShape&); \
-  template void spectral_sphere_backward(const SphereArrays<const T>&, const T*,              \
+#define GEORES_INSTANTIATE(T)                                                                  \
+  template void sinkhorn_forward(const T*, int, T, T*, const MixerShape&);                     \
+  template void sinkhorn_backward(const T*, T, const T*, const T*, T*, const MixerShape&);     \
+  template void log_sinkhorn_forward(const T*, const LogSinkhorn<T>&, T*, const MixerShape&);  \
+  template void log_sinkhorn_backward(const T*, const LogSinkhorn<T>&, const T*, const T*, T*, \
+                                      const MixerShape&);                                      \
+  template void guarded_sinkhorn_forward(const T*, int, T, T*, const MixerShape&);             \
+  template void guarded_sinkhorn_backward(const T*, int, T, const T*, T*, const MixerShape&);  \
+  template void cayley_routes_forward(const T*, const CayleyRoutes<T>&, T*, T*, T*,            \
+                                      const MixerShape&);                                      \
+  template void cayley_routes_backward(const T*, const CayleyRoutes<T>&, const T*, const T*,   \
+                                       const T*, T*, const MixerShape&);                       \
+  template void spectral_sphere_forward(const SphereArrays<const T>&, T*, const MixerShape&);  \
+  template void spectral_sphere_backward(const SphereArrays<const T>&, const T*,               \
                                          const SphereArrays<T>&, const MixerShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

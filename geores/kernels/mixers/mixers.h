@@ -26,6 +26,23 @@ void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlo
 template <class T>
 inline constexpr T kSinkhornRange = sizeof(T) == 4 ? T(40) : T(300);
 
+// Sinkhorn-Knopp in log space, for logits of any size: clamped to ±bound, or not for bound = 0. The
+// gradient is the implicit one, or that of the iterations. Rows are normalized first, then columns,
+// or with rows_last the other way round. On a GPU n is one of is_log_mixer_size.
+constexpr bool is_log_mixer_size(int64_t n) { return n >= 2 && n <= 8; }
+template <class T>
+struct LogSinkhorn {
+  int iterations;
+  T bound;
+  bool unrolled, rows_last;
+};
+template <class T>
+void log_sinkhorn_forward(const T* logits, const LogSinkhorn<T>& spec, T* p,
+                          const MixerShape& shape);
+template <class T>
+void log_sinkhorn_backward(const T* logits, const LogSinkhorn<T>& spec, const T* p, const T* dp,
+                           T* dlogits, const MixerShape& shape);
+
 // Sinkhorn-Knopp on exp(logits) with `guard` added to every sum. The gradient is that of exactly
 // these iterations.
 template <class T>
@@ -73,16 +90,6 @@ template <class T>
 void sinkhorn_backward(CudaStream stream, const T* logits, T bound, const T* p, const T* dp,
                        T* dlogits, const MixerShape& shape);
 
-// Sinkhorn-Knopp in log space on a GPU, for logits of any size: clamped to ±bound, or not for bound =
-// 0. The gradient is the implicit one, or that of the iterations. Rows are normalized first, then
-// columns, or with rows_last the other way round. n is one of is_log_mixer_size.
-constexpr bool is_log_mixer_size(int64_t n) { return n >= 2 && n <= 8; }
-template <class T>
-struct LogSinkhorn {
-  int iterations;
-  T bound;
-  bool unrolled, rows_last;
-};
 template <class T>
 void log_sinkhorn_forward(CudaStream stream, const T* logits, const LogSinkhorn<T>& spec, T* p,
                           const MixerShape& shape);

@@ -84,6 +84,12 @@ GEORES_HOST_DEVICE constexpr T clamp(T x, T low, T high) {
   return x < low ? low : (x > high ? high : x);
 }
 
+// value, or 0 where |x| > bound.
+template <class T>
+GEORES_HOST_DEVICE constexpr T zero_beyond(T x, T bound, T value) {
+  return absolute(x) > bound ? T(0) : value;
+}
+
 // The power of two in (|x|/2, |x|]: dividing by it is exact. Below the normal range it is the
 // smallest normal number; for NaN and Inf it is Inf.
 GEORES_HOST_DEVICE constexpr float power_of_two_below(float x) {

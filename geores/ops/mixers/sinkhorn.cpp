@@ -2,6 +2,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/mixers/mixers.h"
+#include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
@@ -96,7 +97,7 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
   }
 };
 
-// On a GPU, in log space: any logits, both gradients, both orders.
+// In log space: any logits, both gradients, both orders.
 class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
   struct Kept {
     Tensor logits, p;
@@ -120,8 +121,8 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
   static Tensor forward(AutogradContext* context, const Tensor& input, const SinkhornSpec& spec) {
     const auto logits = input.contiguous();
     auto p = torch::empty_like(logits);
-    on_gpu(logits, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      kernels::log_sinkhorn_forward<T>(cuda_stream, values<T>(logits), kernel_spec<T>(spec),
+    on(logits, [&]<class T>(T, auto... cuda_stream) {
+      kernels::log_sinkhorn_forward<T>(cuda_stream..., values<T>(logits), kernel_spec<T>(spec),
                                        values<T>(p), mixer_shape(p));
     });
     save(context, Kept{.logits = logits, .p = p, .spec = spec});
@@ -132,8 +133,8 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
     const auto s = saved<Kept>(context);
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
-    on_gpu(dp, [&]<class T>(T, kernels::CudaStream cuda_stream) {
-      kernels::log_sinkhorn_backward<T>(cuda_stream, values<T>(s.logits), kernel_spec<T>(s.spec),
+    on(dp, [&]<class T>(T, auto... cuda_stream) {
+      kernels::log_sinkhorn_backward<T>(cuda_stream..., values<T>(s.logits), kernel_spec<T>(s.spec),
                                         values<T>(s.p), values<T>(dp), values<T>(dlogits),
                                         mixer_shape(dp));
     });
@@ -144,14 +145,17 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
 // The kernel with a bound and the implicit gradient works with scalings, which is faster: this one is
 // for all else.
 bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
-  static const auto sizes = numbers_that(kernels::is_log_mixer_size) + " streams";
+  static const auto gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams",
+                    cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams";
   const auto n = logits.size(-1);
-  if (!logits.is_cuda() || execution().form == Form::stock) return false;
-  if (spec.gradient == SinkhornGradient::implicit && spec.logit_bound > 0 &&
-      kernels::is_device_mixer_size(n))
+  if (execution().form == Form::stock) return false;
+  const auto has_scalings =
+      logits.is_cuda() ? kernels::is_device_mixer_size(n) : kernels::is_compiled_size(n);
+  if (spec.gradient == SinkhornGradient::implicit && spec.logit_bound > 0 && has_scalings)
     return false;
   return Choice("sinkhorn", logits, "kernel in log space")
-      .need(kernels::is_log_mixer_size(n), sizes.c_str())
+      .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
+      .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
       .need(logits.numel() > 0, "at least one value")
       .runs();
 }
