@@ -1,6 +1,7 @@
 #include "geores/residual/sigmoid_hyper_connection.h"
 
 #include "geores/ops/streams/streams.h"
+#include "geores/residual/routed_step.h"
 
 namespace geores {
 
@@ -30,18 +31,28 @@ std::shared_ptr<ScaledProjection> SigmoidHyperConnection::projection(const std::
   return made;
 }
 
-std::optional<geores::Routed> SigmoidHyperConnection::routed_at_once(const Tensor& x) {
+std::optional<RoutedSpec> SigmoidHyperConnection::spec() const {
   const auto norm = read_norm();
-  if (!x.is_cuda() || norm.kind != ReadNormSpec::Kind::layer) return std::nullopt;
   const auto mixer = routing();
-  if (!mixer) return std::nullopt;
+  if (!mixer || norm.kind != ReadNormSpec::Kind::layer) return std::nullopt;
   std::vector<ProjectionWeights> weights;
   for (const auto* projection : projections_) weights.push_back(projection->weights());
-  return geores::Routed::make(join_streams(x), {.streams = streams(),
-                                                .norm = {.layer = false, .epsilon = norm_epsilon()},
-                                                .projections = weights,
-                                                .routing = *mixer,
-                                                .read_weight = norm.weight});
+  return RoutedSpec{.streams = streams(),
+                    .norm = {.layer = false, .epsilon = norm_epsilon()},
+                    .projections = weights,
+                    .routing = *mixer,
+                    .read_weight = norm.weight};
+}
+
+std::optional<geores::Routed> SigmoidHyperConnection::routed_at_once(const Tensor& x) {
+  if (!x.is_cuda()) return std::nullopt;
+  const auto routed = spec();
+  return routed ? geores::Routed::make(join_streams(x), *routed) : std::nullopt;
+}
+
+std::unique_ptr<TokenStep> SigmoidHyperConnection::token_step(int64_t batch) const {
+  const auto routed = spec();
+  return routed ? make_routed_step(*routed, batch) : nullptr;
 }
 
 HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {

@@ -24,7 +24,7 @@ class SigmoidHyperConnection : public HyperConnection {
   // their order; `like` has the state's type and device, and axes (B, T, ·).
   virtual Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) = 0;
 
-  // How a kernel that makes all routes of a token makes H_res from the same outputs; nothing: none does.
+  // The same, described for operations that make all routes of a token; nothing: they cannot.
   virtual std::optional<Routing> routing() const { return std::nullopt; }
 
   // What is added to H_pre.
@@ -34,6 +34,8 @@ class SigmoidHyperConnection : public HyperConnection {
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);
 
  private:
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const final;
+  std::optional<RoutedSpec> spec() const;  // nothing: of a form that RoutedSpec does not know
   Routed route(const Tensor& x) final;
   std::optional<geores::Routed> routed_at_once(const Tensor& x) final;
   std::shared_ptr<ScaledProjection> add(const std::string& name, const Tensor& bias);

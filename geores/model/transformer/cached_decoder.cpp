@@ -23,12 +23,14 @@ CachedDecoder::CachedDecoder(Transformer& model, int64_t batch) : model_(model) 
   output_ = {model.output_end().weight.detach(), model.output_end().bias};
   norm_ = model.final_norm().weight().detach();
   positions_ = model.positions().detach();
-  const auto width = model.config().width;
+  const auto& traits = model.traits();
+  const auto width = model.config().width, inner = traits.sublayer_width;
   const auto room = [&](int64_t size) { return torch::zeros({batch, size}, norm_.options()); };
-  state_ = room(width);
-  qkv_ = room(3 * width);
-  attended_ = room(width);
-  branch_ = room(width);
+  state_ = room(traits.state_width);
+  stream_ = traits.state_width == width ? state_ : room(width);
+  qkv_ = room(3 * inner);
+  attended_ = room(inner);
+  branch_ = room(inner);
   features_ = room(width);
   result_ = room(output_.weight.size(0));
 }
@@ -38,7 +40,7 @@ std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) con
   const auto& sublayers = model_.config().sublayers;
   if (sublayers.rotary() || sublayers.mlp != "gelu" || sublayers.branch_width > 0) return layers;
   if (model_.config().past.what != "none" || model_.config().output_length != "free") return layers;
-  if (!runs_cpu_kernel(model_.positions())) return layers;
+  if (!runs_cpu_kernel(model_.positions()) || model_.has_head()) return layers;
   for (const auto& block : model_.blocks()) {
     Layer layer{.attention = block->attention_residual().token_step(batch),
                 .mlp = block->mlp_residual().token_step(batch),
@@ -56,40 +58,42 @@ std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) con
   return layers;
 }
 
-// state = embedding of x at this position
+// stream = embedding of x at this position
 void CachedDecoder::embed(const Tensor& x) {
-  const auto width = state_.size(1);
+  const auto width = stream_.size(1);
   const auto tokens = model_.config().input == "tokens";
   require(tokens == (x.scalar_type() == torch::kInt64) &&
-              (tokens ? x.numel() == state_.size(0) : x.scalar_type() == state_.scalar_type()),
+              (tokens ? x.numel() == stream_.size(0) : x.scalar_type() == stream_.scalar_type()),
           "decoder", "expected one {} per sequence",
           tokens ? "token id" : "vector of the model's type");
   if (!tokens) {
-    require(x.dim() == 2 && x.size(0) == state_.size(0) && x.size(1) == input_.weight.size(1),
-            "decoder", "expected ({}, {}) values a step, got a last axis of {}", state_.size(0),
+    require(x.dim() == 2 && x.size(0) == stream_.size(0) && x.size(1) == input_.weight.size(1),
+            "decoder", "expected ({}, {}) values a step, got a last axis of {}", stream_.size(0),
             input_.weight.size(1), x.size(-1));
-    into::linear(x, input_.weight, input_.bias, state_);
+    into::linear(x, input_.weight, input_.bias, stream_);
   }
   const auto add_rows = [&]<class T>(T) {
-    T* state = state_.data_ptr<T>();
+    T* stream = stream_.data_ptr<T>();
     const T* position = positions_.data_ptr<T>() + position_ * width;
-    for (int64_t b = 0; b < state_.size(0); ++b, state += width) {
+    for (int64_t b = 0; b < stream_.size(0); ++b, stream += width) {
       if (x.scalar_type() == torch::kInt64) {
         const auto id = x.data_ptr<int64_t>()[b];
         require(id >= 0 && id < input_.weight.size(0), "decoder", "token id {} is not in 0..{}", id,
                 input_.weight.size(0) - 1);
-        std::copy_n(input_.weight.data_ptr<T>() + id * width, width, state);
+        std::copy_n(input_.weight.data_ptr<T>() + id * width, width, stream);
       }
-      for (int64_t i = 0; i < width; ++i) state[i] += position[i];
+      for (int64_t i = 0; i < width; ++i) stream[i] += position[i];
     }
   };
-  state_.scalar_type() == torch::kFloat32 ? add_rows(float()) : add_rows(double());
+  stream_.scalar_type() == torch::kFloat32 ? add_rows(float()) : add_rows(double());
 }
 
 void CachedDecoder::step_in_place(const Tensor& x) {
   require(position_ < model_.config().context, "decoder",
           "position {} is beyond the model's context of {}", position_, model_.config().context);
+  const bool several = state_.size(1) != stream_.size(1);
   embed(x);
+  if (several) into::repeat(stream_, state_);
   for (size_t i = 0; i < layers_.size(); ++i) {
     auto& layer = layers_[i];
     into::linear(layer.attention->read(state_), layer.qkv, {}, qkv_);
@@ -99,7 +103,8 @@ void CachedDecoder::step_in_place(const Tensor& x) {
     into::perceptron(layer.mlp->read(state_), layer.up, layer.down, branch_);
     layer.mlp->write(branch_, state_);
   }
-  into::layer_norm(state_, norm_, features_);
+  if (several) into::sum_streams(state_, stream_);
+  into::layer_norm(stream_, norm_, features_);
   into::linear(features_, output_.weight, output_.bias, result_);
   ++position_;
 }

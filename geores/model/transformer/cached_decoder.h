@@ -2,8 +2,7 @@
 // so a step costs one token instead of the whole window. Gives what Transformer::forward gives.
 //   CachedDecoder decoder(model);
 //   for (x : vectors) y = decoder.step(x);
-// Where every connection has a TokenStep (additive pre-norm, edelta with pool = causal or token)
-// and input and sublayers are the default ones, a step runs in buffers that stay, with the connections'
+// Where every connection has a TokenStep (residual/residual.h) and input and sublayers are the default ones, a step runs in buffers that stay, with the connections'
 // linear maps folded into the sublayers: after the first one it allocates nothing. Weights are read
 // when the decoder is made; changing them later has no effect.
 #pragma once
@@ -48,7 +47,9 @@ class CachedDecoder final : public Decoder {
   std::vector<Layer> layers_;           // empty: run on tensors of length 1
   Transformer::End input_, output_;
   Tensor norm_, positions_;
-  Tensor state_, qkv_, attended_, branch_, features_;  // (B, ...) buffers
+  // Buffers (B, ...). One stream of a token is what it enters and leaves the blocks as; it is the state
+  // itself but where that has several streams of full width.
+  Tensor stream_, state_, qkv_, attended_, branch_, features_;
   Tensor result_;
   int64_t position_ = 0;
 };

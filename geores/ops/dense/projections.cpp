@@ -264,6 +264,16 @@ Tensor add_to_each(const Tensor& x, const Tensor& rows, const Tensor& bias) {
   return x + (bias.defined() ? rows + bias : rows);  // one pass over x
 }
 
+LinearMap side_by_side(const std::vector<ProjectionWeights>& projections) {
+  std::vector<Tensor> weights, biases;
+  for (const auto& [weight, bias, scale] : projections) {
+    weights.push_back(scale.defined() ? scale.expand_as(bias).reshape({-1, 1}) * weight : weight);
+    biases.push_back(bias.defined() ? bias.flatten()
+                                    : torch::zeros({weight.size(0)}, weight.options()));
+  }
+  return {torch::cat(weights), torch::cat(biases)};
+}
+
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
   const auto type = projections[0].weight.scalar_type();
   if (Choice("projected_together", projections[0].weight, "packed weights, one product")
@@ -276,12 +286,8 @@ Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>&
     return FusedProjections::apply(h, at::TensorList(parameters),
                                    PackedProjections::scales_of(projections));
   }
-  std::vector<Tensor> weights, biases;
-  for (const auto& [weight, bias, scale] : projections) {
-    weights.push_back(scale.defined() ? scale.expand_as(bias).reshape({-1, 1}) * weight : weight);
-    biases.push_back(bias.flatten());
-  }
-  return linear_map_to(h, torch::cat(weights), torch::cat(biases), type);
+  const auto [weight, bias] = side_by_side(projections);
+  return linear_map_to(h, weight, bias, type);
 }
 
 }  // namespace geores

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "geores/kernels/device.h"
+#include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -55,6 +56,9 @@ class PackedProjections {
   std::vector<Tensor> parameters_;
   std::vector<int64_t> has_scale_;
 };
+
+// All of them as one map, their scales in its weights: weight (Σ bias.numel(), in), bias.
+LinearMap side_by_side(const std::vector<ProjectionWeights>& projections);
 
 // What all of them make of h (..., in), side by side: (..., Σ bias.numel()), in the parameters'
 // type.

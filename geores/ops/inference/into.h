@@ -3,6 +3,7 @@
 // dtype; there is no gradient.
 #pragma once
 
+#include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/torch.h"
 
 namespace geores::into {
@@ -21,6 +22,10 @@ void gelu(Tensor& x);
 // out = LN(x) · weight
 void layer_norm(const Tensor& x, const Tensor& weight, Tensor& out);
 
+// out = each row of x without its mean and divided by its deviation, or (RMSNorm) divided by
+// sqrt(mean x² + ε): x (rows · width), the norm's weight and bias not used
+void normalize(const Tensor& x, int64_t width, const NormSpec& norm, Tensor& out);
+
 // x ← x + factor y, x ← x + x y, to ← from
 void add(Tensor& x, const Tensor& y, double factor = 1);
 void add_product(Tensor& x, const Tensor& y);
@@ -37,6 +42,32 @@ void hybrid_operator(const Tensor& raw, const Tensor& logit, Tensor& g_operator)
 // mixed = M x and out = LN(M x): m (B, n, n), x (B, n·d)
 void mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight, Tensor& mixed,
                   Tensor& out);
+
+// out = LN(Σ_j read_j x_j), several times side by side for a weight (k·d): read (B, n), x (B, n·d)
+void collect_and_norm(const Tensor& read, const Tensor& x, const Tensor& weight, Tensor& out);
+
+// out_i = Σ_j res_ij x_j + write_i y_i: res (B, n, n), write (B, n), x, out (B, n·d); y (B, d) or, one
+// for each stream, (B, n·d)
+void mix_and_write(const Tensor& res, const Tensor& x, const Tensor& write, const Tensor& y,
+                   Tensor& out);
+
+// v ← v ⊙ σ(logits)
+void gate(const Tensor& logits, Tensor& v);
+
+// x ← x + β ⊙ (v − αx), β = λ tanh(raw) + ε
+void delta_update(const Tensor& raw, const Tensor& v, double alpha, double scale, double offset,
+                  Tensor& x);
+
+// c = Σ_j read_j x_j with the same read (n) for all: x (B, n·d), c (B, d)
+void collect(const Tensor& read, const Tensor& x, Tensor& c);
+
+// x_j ← x_j + β k (v_j − kᵀx_j), k = y/‖y‖, β = 2σ(raw_0), v = raw_1 …: raw (B, 1 + n), y (B, d), x
+// (B, n·d)
+void delta_write(const Tensor& raw, const Tensor& y, Tensor& x);
+
+// to = from n times side by side, and to = the sum of n streams: (B, d), (B, n·d)
+void repeat(const Tensor& from, Tensor& to);
+void sum_streams(const Tensor& from, Tensor& to);
 
 // 1 − ‖XXᵀ‖²_F/tr(XXᵀ)² of each row's n × d matrix: x (B, n·d) -> out (B, 1)
 void stream_entropy(const Tensor& x, int64_t n, Tensor& out);

@@ -28,9 +28,12 @@ struct SinkhornRouting {  // mHC: rows last
 };
 struct PermutationRouting {};  // mHC-lite
 struct SphereRouting {};       // sHC with fixed amplitudes: left, right, singular
+// Mixers without a kernel of their own: the rest as it is, and none.
+struct FreeRouting {};
+struct IdentityRouting {};
 
 using Routing = std::variant<CayleyRouting, GuardedRouting, StreamRouting, SinkhornRouting,
-                             PermutationRouting, SphereRouting>;
+                             PermutationRouting, SphereRouting, FreeRouting, IdentityRouting>;
 
 struct RoutedSpec {
   int64_t streams;

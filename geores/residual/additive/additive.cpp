@@ -26,6 +26,29 @@ class AdditiveStep final : public TokenStep {
   Tensor normalized_;
 };
 
+// Post-norm: x ← LN(x + F(x)).
+class PostNormStep final : public TokenStep {
+ public:
+  PostNormStep(const Tensor& weight, double branch_factor, int64_t batch)
+      : weight_(weight.detach()),
+        branch_factor_(branch_factor),
+        sum_(torch::empty({batch, weight.numel()}, weight_.options())) {}
+
+  const Tensor& read(const Tensor& x) override {
+    into::copy(x, sum_);
+    return sum_;
+  }
+  void write(const Tensor& y, Tensor& x) override {
+    into::add(sum_, y, branch_factor_);
+    into::layer_norm(sum_, weight_, x);
+  }
+
+ private:
+  Tensor weight_;
+  double branch_factor_;
+  Tensor sum_;
+};
+
 }  // namespace
 
 Fields AdditiveOptions::fields() {
@@ -62,7 +85,7 @@ State Additive::advance(const State& state, const Sublayer& f, Trace& trace) {
 }
 
 std::unique_ptr<TokenStep> Additive::token_step(int64_t batch) const {
-  if (!pre_norm_) return nullptr;
+  if (!pre_norm_) return std::make_unique<PostNormStep>(norm_->weight(), branch_factor_, batch);
   return std::make_unique<AdditiveStep>(norm_->weight(), branch_factor_, batch);
 }
 

@@ -1,6 +1,8 @@
 #include "geores/residual/ddl/ddl.h"
 
 #include "geores/ops/dense/linear.h"
+#include "geores/ops/dense/projections.h"
+#include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/routed/delta.h"
@@ -8,6 +10,37 @@
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
+namespace {
+
+class DdlStep final : public TokenStep {
+ public:
+  // map: β's logit and v (1 + n, d).
+  DdlStep(const Tensor& read, const Tensor& norm, const LinearMap& map, int64_t batch)
+      : read_(read.detach()),
+        norm_(norm.detach()),
+        map_(map),
+        seen_(torch::zeros({batch, norm.numel()}, norm_.options())),
+        normalized_(torch::zeros_like(seen_)),
+        raw_(torch::zeros({batch, map.weight.size(0)}, norm_.options())) {}
+
+  const Tensor& read(const Tensor& x) override {
+    into::collect(read_, x, seen_);
+    into::layer_norm(seen_, norm_, normalized_);
+    return normalized_;
+  }
+
+  void write(const Tensor& y, Tensor& x) override {
+    into::linear(seen_, map_.weight, map_.bias, raw_);
+    into::delta_write(raw_, y, x);
+  }
+
+ private:
+  Tensor read_, norm_;
+  LinearMap map_;
+  Tensor seen_, normalized_, raw_;
+};
+
+}  // namespace
 
 Ddl::Ddl(const ResidualConfig& config, const NoOptions&)
     : traits_{.layout = StreamLayout::expand,
@@ -40,6 +73,14 @@ Tensor Ddl::logit_and_value(const Tensor& seen) const {
                              torch::zeros({none, seen.size(-1)}, seen.options())}),
                  torch::cat({beta_->bias, value_->bias, torch::zeros({none}, seen.options())}));
   return both.slice(-1, 0, 1 + n);
+}
+
+std::unique_ptr<TokenStep> Ddl::token_step(int64_t batch) const {
+  torch::NoGradGuard no_grad;
+  return std::make_unique<DdlStep>(read_, norm_->weight(),
+                                   side_by_side({{beta_->weight, beta_->bias, Tensor()},
+                                                 {value_->weight, value_->bias, Tensor()}}),
+                                   batch);
 }
 
 Tensor Ddl::forward(const Tensor& x, const Sublayer& f, Trace& trace) {

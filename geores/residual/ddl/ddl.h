@@ -22,6 +22,7 @@ class Ddl final : public Residual {
   Ddl(const ResidualConfig& config, const NoOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
   Tensor logit_and_value(const Tensor& seen) const;

@@ -6,6 +6,7 @@
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
+#include "geores/residual/routed_step.h"
 
 namespace geores {
 namespace {
@@ -89,13 +90,22 @@ TanhRoutes Hc::route_parameters() const {
 }
 
 std::optional<geores::Routed> Hc::routed_at_once(const Tensor& x) {
-  if (!dynamic_) return std::nullopt;
-  return geores::Routed::make(x, TanhRoutedSpec{.pre = pre_->weight,
-                                                .res = res_->weight,
-                                                .post = post_->weight,
-                                                .routes = route_parameters(),
-                                                .read_weight = norm_weight(),
-                                                .epsilon = norm_epsilon()});
+  return dynamic_ ? geores::Routed::make(x, spec()) : std::nullopt;
+}
+
+TanhRoutedSpec Hc::spec() const {
+  return {.pre = pre_->weight,
+          .res = res_->weight,
+          .post = post_->weight,
+          .routes = route_parameters(),
+          .read_weight = norm_weight(),
+          .epsilon = norm_epsilon()};
+}
+
+std::unique_ptr<TokenStep> Hc::token_step(int64_t batch) const {
+  if (dynamic_) return make_routed_step(spec(), batch);
+  return make_fixed_step({.res = res_->bias, .read = pre_->bias, .write = post_->bias},
+                         norm_weight(), batch);
 }
 
 std::vector<Tensor> Hc::decay_exceptions() const {

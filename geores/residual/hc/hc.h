@@ -34,11 +34,13 @@ class Hc final : public HyperConnection {
  public:
   Hc(const ResidualConfig& config, const HcOptions& options);
   std::vector<Tensor> decay_exceptions() const override;
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
   Routed route(const Tensor& x) override;
   std::optional<geores::Routed> routed_at_once(const Tensor& x) override;
   TanhRoutes route_parameters() const;
+  TanhRoutedSpec spec() const;  // of dynamic routes
 
   // A dynamic part, the same for all streams, undefined where the routes are static, and a static part for
   // each.
@@ -59,6 +61,7 @@ class SigmoidHc final : public SigmoidHyperConnection {
   Tensor mixing(const std::vector<Tensor>& projected, const Tensor&) override {
     return projected[0];
   }
+  std::optional<Routing> routing() const override { return FreeRouting(); }
 };
 
 Connection hc_connection();

@@ -3,6 +3,7 @@
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/probe_routes.h"
+#include "geores/residual/routed_step.h"
 
 namespace geores {
 
@@ -20,15 +21,24 @@ Jpmhc::Jpmhc(const ResidualConfig& config, const JpmhcOptions& options)
 }
 
 Tensor Jpmhc::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  if (auto spec = norm_ ? mixer_->spec() : std::nullopt) {
-    spec->read_weight = norm_->weight();
-    if (const auto routed = Routed::make(x, *spec)) {
-      if (trace.probing()) probe_routes(trace, routed->routes());
-      return join_streams(routed->write(f(routed->normalized())));
-    }
+  const auto known = spec();
+  if (const auto routed = known ? Routed::make(x, *known) : std::nullopt) {
+    if (trace.probing()) probe_routes(trace, routed->routes());
+    return join_streams(routed->write(f(routed->normalized())));
   }
   const auto a = around(x, trace);
   return join_streams(a.wide ? a.wide->write(f(a.wide->read())) : composed(a, f));
+}
+
+std::optional<RoutedSpec> Jpmhc::spec() const {
+  auto spec = norm_ ? mixer_->spec() : std::nullopt;
+  if (spec) spec->read_weight = norm_->weight();
+  return spec;
+}
+
+std::unique_ptr<TokenStep> Jpmhc::token_step(int64_t batch) const {
+  const auto known = spec();
+  return known ? make_routed_step(*known, batch) : nullptr;
 }
 
 PostNormed Jpmhc::forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,

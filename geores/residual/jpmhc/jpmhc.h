@@ -45,6 +45,7 @@ class Jpmhc final : public Residual {
   PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
                                 Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
   bool takes_half_state() const override;
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
@@ -56,6 +57,7 @@ class Jpmhc final : public Residual {
     Tensor streams;
     std::optional<WideStreams> wide;
   };
+  std::optional<RoutedSpec> spec() const;  // nothing: of a form that RoutedSpec does not know
   Around around(const Tensor& x, Trace& trace);
   Tensor composed(const Around& a, const Sublayer& f) const;
 

@@ -1,9 +1,46 @@
 #include "geores/residual/mgt/mgt.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/dense/gated_update.h"
+#include "geores/ops/inference/into.h"
 
 namespace geores {
+namespace {
+
+class MgtStep final : public TokenStep {
+ public:
+  MgtStep(const Tensor& norm, const GatedUpdateSpec& update, int64_t batch)
+      : norm_(norm.detach()),
+        update_(update),
+        alpha_(update.alpha.defined() ? update.alpha.item<double>() : 0),
+        normalized_(torch::zeros({batch, norm.numel()}, norm_.options())),
+        raw_(torch::zeros_like(normalized_)),
+        branch_(torch::zeros_like(normalized_)) {}
+
+  const Tensor& read(const Tensor& x) override {
+    into::layer_norm(x, norm_, normalized_);
+    return normalized_;
+  }
+
+  void write(const Tensor& y, Tensor& x) override {
+    into::copy(y, branch_);
+    if (update_.gate_weight.defined()) {
+      into::linear(x, update_.gate_weight, {}, raw_);
+      into::layer_norm(raw_, update_.norm_weight, normalized_);
+      into::gate(normalized_, branch_);
+    }
+    if (!update_.beta_weight.defined()) return into::add(x, branch_);
+    into::linear(x, update_.beta_weight, update_.beta_bias, raw_);
+    into::delta_update(raw_, branch_, alpha_, update_.scale, update_.offset, x);
+  }
+
+ private:
+  Tensor norm_;
+  GatedUpdateSpec update_;
+  double alpha_;
+  Tensor normalized_, raw_, branch_;
+};
+
+}  // namespace
 
 Fields MgtOptions::fields() {
   return Fields()
@@ -38,8 +75,7 @@ Mgt::Mgt(const ResidualConfig& config, const MgtOptions& options)
   }
 }
 
-Tensor Mgt::forward(const Tensor& input, const Sublayer& f, Trace& trace) {
-  const auto [normalized, x] = norm_->forward_and_skip(input);
+GatedUpdateSpec Mgt::update() const {
   GatedUpdateSpec update{.scale = options_.beta_scale, .offset = options_.beta_offset};
   if (options_.rectify) {
     update.gate_weight = gate_->weight;
@@ -49,6 +85,19 @@ Tensor Mgt::forward(const Tensor& input, const Sublayer& f, Trace& trace) {
     update.beta_weight = beta_->weight;
     update.beta_bias = beta_->bias;
     update.alpha = alpha_;
+  }
+  return update;
+}
+
+std::unique_ptr<TokenStep> Mgt::token_step(int64_t batch) const {
+  torch::NoGradGuard no_grad;
+  return std::make_unique<MgtStep>(norm_->weight(), update(), batch);
+}
+
+Tensor Mgt::forward(const Tensor& input, const Sublayer& f, Trace& trace) {
+  const auto [normalized, x] = norm_->forward_and_skip(input);
+  const auto update = this->update();
+  if (options_.delta) {
     trace.probe("beta", [&] { return update.beta(x); });
     trace.probe("operator", [&] { return torch::diag_embed(1 - alpha_ * update.beta(x)); });
   } else {

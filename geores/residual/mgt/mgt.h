@@ -12,6 +12,7 @@
 #pragma once
 
 #include "geores/modules/layers.h"
+#include "geores/ops/dense/gated_update.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -31,8 +32,11 @@ class Mgt final : public Residual {
   Mgt(const ResidualConfig& config, const MgtOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
+  GatedUpdateSpec update() const;
+
   MgtOptions options_;
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_, gate_norm_;

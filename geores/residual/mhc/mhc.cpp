@@ -65,7 +65,8 @@ Tensor Mhc::mixing(const std::vector<Tensor>& projected, const Tensor& like) {
 }
 
 std::optional<Routing> Mhc::routing() const {
-  if (options_.form != "paper" || has_no_mixer(options_)) return std::nullopt;
+  if (options_.form != "paper") return std::nullopt;
+  if (has_no_mixer(options_)) return IdentityRouting();
   return SinkhornRouting{sinkhorn_};
 }
 

@@ -1,10 +1,10 @@
 #include "geores/residual/mhc_split/mhc_split.h"
 
-#include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/routes.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/iterations.h"
 #include "geores/residual/probe_routes.h"
+#include "geores/residual/routed_step.h"
 
 namespace geores {
 Fields MhcSplitOptions::fields() {
@@ -32,20 +32,27 @@ MhcSplit::MhcSplit(const ResidualConfig& config, const MhcSplitOptions& options)
   res_ = project("res", 2 * torch::eye(n));
 }
 
+RoutedSpec MhcSplit::spec() const {
+  return {.streams = traits_.streams,
+          .norm = {.layer = false, .weight = rms_weight_},
+          .projections = {pre_->weights(), post_->weights(), res_->weights()},
+          .routing = GuardedRouting{.iterations = iterations_},
+          .read_weight = norm_->weight()};
+}
+
+std::unique_ptr<TokenStep> MhcSplit::token_step(int64_t batch) const {
+  return make_routed_step(spec(), batch);
+}
+
 Tensor MhcSplit::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto n = traits_.streams;
-  const NormSpec norm{.layer = false, .weight = rms_weight_};
-  if (const auto routed =
-          Routed::make(x, {.streams = n,
-                           .norm = norm,
-                           .projections = {pre_->weights(), post_->weights(), res_->weights()},
-                           .routing = GuardedRouting{.iterations = iterations_},
-                           .read_weight = norm_->weight()})) {
+  const auto whole = spec();
+  if (const auto routed = Routed::make(x, whole)) {
     if (trace.probing()) probe_routes(trace, routed->routes());
     return join_streams(routed->write(split_streams(f(routed->normalized()), n)));
   }
   const auto [projected, state] =
-      ScaledProjection::forward_joined({pre_.get(), post_.get(), res_.get()}, x, norm);
+      ScaledProjection::forward_joined({pre_.get(), post_.get(), res_.get()}, x, whole.norm);
   const auto routes = guarded_routes(projected, n, iterations_);
   probe_routes(trace, routes);
   const auto [normalized, streams] =

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "geores/modules/layers.h"
+#include "geores/ops/routed/routed.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -24,8 +25,11 @@ class MhcSplit final : public Residual {
   MhcSplit(const ResidualConfig& config, const MhcSplitOptions& options);
   Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
   const Traits& traits() const override { return traits_; }
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
+  RoutedSpec spec() const;
+
   int64_t iterations_;
   Traits traits_;
   std::shared_ptr<LayerNorm> norm_;
