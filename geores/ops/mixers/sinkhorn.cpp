@@ -100,7 +100,7 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
 // In log space: any logits, both gradients, both orders.
 class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
   struct Kept {
-    Tensor logits, p;
+    Tensor logits, p;  // what the gradient does not need is undefined
     SinkhornSpec spec;
 
     template <class Self, class F>
@@ -125,17 +125,23 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
       kernels::log_sinkhorn_forward<T>(cuda_stream..., values<T>(logits), kernel_spec<T>(spec),
                                        values<T>(p), mixer_shape(p));
     });
-    save(context, Kept{.logits = logits, .p = p, .spec = spec});
+    const bool unrolled = spec.gradient == SinkhornGradient::unrolled;
+    save(context, Kept{.logits = unrolled || spec.logit_bound > 0 ? logits : Tensor(),
+                       .p = unrolled ? Tensor() : p,
+                       .spec = spec});
     return p;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
+    // Kernels use no value that the gradient does not need: where one is missing the other serves.
+    const auto& logits = s.logits.defined() ? s.logits : s.p;
+    const auto& p = s.p.defined() ? s.p : s.logits;
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
     on(dp, [&]<class T>(T, auto... cuda_stream) {
-      kernels::log_sinkhorn_backward<T>(cuda_stream..., values<T>(s.logits), kernel_spec<T>(s.spec),
-                                        values<T>(s.p), values<T>(dp), values<T>(dlogits),
+      kernels::log_sinkhorn_backward<T>(cuda_stream..., values<T>(logits), kernel_spec<T>(s.spec),
+                                        values<T>(p), values<T>(dp), values<T>(dlogits),
                                         mixer_shape(dp));
     });
     return {dlogits, Tensor()};
