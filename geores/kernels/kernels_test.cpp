@@ -64,6 +64,7 @@ TEST(VectorMath, LogarithmIsExactToAFewUnitsInTheLastPlace) {
     EXPECT_NEAR(logarithm(broadcast(x))[0], expected, 2e-7 * std::abs(expected)) << x;
   }
   EXPECT_EQ(logarithm(broadcast(1.0f))[0], 0.0f);
+  EXPECT_TRUE(std::isnan(logarithm(broadcast(std::nanf("")))[0]));
 }
 
 TEST(VectorMath, PowerOfTwoIsExactToAFewUnitsInTheLastPlace) {

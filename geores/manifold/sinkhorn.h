@@ -159,10 +159,14 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
         load[j] += shared * (cotangent(i, j) - cotangent(i, k));
       }
 
-  Vector<T, N> degree{}, v{};
+  Vector<T, N> total{}, degree{}, v{};
+  for (int j = 0; j < N; ++j)
+    for (int k = 0; k < N; ++k) total[j] += weight(j, k);
   for (int node = N - 1; node > 0; --node) {
     for (int k = 0; k < node; ++k) degree[node] += weight(node, k);
     if (degree[node] == T(0)) continue;  // cut off from the other nodes: nothing to balance
+    // As good as cut off, with those above it: what is left of their loads is rounding.
+    if (degree[node] < T(8) * Precision<T>::epsilon * total[node]) load[node] = T(0);
     for (int k = 0; k < node; ++k) {
       const T share = weight(node, k) / degree[node];
       load[k] += share * load[node];

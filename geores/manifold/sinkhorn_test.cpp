@@ -181,6 +181,29 @@ TEST(Sinkhorn, ImplicitGradientSolvesItsTwoEquations) {
   });
 }
 
+// Node 0 hardly mixes with the others: their gradient is that of the matrix without it, however far.
+TEST(Sinkhorn, ImplicitGradientOfNodesThatAreCutOffIsThatOfTheRest) {
+  SplitMix64 random(70);
+  const SinkhornOptions<float> options{.iterations = 60, .bounded = false};
+  for (const float far : {20.0f, 30.0f, 40.0f, 90.0f}) {
+    const auto rest = normal_matrix<float, 3>(random),
+               rest_cotangent = normal_matrix<float, 3>(random);
+    Matrix<float, 4> logits{}, cotangent{};
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 4; ++j) {
+        const bool inside = i > 0 && j > 0;
+        logits(i, j) = inside ? rest(i - 1, j - 1) : (i == j ? 0.0f : -far);
+        cotangent(i, j) = inside ? rest_cotangent(i - 1, j - 1) : 1.0f;
+      }
+    const auto gradient =
+        sinkhorn_backward_implicit(logits, sinkhorn(logits, options), cotangent, options);
+    const auto expected =
+        sinkhorn_backward_implicit(rest, sinkhorn(rest, options), rest_cotangent, options);
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) EXPECT_NEAR(gradient(i + 1, j + 1), expected(i, j), 5e-6) << far;
+  }
+}
+
 TEST(Sinkhorn, UnrolledGradientMatchesCentralDifferencesOfTheTruncatedForward) {
   for_sizes<2, 3, 4, 7, 8>([]<int N>() {
     SplitMix64 random(80 + N);

@@ -123,19 +123,14 @@ ScaledProjection::Joined ScaledProjection::forward_joined(
                                       : rms_norm_and_skip(x, norm.weight, norm.epsilon);
     return {projected_together(h, weights), skip};
   }
-  std::vector<Tensor> joined, weights, biases;
   if (!runs_cpu_kernel(x)) {
+    std::vector<Tensor> joined;
     const auto normal = normalized(x, norm);
     for (const auto* p : projections) joined.push_back(p->forward(normal).flatten(-p->bias_.dim()));
     return {torch::cat(joined, -1), x};
   }
-  for (const auto* p : projections) {
-    const auto &weight = p->weight_, &bias = p->bias_, &scale = p->scale_;
-    weights.push_back(scale.defined() ? scale.expand_as(bias).reshape({-1, 1}) * weight : weight);
-    biases.push_back(bias.flatten());
-  }
-  const auto [projected, skip] =
-      normalized_linear(x, norm, torch::cat(weights), torch::cat(biases));
+  const auto [weight, bias] = side_by_side(weights_of(projections));
+  const auto [projected, skip] = normalized_linear(x, norm, weight, bias);
   return {projected, skip};
 }
 

@@ -264,6 +264,53 @@ TEST_P(Contract, IsCausalExactlyWhenItSaysSo) {
   }
 }
 
+// Connections that promise a form for one token, with their streams and options; others may have one.
+bool has_token_step(const Case& c) {
+  const auto option = [&](const char* key, const nlohmann::json& otherwise) {
+    return c.options.is_object() ? c.options.value(key, otherwise) : otherwise;
+  };
+  const auto& name = c.connection->name;
+  if (name == "mhc") return option("form", "paper") == "paper";
+  if (name == "shc") return c.streams >= 3 && option("fixed_amplitude", true) == true;
+  if (name == "jpmhc")
+    return option("mixer", "").get<std::string>().starts_with("cayley") &&
+           option("read_norm", "layer") == "layer";
+  if (name == "edelta")
+    return option("pool", "sequence") != "sequence" && option("operator", "hybrid") == "hybrid";
+  return name == "additive" || name == "hc" || name == "mhc_lite" || name == "mgt" ||
+         name == "ddl" || name == "mhc_split";
+}
+
+TEST_P(Contract, OneTokenAtATimeGivesWhatForwardGives) {
+  randomize(*residual_);
+  const auto now =
+      0.5 * torch::randn({traits_.sublayer_width, traits_.sublayer_width}, torch::kFloat64);
+  const auto mapped = [](const Tensor& map, const Tensor& h) {
+    return map.defined() ? h.matmul(map.t()) : h;
+  };
+  torch::NoGradGuard no_grad;
+  for (const int64_t batch : {1, 3, 5})
+    for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+      residual_->to(dtype);
+      const auto step = residual_->token_step(batch);
+      if (!step) {
+        EXPECT_FALSE(has_token_step(GetParam()));
+        return;
+      }
+      Trace trace;
+      const auto x = torch::cat({x_, x_.flip(0)}).slice(0, 0, batch).to(dtype);
+      const auto f = [&](const Tensor& h) { return torch::tanh(h.matmul(now.to(dtype))); };
+      const auto expected = residual_->forward(x, f, trace).flatten(2);
+      for (int64_t t = 0; t < x.size(1); ++t) {
+        auto state = x.select(1, t).flatten(1).clone();
+        const auto read = mapped(residual_->pre(), step->read(state));
+        step->write(mapped(residual_->post(), f(read)).contiguous(), state);
+        EXPECT_LT(largest(state - expected.select(1, t)), dtype == torch::kFloat64 ? 1e-12 : 1e-4)
+            << "batch " << batch << " position " << t;
+      }
+    }
+}
+
 TEST_P(Contract, EquivariantUnderBatchOrder) {
   randomize(*residual_);
   const auto order = torch::tensor({2, 0, 1});

@@ -1,7 +1,7 @@
 #include "geores/residual/routed_step.h"
 
 #include "geores/ops/inference/into.h"
-#include "geores/ops/inference/token_routes.h"
+#include "geores/ops/inference/step_routes.h"
 
 namespace geores {
 namespace {
@@ -15,15 +15,15 @@ struct Projection {
 
 class RoutedStep final : public TokenStep {
  public:
-  RoutedStep(TokenRoutes routes, Projection projection, const Tensor& read_weight, int64_t width,
+  RoutedStep(StepRoutes routes, Projection projection, const Tensor& read_weight, int64_t width,
              int64_t batch)
       : routes_(std::move(routes)),
         projection_(std::move(projection)),
         read_weight_(read_weight.detach().contiguous()),
-        normalized_(room(batch, width)),
         read_(room(batch, read_weight.numel())),
         mixed_(room(batch, width)) {
     if (!projection_.map.weight.defined()) return;
+    normalized_ = room(batch, width);
     rows_ = normalized_.view({-1, projection_.row});
     raw_ = room(rows_.size(0), projection_.map.weight.size(0));
   }
@@ -48,11 +48,12 @@ class RoutedStep final : public TokenStep {
     return torch::zeros({rows, width}, read_weight_.options());
   }
 
-  TokenRoutes routes_;
+  StepRoutes routes_;
   Projection projection_;
   Tensor read_weight_;
-  Tensor normalized_, read_, mixed_;
-  Tensor rows_, raw_;  // of normalized_, as they are projected; undefined: routes are fixed
+  Tensor read_, mixed_;
+  Tensor normalized_, rows_,
+      raw_;  // rows of normalized_ as they are projected; undefined: fixed routes
 };
 
 }  // namespace
@@ -60,7 +61,7 @@ class RoutedStep final : public TokenStep {
 std::unique_ptr<TokenStep> make_routed_step(const RoutedSpec& spec, int64_t batch) {
   torch::NoGradGuard no_grad;
   const auto packed = side_by_side(spec.projections);
-  auto routes = TokenRoutes::make(spec.routing, spec.streams, batch, packed.weight);
+  auto routes = StepRoutes::make(spec.routing, spec.streams, batch, packed.weight);
   if (!routes) return nullptr;
   const auto map = folded_into(spec.norm, packed.weight, packed.bias);
   const auto width = packed.weight.size(1);
@@ -71,21 +72,23 @@ std::unique_ptr<TokenStep> make_routed_step(const RoutedSpec& spec, int64_t batc
 
 std::unique_ptr<TokenStep> make_routed_step(const TanhRoutedSpec& spec, int64_t batch) {
   torch::NoGradGuard no_grad;
-  const auto d = spec.pre.size(1);
+  auto routes = StepRoutes::of_tanh(spec.routes, batch);
+  if (!routes) return nullptr;
+  const auto d = spec.pre.size(1), width = routes->read.size(1) * d;
   return std::make_unique<RoutedStep>(
-      TokenRoutes::of_tanh(spec.routes, batch),
+      std::move(*routes),
       Projection{.map = {.weight = torch::cat({spec.pre, spec.res, spec.post}), .bias = {}},
                  .norm = {.layer = false, .epsilon = spec.epsilon},
                  .row = d},
-      spec.read_weight, spec.routes.pre.numel() * d, batch);
+      spec.read_weight, width, batch);
 }
 
 std::unique_ptr<TokenStep> make_fixed_step(const Routes& routes, const Tensor& read_weight,
                                            int64_t batch) {
-  torch::NoGradGuard no_grad;
-  return std::make_unique<RoutedStep>(
-      TokenRoutes::fixed(routes.res, routes.read, routes.write, batch), Projection{}, read_weight,
-      routes.read.numel() * read_weight.numel(), batch);
+  auto fixed = StepRoutes::fixed(routes, batch);
+  if (!fixed) return nullptr;
+  return std::make_unique<RoutedStep>(std::move(*fixed), Projection{}, read_weight,
+                                      routes.read.numel() * read_weight.numel(), batch);
 }
 
 }  // namespace geores

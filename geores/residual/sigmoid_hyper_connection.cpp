@@ -34,7 +34,7 @@ std::shared_ptr<ScaledProjection> SigmoidHyperConnection::projection(const std::
 std::optional<RoutedSpec> SigmoidHyperConnection::spec() const {
   const auto norm = read_norm();
   const auto mixer = routing();
-  if (!mixer || norm.kind != ReadNormSpec::Kind::layer) return std::nullopt;
+  if (!mixer || norm.kind != ReadNormSpec::Kind::layer || read_offset() != 0) return std::nullopt;
   std::vector<ProjectionWeights> weights;
   for (const auto* projection : projections_) weights.push_back(projection->weights());
   return RoutedSpec{.streams = streams(),

@@ -15,6 +15,9 @@
 namespace geores {
 
 class SigmoidHyperConnection : public HyperConnection {
+ public:
+  std::unique_ptr<TokenStep> token_step(int64_t batch) const final;
+
  protected:
   SigmoidHyperConnection(const ResidualConfig& config, const std::string& name,
                          const HyperOptions& options, InitialMap initial_map,
@@ -34,7 +37,6 @@ class SigmoidHyperConnection : public HyperConnection {
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);
 
  private:
-  std::unique_ptr<TokenStep> token_step(int64_t batch) const final;
   std::optional<RoutedSpec> spec() const;  // nothing: of a form that RoutedSpec does not know
   Routed route(const Tensor& x) final;
   std::optional<geores::Routed> routed_at_once(const Tensor& x) final;

@@ -48,7 +48,8 @@ inline Lanes<T> square_root(const Lanes<T>& x) {
 
 template <class T>
 inline Lanes<T> larger(const Lanes<T>& a, const Lanes<T>& b) {
-  return Vec<T>(a.v > b.v ? a.v : b.v);
+  const Vec<T> number = a.v > b.v ? a.v : b.v;  // or the NaN of b
+  return Vec<T>(a.v != a.v ? a.v : number);
 }
 
 template <class T>

@@ -64,7 +64,7 @@ inline Vec<double> exponential(const Vec<double>& x) {
   return y;
 }
 
-// log(x) for normal x > 0: x = 2ⁿ m with m in [√½, √2), and a polynomial in m − 1 (Cephes' logf).
+// log(x) for normal x > 0, NaN and Inf: x = 2ⁿ m with m in [√½, √2), and a polynomial in m − 1 (Cephes' logf).
 // |error| < 2e-7 max(1, |log x|).
 inline Vec<float> logarithm(const Vec<float>& x) {
   using Words = VectorOf<float>::Words;
@@ -83,7 +83,8 @@ inline Vec<float> logarithm(const Vec<float>& x) {
   p = p * r - 2.4999993993e-1f;
   p = p * r + 3.3333331174e-1f;
   const Vec<float> r2 = r * r;
-  return n * 0.693359375f + (r - (r2 * 0.5f - (p * r * r2 - n * 2.12194440e-4f)));
+  const Vec<float> y = n * 0.693359375f + (r - (r2 * 0.5f - (p * r * r2 - n * 2.12194440e-4f)));
+  return x - x == 0.0f ? y : x;  // NaN and Inf
 }
 
 inline Vec<double> logarithm(const Vec<double>& x) {

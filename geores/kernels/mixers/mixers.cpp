@@ -35,7 +35,7 @@ LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMat
                                    const LaneMatrix<T, N>& cotangent,
                                    const manifold::SinkhornOptions<Lanes<T>>& options) {
   LaneMatrix<T, N> weight{};
-  manifold::Vector<Lanes<T>, N> load{}, degree{}, v{};
+  manifold::Vector<Lanes<T>, N> load{}, total{}, degree{}, v{};
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j)
       for (int k = 0; k < N; ++k) {
@@ -44,9 +44,13 @@ LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMat
         weight(j, k) += shared;
         load[j] += shared * (cotangent(i, j) - cotangent(i, k));
       }
+  for (int j = 0; j < N; ++j)
+    for (int k = 0; k < N; ++k) total[j] += weight(j, k);
   for (int node = N - 1; node > 0; --node) {
     for (int k = 0; k < node; ++k) degree[node] += weight(node, k);
     degree[node] = Vec<T>(degree[node].v == T(0) ? broadcast(T(1)) : degree[node].v);
+    const Vec<T> negligible = (Lanes<T>(8 * manifold::Precision<T>::epsilon) * total[node]).v;
+    load[node] = Vec<T>(degree[node].v < negligible ? Vec<T>{} : load[node].v);
     for (int k = 0; k < node; ++k) {
       const auto share = weight(node, k) / degree[node];
       load[k] += share * load[node];
@@ -73,6 +77,18 @@ LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMat
 template <class T, int N>
 LaneMatrix<T, N> turned(const LaneMatrix<T, N>& m, bool transposed) {
   return transposed ? transpose(m) : m;
+}
+
+// Rows relative to their largest entry: what is subtracted does not change the matrix that is made, and
+// potentials stay small, so that they keep their digits.
+template <class T, int N>
+LaneMatrix<T, N> below_largest(LaneMatrix<T, N> m) {
+  for (int i = 0; i < N; ++i) {
+    auto largest = m(i, 0);
+    for (int j = 1; j < N; ++j) largest = larger(largest, m(i, j));
+    for (int j = 0; j < N; ++j) m(i, j) -= largest;
+  }
+  return m;
 }
 
 // iterations = 0: of a gradient that needs none. A bound of 0 clamps nothing.
@@ -248,8 +264,8 @@ template <class T>
 void log_sinkhorn_forward(const T* logits, const LogSinkhorn<T>& spec, T* p, const MixerShape& s) {
   const auto size2 = s.n * s.n;
   for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    const auto m =
-        turned<T, n>(gather<n, n>(logits + first * size2, size2, tokens), spec.rows_last);
+    auto m = turned<T, n>(gather<n, n>(logits + first * size2, size2, tokens), spec.rows_last);
+    if (spec.bound <= 0) m = below_largest<T, n>(m);
     const auto made = manifold::sinkhorn(m, sinkhorn_options(spec.iterations, spec.bound));
     scatter(turned<T, n>(made, spec.rows_last), p + first * size2, size2, tokens);
   });
@@ -264,9 +280,10 @@ void log_sinkhorn_backward(const T* logits, const LogSinkhorn<T>& spec, const T*
     const auto at = [&](const T* values) {
       return turned<T, n>(gather<n, n>(values + first * size2, size2, tokens), spec.rows_last);
     };
-    const auto gradient = spec.unrolled
-                              ? manifold::sinkhorn_backward_unrolled(at(logits), at(dp), options)
-                              : implicit_gradient<T, n>(at(logits), at(p), at(dp), options);
+    auto m = at(logits);
+    if (spec.bound <= 0) m = below_largest<T, n>(m);
+    const auto gradient = spec.unrolled ? manifold::sinkhorn_backward_unrolled(m, at(dp), options)
+                                        : implicit_gradient<T, n>(m, at(p), at(dp), options);
     scatter(turned<T, n>(gradient, spec.rows_last), dlogits + first * size2, size2, tokens);
   });
 }

@@ -2,9 +2,10 @@
 // so a step costs one token instead of the whole window. Gives what Transformer::forward gives.
 //   CachedDecoder decoder(model);
 //   for (x : vectors) y = decoder.step(x);
-// Where every connection has a TokenStep (residual/residual.h) and input and sublayers are the default ones, a step runs in buffers that stay, with the connections'
-// linear maps folded into the sublayers: after the first one it allocates nothing. Weights are read
-// when the decoder is made; changing them later has no effect.
+// Where every connection has a TokenStep (residual/residual.h) and input and sublayers are the default
+// ones, a step runs in buffers that stay, with the connections' linear maps folded into the sublayers:
+// after the first one it allocates nothing. A decoder is for weights that do not change: it has copies
+// of some and reads others from the model.
 #pragma once
 
 #include <memory>
@@ -47,8 +48,8 @@ class CachedDecoder final : public Decoder {
   std::vector<Layer> layers_;           // empty: run on tensors of length 1
   Transformer::End input_, output_;
   Tensor norm_, positions_;
-  // Buffers (B, ...). One stream of a token is what it enters and leaves the blocks as; it is the state
-  // itself but where that has several streams of full width.
+  // Buffers (B, ...). stream_ is the embedding, and the sum of streams at the end: the same tensor as
+  // state_ where a token has one stream, or streams that are cut from one.
   Tensor stream_, state_, qkv_, attended_, branch_, features_;
   Tensor result_;
   int64_t position_ = 0;

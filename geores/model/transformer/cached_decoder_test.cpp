@@ -123,6 +123,44 @@ TEST(CachedDecoder, GoesOnInBuffersAfterAPassOverTheWholePrompt) {
     }
 }
 
+// Numbers of streams without kernels of their own size, and more than any kernel takes.
+TEST(CachedDecoder, TakesAnyNumberOfStreams) {
+  for (const auto& [connection, options] :
+       std::vector<std::pair<std::string, nlohmann::json>>{{"hc", {{"dynamic", true}}},
+                                                           {"hc", {{"dynamic", false}}},
+                                                           {"hc", {{"form", "sigmoid"}}},
+                                                           {"mhc", {{"mixer", "identity"}}},
+                                                           {"mhc", {{"head", "learned"}}},
+                                                           {"mhc_lite", nullptr},
+                                                           {"shc", nullptr}})
+    for (const int64_t streams : {1, 2, 5, 6, 16, 17}) {
+      if (connection == "shc" && (streams == 1 || streams > 16)) continue;
+      if (connection == "mhc_lite" && streams > 5) continue;
+      torch::manual_seed(1);
+      Transformer model({.connection = connection,
+                         .layers = 2,
+                         .width = 16,
+                         .heads = 2,
+                         .streams = streams,
+                         .context = 4,
+                         .options = options});
+      model.to(torch::kFloat64);
+      torch::NoGradGuard no_grad;
+      for (auto& parameter : model.parameters()) parameter.add_(0.1 * torch::randn_like(parameter));
+      const auto x = torch::randn({2, 4, 16}, torch::kFloat64);
+      Trace trace;
+      const auto expected = model.forward(x, trace);
+      CachedDecoder decoder(model, 2);
+      for (int64_t t = 0; t < 4; ++t)
+        EXPECT_TRUE(
+            torch::allclose(decoder.step(x.select(1, t)), expected.select(1, t), 1e-9, 1e-11))
+            << connection << options << " streams " << streams << " position " << t;
+      if (streams > 16) {
+        EXPECT_FALSE(decoder.in_place());
+      }
+    }
+}
+
 // So long and wide that threads share the weights of a product and the heads of attention.
 TEST(CachedDecoder, ThreadsGiveWhatTheWholeWindowGives) {
   torch::manual_seed(1);

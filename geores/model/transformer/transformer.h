@@ -99,7 +99,7 @@ class Transformer : public Model {
   End output_end() const;
   const Tensor& positions() const { return positions_; }  // undefined where they are rotary
   const LayerNorm& final_norm() const { return *final_norm_; }
-  bool has_head() const { return head_ != nullptr; }  // what makes one stream of several is learned
+  bool has_head() const { return head_ != nullptr; }  // streams are weighed, not summed
 
   const TransformerConfig& config() const { return config_; }
   const Traits& traits() const;

@@ -162,6 +162,9 @@ bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
   return Choice("sinkhorn", logits, "kernel in log space")
       .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
       .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
+      // The kernel runs them again for every 32 of them.
+      .need_on_cpu(spec.gradient == SinkhornGradient::implicit || spec.iterations <= 256,
+                   "at most 256 iterations with a gradient of their own")
       .need(logits.numel() > 0, "at least one value")
       .runs();
 }

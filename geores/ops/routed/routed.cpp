@@ -26,9 +26,7 @@ Choice& need_routes_on_gpu(Choice& choice, const Tensor& x, const RoutedSpec& sp
   const bool unrolled =
       sinkhorn != nullptr && sinkhorn->spec.gradient == SinkhornGradient::unrolled;
   return need_streams(choice, n, fits ? x.size(2) / n : 0)
-      .need(!std::holds_alternative<FreeRouting>(spec.routing) &&
-                !std::holds_alternative<IdentityRouting>(spec.routing),
-            "a mixer that kernels make")
+      .need(has_kernel(spec.routing), "a mixer that kernels make")
       .need(fits && x.size(2) <= kernels::kDeviceRow, row.c_str())
       .need(PackedProjections::fit(spec.projections), "few projections with bias, contiguous")
       .need(cayley == nullptr || !cayley->exact, "the iterated Cayley map")

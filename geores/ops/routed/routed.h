@@ -21,16 +21,15 @@ struct GuardedRouting {
   int64_t iterations;
 };
 
-// Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer of the rest. By one kernel each way or
-// not at all.
+// Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer of the rest.
 struct SinkhornRouting {  // mHC: rows last
   SinkhornSpec spec;
 };
 struct PermutationRouting {};  // mHC-lite
 struct SphereRouting {};       // sHC with fixed amplitudes: left, right, singular
-// Mixers without a kernel of their own: the rest as it is, and none.
-struct FreeRouting {};
-struct IdentityRouting {};
+// Without a kernel on a GPU:
+struct FreeRouting {};      // res = the rest of raw
+struct IdentityRouting {};  // res = I
 
 using Routing = std::variant<CayleyRouting, GuardedRouting, StreamRouting, SinkhornRouting,
                              PermutationRouting, SphereRouting, FreeRouting, IdentityRouting>;

@@ -13,6 +13,12 @@
 
 namespace geores::fused {
 
+// Routes that any kernel on a GPU makes.
+inline bool has_kernel(const Routing& routing) {
+  return !std::holds_alternative<FreeRouting>(routing) &&
+         !std::holds_alternative<IdentityRouting>(routing);
+}
+
 // Routes that passes over the state can make, too.
 inline bool has_passes(const Routing& routing) {
   return std::holds_alternative<CayleyRouting>(routing) ||
@@ -30,7 +36,7 @@ void with_routes(const Routing& routing, F&& f) {
                                 T(kSinkhornGuard)});
 }
 
-// The same for kernels that make all routes of a token.
+// The same for kernels that make all routes of a token: f is not called where none does.
 template <class F>
 void with_token_routes(const Routing& routing, F&& f) {
   if (has_passes(routing)) return with_routes<float>(routing, f);
@@ -42,7 +48,7 @@ void with_token_routes(const Routing& routing, F&& f) {
     f(kernels::PermutationRoutes());
   else if (std::holds_alternative<SphereRouting>(routing))
     f(kernels::SphereRoutes());
-  else
+  else if (std::holds_alternative<StreamRouting>(routing))
     f(kernels::SoftmaxRoutes());
 }
 

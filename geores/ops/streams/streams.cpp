@@ -303,11 +303,13 @@ Tensor split_streams(const Tensor& x, int64_t n) {
 Tensor join_streams(const Tensor& x) { return x.flatten(-2); }
 
 Tensor mix_streams(const Tensor& m, const Tensor& x) {
-  static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams";
+  static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams",
+                    most = "at most " + std::to_string(kernels::kMostStreams) + " streams";
   const bool fits = m.dim() == 4 && x.dim() == 4 && m.size(0) == x.size(0) &&
                     m.size(1) == x.size(1) && m.size(3) == x.size(2);
   if (Choice::state("mix_streams", x)
           .need(fits && x.numel() > 0, "an operator (n, n) for each token")
+          .need_on_cpu(fits && x.size(2) <= kernels::kMostStreams, most.c_str())
           .need_on_gpu(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
           .need_on_gpu(fits && x.size(3) <= kernels::kMostWideValues,
                        "streams of at most 4096 values")

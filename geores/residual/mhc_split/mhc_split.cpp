@@ -46,13 +46,13 @@ std::unique_ptr<TokenStep> MhcSplit::token_step(int64_t batch) const {
 
 Tensor MhcSplit::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
   const auto n = traits_.streams;
-  const auto whole = spec();
-  if (const auto routed = Routed::make(x, whole)) {
+  const auto routed_spec = spec();
+  if (const auto routed = Routed::make(x, routed_spec)) {
     if (trace.probing()) probe_routes(trace, routed->routes());
     return join_streams(routed->write(split_streams(f(routed->normalized()), n)));
   }
   const auto [projected, state] =
-      ScaledProjection::forward_joined({pre_.get(), post_.get(), res_.get()}, x, whole.norm);
+      ScaledProjection::forward_joined({pre_.get(), post_.get(), res_.get()}, x, routed_spec.norm);
   const auto routes = guarded_routes(projected, n, iterations_);
   probe_routes(trace, routes);
   const auto [normalized, streams] =

@@ -1,10 +1,11 @@
-#include "geores/ops/inference/token_routes.h"
+#include "geores/ops/inference/step_routes.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/sizes.h"
+#include "geores/kernels/streams/streams.h"
 #include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/run/dispatch.h"
@@ -21,7 +22,7 @@ T sigmoid(T x) {
 }
 
 // read = σ(the first n of raw's columns), write = 2σ(the next n)
-void read_and_write(const Tensor& raw, TokenRoutes& to) {
+void read_and_write(const Tensor& raw, StepRoutes& to) {
   const auto n = to.read.size(1), count = raw.size(1);
   for_type_of(raw, [&]<class T>(T) {
     const T* from = values<T>(raw);
@@ -34,10 +35,10 @@ void read_and_write(const Tensor& raw, TokenRoutes& to) {
   });
 }
 
-// The columns of raw from `first` on that a mixer's kernel takes.
-class Part {
+// The columns of raw from `first` on that a mixer's kernel takes, side by side.
+class RawColumns {
  public:
-  Part(const Tensor& like, int64_t batch, int64_t first, int64_t size)
+  RawColumns(const Tensor& like, int64_t batch, int64_t first, int64_t size)
       : first_(first), values_(torch::empty({batch, size}, like.options())) {}
 
   const Tensor& of(const Tensor& raw) {
@@ -77,35 +78,39 @@ class Part {
   Tensor values_;
 };
 
-kernels::MixerShape shape_of(const TokenRoutes& routes) {
+kernels::MixerShape shape_of(const StepRoutes& routes) {
   return {.tokens = routes.read.size(0), .n = routes.read.size(1)};
 }
 
 // What makes res of raw, or null where n has no kernel.
-using Mix = std::function<void(const Tensor& raw, TokenRoutes& to)>;
+using Mix = std::function<void(const Tensor& raw, StepRoutes& to)>;
 
 struct MakeMix {
   int64_t n, batch;
   const Tensor& like;
 
-  Part part(int64_t first, int64_t size) const { return {like, batch, 2 * n + first, size}; }
+  // Of those behind what makes read and write.
+  RawColumns columns(int64_t first, int64_t size) const {
+    return {like, batch, 2 * n + first, size};
+  }
 
-  Mix operator()(const CayleyRouting&) const { return {}; }  // not of this form
+  // Their read and write are no sigmoids.
+  Mix operator()(const CayleyRouting&) const { return {}; }
   Mix operator()(const StreamRouting&) const { return {}; }
 
   Mix operator()(const IdentityRouting&) const {
-    return [](const Tensor&, TokenRoutes&) {};
+    return [](const Tensor&, StepRoutes&) {};
   }
 
   Mix operator()(const FreeRouting&) const {
-    return [logits = part(0, n * n)](const Tensor& raw, TokenRoutes& to) mutable {
+    return [logits = columns(0, n * n)](const Tensor& raw, StepRoutes& to) mutable {
       into::copy(logits.of(raw), to.res);
     };
   }
 
   Mix operator()(const GuardedRouting& routing) const {
     if (!kernels::is_compiled_size(n)) return {};
-    return [logits = part(0, n * n), routing](const Tensor& raw, TokenRoutes& to) mutable {
+    return [logits = columns(0, n * n), routing](const Tensor& raw, StepRoutes& to) mutable {
       for_type_of(raw, [&]<class T>(T) {
         kernels::guarded_sinkhorn_forward(values<T>(logits.of(raw)),
                                           static_cast<int>(routing.iterations), T(kSinkhornGuard),
@@ -116,25 +121,25 @@ struct MakeMix {
 
   Mix operator()(const SinkhornRouting& routing) const {
     if (!kernels::is_compiled_size(n)) return {};
-    return
-        [logits = part(0, n * n), spec = routing.spec](const Tensor& raw, TokenRoutes& to) mutable {
-          for_type_of(raw, [&]<class T>(T) {
-            kernels::log_sinkhorn_forward<T>(values<T>(logits.of(raw)),
-                                             {.iterations = static_cast<int>(spec.iterations),
-                                              .bound = T(spec.logit_bound),
-                                              .unrolled = false,
-                                              .rows_last = spec.order == SinkhornOrder::rows_last},
-                                             values<T>(to.res), shape_of(to));
-          });
-        };
+    return [logits = columns(0, n * n), spec = routing.spec](const Tensor& raw,
+                                                             StepRoutes& to) mutable {
+      for_type_of(raw, [&]<class T>(T) {
+        kernels::log_sinkhorn_forward<T>(values<T>(logits.of(raw)),
+                                         {.iterations = static_cast<int>(spec.iterations),
+                                          .bound = T(spec.logit_bound),
+                                          .unrolled = false,
+                                          .rows_last = spec.order == SinkhornOrder::rows_last},
+                                         values<T>(to.res), shape_of(to));
+      });
+    };
   }
 
   Mix operator()(const PermutationRouting&) const {
     const auto entries =
         all_permutations(n).flatten(1).t().to(like.options()).contiguous();  // (n², n!)
-    return [logits = part(0, entries.size(1)), entries,
+    return [logits = columns(0, entries.size(1)), entries,
             flat = torch::empty({batch, n * n}, like.options())](const Tensor& raw,
-                                                                 TokenRoutes& to) mutable {
+                                                                 StepRoutes& to) mutable {
       into::linear(logits.softmax_of(raw), entries, {}, flat);
       into::copy(flat, to.res);
     };
@@ -143,8 +148,8 @@ struct MakeMix {
   Mix operator()(const SphereRouting&) const {
     if (n < 3 || !kernels::is_compiled_size(n)) return {};
     const auto entries = (n - 1) * (n - 2) / 2;
-    return [left = part(0, entries), right = part(entries, entries),
-            singular = part(2 * entries, n - 1)](const Tensor& raw, TokenRoutes& to) mutable {
+    return [left = columns(0, entries), right = columns(entries, entries),
+            singular = columns(2 * entries, n - 1)](const Tensor& raw, StepRoutes& to) mutable {
       for_type_of(raw, [&]<class T>(T) {
         kernels::spectral_sphere_forward<T>(
             {values<T>(left.tanh_of(raw)), values<T>(right.tanh_of(raw)),
@@ -155,50 +160,56 @@ struct MakeMix {
   }
 };
 
+std::function<void(const Tensor& raw, StepRoutes& to)> cayley_maker(const CayleyRouting& routing) {
+  return [routing](const Tensor& raw, StepRoutes& to) {
+    for_type_of(raw, [&]<class T>(T) {
+      kernels::cayley_routes_forward<T>(values<T>(raw),
+                                        {T(routing.temperature), T(routing.alpha),
+                                         routing.exact ? -1 : static_cast<int>(routing.iterations)},
+                                        values<T>(to.res), values<T>(to.read), values<T>(to.write),
+                                        shape_of(to));
+    });
+  };
+}
+
+bool has_kernels(int64_t n) { return n >= 1 && n <= kernels::kMostStreams; }
+
 }  // namespace
 
-TokenRoutes::TokenRoutes(int64_t n, int64_t batch, const Tensor& like)
+StepRoutes::StepRoutes(int64_t n, int64_t batch, const Tensor& like)
     : res(torch::eye(n, like.options()).repeat({batch, 1, 1})),
       read(torch::zeros({batch, n}, like.options())),
       write(torch::zeros({batch, n}, like.options())) {}
 
-std::optional<TokenRoutes> TokenRoutes::make(const Routing& routing, int64_t n, int64_t batch,
-                                             const Tensor& like) {
-  TokenRoutes routes(n, batch, like);
-  const auto* cayley = std::get_if<CayleyRouting>(&routing);
-  if (cayley != nullptr || std::holds_alternative<StreamRouting>(routing)) {
+std::optional<StepRoutes> StepRoutes::make(const Routing& routing, int64_t n, int64_t batch,
+                                           const Tensor& like) {
+  if (!has_kernels(n)) return std::nullopt;
+  StepRoutes routes(n, batch, like);
+  if (const auto* cayley = std::get_if<CayleyRouting>(&routing)) {
     if (!kernels::is_compiled_size(n)) return std::nullopt;
-    const auto spec = cayley != nullptr ? *cayley : CayleyRouting{};
-    routes.from_ = [spec, mixes = cayley != nullptr](const Tensor& raw, TokenRoutes& to) {
-      for_type_of(raw, [&]<class T>(T) {
-        kernels::cayley_routes_forward<T>(values<T>(raw),
-                                          {T(spec.temperature), T(spec.alpha),
-                                           spec.exact ? -1 : static_cast<int>(spec.iterations)},
-                                          mixes ? values<T>(to.res) : nullptr, values<T>(to.read),
-                                          values<T>(to.write), shape_of(to));
-      });
-    };
+    routes.make_ = cayley_maker(*cayley);
     return routes;
   }
   const auto mix = std::visit(MakeMix{n, batch, like}, routing);
   if (!mix) return std::nullopt;
-  routes.from_ = [mix](const Tensor& raw, TokenRoutes& to) {
+  routes.make_ = [mix](const Tensor& raw, StepRoutes& to) {
     read_and_write(raw, to);
     mix(raw, to);
   };
   return routes;
 }
 
-TokenRoutes TokenRoutes::of_tanh(const TanhRoutes& parameters, int64_t batch) {
+std::optional<StepRoutes> StepRoutes::of_tanh(const TanhRoutes& parameters, int64_t batch) {
   const auto n = parameters.pre.numel();
-  TokenRoutes routes(n, batch, parameters.pre);
+  if (!has_kernels(n)) return std::nullopt;
+  StepRoutes routes(n, batch, parameters.pre);
   const auto kept = [](const Tensor& x) { return x.detach().contiguous(); };
   const TanhRoutes p{.scale = kept(parameters.scale),
                      .post_scale = kept(parameters.post_scale),
                      .pre = kept(parameters.pre),
                      .res = kept(parameters.res),
                      .post = kept(parameters.post)};
-  routes.from_ = [p, n](const Tensor& raw, TokenRoutes& to) {
+  routes.make_ = [p, n](const Tensor& raw, StepRoutes& to) {
     for_type_of(raw, [&]<class T>(T) {
       const T scale = *values<T>(p.scale), post_scale = *values<T>(p.post_scale);
       const T *pre = values<T>(p.pre), *fixed = values<T>(p.res), *post = values<T>(p.post);
@@ -218,14 +229,14 @@ TokenRoutes TokenRoutes::of_tanh(const TanhRoutes& parameters, int64_t batch) {
   return routes;
 }
 
-TokenRoutes TokenRoutes::fixed(const Tensor& res, const Tensor& read, const Tensor& write,
-                               int64_t batch) {
-  TokenRoutes routes(read.numel(), batch, read);
+std::optional<StepRoutes> StepRoutes::fixed(const Routes& routes, int64_t batch) {
+  if (!has_kernels(routes.read.numel())) return std::nullopt;
+  StepRoutes result(routes.read.numel(), batch, routes.read);
   torch::NoGradGuard no_grad;
-  routes.res.copy_(res.expand_as(routes.res));
-  routes.read.copy_(read.expand_as(routes.read));
-  routes.write.copy_(write.expand_as(routes.write));
-  return routes;
+  result.res.copy_(routes.res.expand_as(result.res));
+  result.read.copy_(routes.read.expand_as(result.read));
+  result.write.copy_(routes.write.expand_as(result.write));
+  return result;
 }
 
 }  // namespace geores
