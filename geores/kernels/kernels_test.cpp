@@ -65,6 +65,7 @@ TEST(VectorMath, LogarithmIsExactToAFewUnitsInTheLastPlace) {
   }
   EXPECT_EQ(logarithm(broadcast(1.0f))[0], 0.0f);
   EXPECT_TRUE(std::isnan(logarithm(broadcast(std::nanf("")))[0]));
+  EXPECT_TRUE(std::isinf(logarithm(broadcast(std::numeric_limits<float>::infinity()))[0]));
 }
 
 TEST(VectorMath, PowerOfTwoIsExactToAFewUnitsInTheLastPlace) {

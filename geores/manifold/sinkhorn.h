@@ -45,17 +45,26 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> bounded_logits(const Matrix<T, N>& log
   return options.bounded ? clamp_logits(logits, options.clamp) : logits;
 }
 
-// The logits of each row relative to the largest one, none below −range. The first normalisation
-// of rows removes what is subtracted here.
+// The logits of each row relative to the largest one: the first normalisation of rows removes what is
+// subtracted here, and potentials stay small, so that they keep their digits.
 template <class T, int N>
-GEORES_HOST_DEVICE constexpr Matrix<T, N> below_largest_of_row(const Matrix<T, N>& logits,
-                                                               T range) {
+GEORES_HOST_DEVICE constexpr Matrix<T, N> relative_to_largest_of_row(const Matrix<T, N>& logits) {
   Matrix<T, N> result{};
   for (int i = 0; i < N; ++i) {
     T largest = logits(i, 0);
     for (int j = 1; j < N; ++j) largest = larger(largest, logits(i, j));
-    for (int j = 0; j < N; ++j) result(i, j) = larger(logits(i, j) - largest, -range);
+    for (int j = 0; j < N; ++j) result(i, j) = logits(i, j) - largest;
   }
+  return result;
+}
+
+// The same, none below −range.
+template <class T, int N>
+GEORES_HOST_DEVICE constexpr Matrix<T, N> below_largest_of_row(const Matrix<T, N>& logits,
+                                                               T range) {
+  auto result = relative_to_largest_of_row(logits);
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < N; ++j) result(i, j) = larger(result(i, j), -range);
   return result;
 }
 
@@ -141,42 +150,43 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
 }
 
 // The implicit gradient by a direct solve. I − PᵀP is the Laplacian of a graph with weights w_jk =
-// Σ_i P_ij P_ik. Eliminating its nodes one by one (as Grassmann, Taksar & Heyman 1985 do for Markov
-// chains) never subtracts, so float keeps its digits even if P is close to a permutation. Computed
-// directly, I − PᵀP would then be nothing but rounding. `p` is sinkhorn(logits).
+// Σ_i P_ij P_ik, and its right side is what flows out of each node: Σ_k flow_jk, flow_jk = Σ_i P_ij
+// P_ik (S_ij − S_ik). Eliminating a node gives its neighbours an edge each (a star becomes a mesh).
+// Weights are never subtracted (as Grassmann, Taksar & Heyman 1985 do for Markov chains), and a flow
+// stays as small as its edge's weight times a difference of S, where sums over the edges of a node
+// would keep the rounding of the heaviest one. So float keeps its digits however close P is to a
+// permutation or to blocks. Computed directly, I − PᵀP would then be nothing but rounding.
+// `p` is sinkhorn(logits).
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
     const Matrix<T, N>& logits, const Matrix<T, N>& p, const Matrix<T, N>& cotangent,
     const SinkhornOptions<T>& options = {}) {
-  Matrix<T, N> weight{};
-  Vector<T, N> load{};  // c − Pᵀr; differences are taken before the sums
+  Matrix<T, N> weight{}, flow{};  // below the diagonal: flow(k, j) would be −flow(j, k)
   for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j)
-      for (int k = 0; k < N; ++k) {
-        if (j == k) continue;
+    for (int j = 1; j < N; ++j)
+      for (int k = 0; k < j; ++k) {
         const T shared = p(i, j) * p(i, k);
         weight(j, k) += shared;
-        load[j] += shared * (cotangent(i, j) - cotangent(i, k));
+        flow(j, k) += shared * (cotangent(i, j) - cotangent(i, k));
       }
 
-  Vector<T, N> total{}, degree{}, v{};
-  for (int j = 0; j < N; ++j)
-    for (int k = 0; k < N; ++k) total[j] += weight(j, k);
+  Vector<T, N> degree{}, v{};
   for (int node = N - 1; node > 0; --node) {
     for (int k = 0; k < node; ++k) degree[node] += weight(node, k);
-    if (degree[node] == T(0)) continue;  // cut off from the other nodes: nothing to balance
-    // As good as cut off, with those above it: what is left of their loads is rounding.
-    if (degree[node] < T(8) * Precision<T>::epsilon * total[node]) load[node] = T(0);
-    for (int k = 0; k < node; ++k) {
-      const T share = weight(node, k) / degree[node];
-      load[k] += share * load[node];
-      for (int j = 0; j < node; ++j) weight(j, k) += weight(j, node) * share;
-    }
+    // A node that is cut off has no flows either: any degree serves.
+    degree[node] = one_for_zero(degree[node]);
+    Vector<T, N> share{};
+    for (int k = 0; k < node; ++k) share[k] = weight(node, k) / degree[node];
+    for (int k = 1; k < node; ++k)
+      for (int m = 0; m < k; ++m) {
+        weight(k, m) += weight(node, k) * share[m];
+        flow(k, m) += share[k] * flow(node, m) - share[m] * flow(node, k);
+      }
   }
   for (int node = 1; node < N; ++node) {  // v[0] = 0: the system fixes v up to a constant
-    T sum = load[node];
-    for (int k = 0; k < node; ++k) sum += weight(node, k) * v[k];
-    v[node] = degree[node] == T(0) ? T(0) : sum / degree[node];
+    T sum = 0;
+    for (int k = 0; k < node; ++k) sum += flow(node, k) + weight(node, k) * v[k];
+    v[node] = sum / degree[node];
   }
 
   Matrix<T, N> gradient{};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -202,6 +203,44 @@ TEST(Sinkhorn, ImplicitGradientOfNodesThatAreCutOffIsThatOfTheRest) {
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) EXPECT_NEAR(gradient(i + 1, j + 1), expected(i, j), 5e-6) << far;
   }
+}
+
+// Logits of nodes that fall apart into blocks, and these into blocks again, from either end.
+template <int N>
+Matrix<double, N> nested_cuts(double far, bool reversed) {
+  Matrix<double, N> logits{};
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < N; ++j) {
+      const int first = std::min({i, j, N - 2});
+      const double size = i == j ? 0 : -far * (N - 2 - first);
+      (reversed ? logits(N - 1 - i, N - 1 - j) : logits(i, j)) = size;
+    }
+  return logits;
+}
+
+TEST(Sinkhorn, FloatImplicitGradientKeepsItsDigitsWhereCutsAreNested) {
+  for_sizes<3, 4, 5, 8>([]<int N>() {
+    SplitMix64 random(75 + N);
+    for (const double far : {6.0, 14.0, 28.0})
+      for (const bool reversed : {false, true}) {
+        const auto logits = nested_cuts<N>(far, reversed) + 0.3 * normal_matrix<double, N>(random);
+        const auto p = sinkhorn(logits, {.iterations = 60, .bounded = false});
+        auto cotangent = normal_matrix<double, N>(random);
+        Matrix<float, N> p_float{}, cotangent_float{};
+        for (int i = 0; i < N; ++i)
+          for (int j = 0; j < N; ++j) {
+            p_float(i, j) = static_cast<float>(p(i, j));
+            cotangent(i, j) = cotangent_float(i, j) = static_cast<float>(cotangent(i, j));
+          }
+        const auto expected = sinkhorn_backward_implicit(p, p, cotangent, {.bounded = false});
+        const auto found =
+            sinkhorn_backward_implicit(p_float, p_float, cotangent_float, {.bounded = false});
+        for (int i = 0; i < N; ++i)
+          for (int j = 0; j < N; ++j)
+            EXPECT_NEAR(found(i, j), expected(i, j), 1e-5 * largest_entry(expected))
+                << "n " << N << ", far " << far << (reversed ? ", reversed" : "");
+      }
+  });
 }
 
 TEST(Sinkhorn, UnrolledGradientMatchesCentralDifferencesOfTheTruncatedForward) {

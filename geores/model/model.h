@@ -126,7 +126,9 @@ class Model : public torch::nn::Module {
   // Trades a second forward pass, or that of the connections alone, for memory.
   virtual void set_recompute(Recompute what);
 
-  // Fails where the model needs whole sequences.
+  // Fails where the model needs whole sequences. A decoder is for weights that do not change: it has
+  // copies of some and reads others from the model, so after training on, or moving the model, make
+  // a new one.
   virtual std::unique_ptr<Decoder> decoder(int64_t batch);
 
   // Nothing: there are no residual connections to take apart.

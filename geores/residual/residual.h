@@ -157,7 +157,8 @@ class Residual : public torch::nn::Module {
   virtual Tensor pre() const { return {}; }
   virtual Tensor post() const { return {}; }
 
-  // Null if the connection has no such form; it then runs on tensors of length 1.
+  // For float32 and float64 on a CPU. Null if the connection has no such form; it then runs on tensors
+  // of length 1.
   virtual std::unique_ptr<TokenStep> token_step(int64_t /*batch*/) const { return nullptr; }
 
   // AdamW does not update parameters on a manifold: manifold_step() does. Its state is in buffers

@@ -52,8 +52,8 @@ class RoutedStep final : public TokenStep {
   Projection projection_;
   Tensor read_weight_;
   Tensor read_, mixed_;
-  Tensor normalized_, rows_,
-      raw_;  // rows of normalized_ as they are projected; undefined: fixed routes
+  // rows_ is normalized_ by the rows that are projected. All are undefined where routes are fixed.
+  Tensor normalized_, rows_, raw_;
 };
 
 }  // namespace

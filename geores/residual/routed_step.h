@@ -8,7 +8,7 @@
 
 namespace geores {
 
-// All are null where the number of streams has no kernel.
+// All are null where StepRoutes has none of these routes.
 std::unique_ptr<TokenStep> make_routed_step(const RoutedSpec& spec, int64_t batch);
 std::unique_ptr<TokenStep> make_routed_step(const TanhRoutedSpec& spec, int64_t batch);
 

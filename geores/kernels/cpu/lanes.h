@@ -64,6 +64,11 @@ inline Lanes<T> zero_beyond(const Lanes<T>& x, const Lanes<T>& bound, const Lane
   return Vec<T>(size > bound.v ? Vec<T>{} : value.v);
 }
 
+template <class T>
+inline Lanes<T> one_for_zero(const Lanes<T>& x) {
+  return Vec<T>(x.v == T(0) ? broadcast(T(1)) : x.v);
+}
+
 // Reads R × C values of each of up to kLanes tokens; token after token lies `stride` apart. Lanes
 // beyond `tokens` repeat the first token.
 template <int R, int C, class T>

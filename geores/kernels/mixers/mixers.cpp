@@ -14,12 +14,13 @@ namespace {
 template <class T, int N>
 using LaneMatrix = manifold::Matrix<Lanes<T>, N>;
 
-// f(size, first token, tokens) for groups of as many tokens as a vector has lanes.
+// f(size, first token, tokens) for groups of as many tokens as a vector has lanes. A thread is worth
+// its start for `grain` groups.
 template <class T, class F>
-void for_each_group(const MixerShape& s, F&& f) {
+void for_each_group(const MixerShape& s, F&& f, int64_t grain = 64) {
   with_size(s.n, [&](auto size) {
     const auto groups = (s.tokens + kLanes<T> - 1) / kLanes<T>;
-    parallel_ranges(groups, threads_for(groups, 64), [&](int64_t begin, int64_t end, int) {
+    parallel_ranges(groups, threads_for(groups, grain), [&](int64_t begin, int64_t end, int) {
       for (auto group = begin; group < end; ++group) {
         const auto first = group * kLanes<T>;
         f(size, first, std::min<int64_t>(kLanes<T>, s.tokens - first));
@@ -28,67 +29,17 @@ void for_each_group(const MixerShape& s, F&& f) {
   });
 }
 
-// manifold::sinkhorn_backward_implicit with selections instead of branches. A row or column without
-// weight has no load either, so any degree serves for it.
-template <class T, int N>
-LaneMatrix<T, N> implicit_gradient(const LaneMatrix<T, N>& logits, const LaneMatrix<T, N>& p,
-                                   const LaneMatrix<T, N>& cotangent,
-                                   const manifold::SinkhornOptions<Lanes<T>>& options) {
-  LaneMatrix<T, N> weight{};
-  manifold::Vector<Lanes<T>, N> load{}, total{}, degree{}, v{};
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j)
-      for (int k = 0; k < N; ++k) {
-        if (j == k) continue;
-        const auto shared = p(i, j) * p(i, k);
-        weight(j, k) += shared;
-        load[j] += shared * (cotangent(i, j) - cotangent(i, k));
-      }
-  for (int j = 0; j < N; ++j)
-    for (int k = 0; k < N; ++k) total[j] += weight(j, k);
-  for (int node = N - 1; node > 0; --node) {
-    for (int k = 0; k < node; ++k) degree[node] += weight(node, k);
-    degree[node] = Vec<T>(degree[node].v == T(0) ? broadcast(T(1)) : degree[node].v);
-    const Vec<T> negligible = (Lanes<T>(8 * manifold::Precision<T>::epsilon) * total[node]).v;
-    load[node] = Vec<T>(degree[node].v < negligible ? Vec<T>{} : load[node].v);
-    for (int k = 0; k < node; ++k) {
-      const auto share = weight(node, k) / degree[node];
-      load[k] += share * load[node];
-      for (int j = 0; j < node; ++j) weight(j, k) += weight(j, node) * share;
-    }
-  }
-  for (int node = 1; node < N; ++node) {
-    auto sum = load[node];
-    for (int k = 0; k < node; ++k) sum += weight(node, k) * v[k];
-    v[node] = sum / degree[node];
-  }
-  LaneMatrix<T, N> gradient;
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) {
-      Lanes<T> sum(0);
-      for (int k = 0; k < N; ++k)
-        sum += p(i, k) * ((cotangent(i, j) - cotangent(i, k)) - (v[j] - v[k]));
-      gradient(i, j) = p(i, j) * sum;
-    }
-  manifold::detail::drop_clamped(logits, options, gradient);
-  return gradient;
-}
-
 template <class T, int N>
 LaneMatrix<T, N> turned(const LaneMatrix<T, N>& m, bool transposed) {
   return transposed ? transpose(m) : m;
 }
 
-// Rows relative to their largest entry: what is subtracted does not change the matrix that is made, and
-// potentials stay small, so that they keep their digits.
+// Potentials are sums of exponentials and logarithms: a group takes many times as long as with scalings.
+constexpr int64_t kLogGrain = 8;
+
 template <class T, int N>
-LaneMatrix<T, N> below_largest(LaneMatrix<T, N> m) {
-  for (int i = 0; i < N; ++i) {
-    auto largest = m(i, 0);
-    for (int j = 1; j < N; ++j) largest = larger(largest, m(i, j));
-    for (int j = 0; j < N; ++j) m(i, j) -= largest;
-  }
-  return m;
+LaneMatrix<T, N> at_start(const LaneMatrix<T, N>& logits, const LogSinkhorn<T>& spec) {
+  return spec.bound > 0 ? logits : manifold::detail::relative_to_largest_of_row(logits);
 }
 
 // iterations = 0: of a gradient that needs none. A bound of 0 clamps nothing.
@@ -255,20 +206,25 @@ void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlo
     const auto at = [&](const T* values) {
       return gather<n, n>(values + first * size2, size2, tokens);
     };
-    scatter(implicit_gradient<T, n>(at(logits), at(p), at(dp), sinkhorn_options(0, bound)),
-            dlogits + first * size2, size2, tokens);
+    scatter(
+        manifold::sinkhorn_backward_implicit(at(logits), at(p), at(dp), sinkhorn_options(0, bound)),
+        dlogits + first * size2, size2, tokens);
   });
 }
 
 template <class T>
 void log_sinkhorn_forward(const T* logits, const LogSinkhorn<T>& spec, T* p, const MixerShape& s) {
   const auto size2 = s.n * s.n;
-  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    auto m = turned<T, n>(gather<n, n>(logits + first * size2, size2, tokens), spec.rows_last);
-    if (spec.bound <= 0) m = below_largest<T, n>(m);
-    const auto made = manifold::sinkhorn(m, sinkhorn_options(spec.iterations, spec.bound));
-    scatter(turned<T, n>(made, spec.rows_last), p + first * size2, size2, tokens);
-  });
+  for_each_group<T>(
+      s,
+      [&](auto n, int64_t first, int64_t tokens) {
+        const auto m = at_start(
+            turned<T, n>(gather<n, n>(logits + first * size2, size2, tokens), spec.rows_last),
+            spec);
+        const auto made = manifold::sinkhorn(m, sinkhorn_options(spec.iterations, spec.bound));
+        scatter(turned<T, n>(made, spec.rows_last), p + first * size2, size2, tokens);
+      },
+      kLogGrain);
 }
 
 template <class T>
@@ -276,16 +232,19 @@ void log_sinkhorn_backward(const T* logits, const LogSinkhorn<T>& spec, const T*
                            T* dlogits, const MixerShape& s) {
   const auto size2 = s.n * s.n;
   const auto options = sinkhorn_options(spec.iterations, spec.bound);
-  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    const auto at = [&](const T* values) {
-      return turned<T, n>(gather<n, n>(values + first * size2, size2, tokens), spec.rows_last);
-    };
-    auto m = at(logits);
-    if (spec.bound <= 0) m = below_largest<T, n>(m);
-    const auto gradient = spec.unrolled ? manifold::sinkhorn_backward_unrolled(m, at(dp), options)
-                                        : implicit_gradient<T, n>(m, at(p), at(dp), options);
-    scatter(turned<T, n>(gradient, spec.rows_last), dlogits + first * size2, size2, tokens);
-  });
+  for_each_group<T>(
+      s,
+      [&](auto n, int64_t first, int64_t tokens) {
+        const auto at = [&](const T* values) {
+          return turned<T, n>(gather<n, n>(values + first * size2, size2, tokens), spec.rows_last);
+        };
+        const auto made =
+            spec.unrolled
+                ? manifold::sinkhorn_backward_unrolled(at_start(at(logits), spec), at(dp), options)
+                : manifold::sinkhorn_backward_implicit(at(logits), at(p), at(dp), options);
+        scatter(turned<T, n>(made, spec.rows_last), dlogits + first * size2, size2, tokens);
+      },
+      kLogGrain);
 }
 
 template <class T>

@@ -90,6 +90,11 @@ GEORES_HOST_DEVICE constexpr T zero_beyond(T x, T bound, T value) {
   return absolute(x) > bound ? T(0) : value;
 }
 
+template <class T>
+GEORES_HOST_DEVICE constexpr T one_for_zero(T x) {
+  return x == T(0) ? T(1) : x;
+}
+
 // The power of two in (|x|/2, |x|]: dividing by it is exact. Below the normal range it is the
 // smallest normal number; for NaN and Inf it is Inf.
 GEORES_HOST_DEVICE constexpr float power_of_two_below(float x) {

@@ -7,6 +7,14 @@
 #include "geores/ops/run/execution.h"
 
 namespace geores {
+namespace {
+
+// Stays as it is when the model moves to another type or device.
+Transformer::End detached(const Transformer::End& end) {
+  return {end.weight.detach(), end.bias.defined() ? end.bias.detach() : Tensor()};
+}
+
+}  // namespace
 
 CachedDecoder::CachedDecoder(Transformer& model, int64_t batch) : model_(model) {
   require(model.causal(), "decoder",
@@ -19,8 +27,8 @@ CachedDecoder::CachedDecoder(Transformer& model, int64_t batch) : model_(model) 
   layers_ = token_layers(batch);
   if (layers_.empty()) return;
 
-  input_ = {model.input_end().weight.detach(), model.input_end().bias};
-  output_ = {model.output_end().weight.detach(), model.output_end().bias};
+  input_ = detached(model.input_end());
+  output_ = detached(model.output_end());
   norm_ = model.final_norm().weight().detach();
   positions_ = model.positions().detach();
   const auto& traits = model.traits();
@@ -51,8 +59,8 @@ std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) con
     if (!layer.attention || !layer.mlp) return {};
     const auto attention = block->attention_folding().weights(),
                mlp = block->mlp_folding().weights();
-    layer.qkv = attention.first, layer.out = attention.last;
-    layer.up = mlp.first, layer.down = mlp.last;
+    layer.qkv = attention.first.detach(), layer.out = attention.last.detach();
+    layer.up = mlp.first.detach(), layer.down = mlp.last.detach();
     layers.push_back(std::move(layer));
   }
   return layers;

@@ -4,8 +4,8 @@
 //   for (x : vectors) y = decoder.step(x);
 // Where every connection has a TokenStep (residual/residual.h) and input and sublayers are the default
 // ones, a step runs in buffers that stay, with the connections' linear maps folded into the sublayers:
-// after the first one it allocates nothing. A decoder is for weights that do not change: it has copies
-// of some and reads others from the model.
+// after the first one it allocates nothing. Not for a learned head, rotary positions, gated or wider
+// MLPs, a model of pasts, or outputs of a fixed length.
 #pragma once
 
 #include <memory>

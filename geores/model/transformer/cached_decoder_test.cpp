@@ -123,42 +123,70 @@ TEST(CachedDecoder, GoesOnInBuffersAfterAPassOverTheWholePrompt) {
     }
 }
 
-// Numbers of streams without kernels of their own size, and more than any kernel takes.
+// With kernels of their own size, without, and more than any kernel takes.
 TEST(CachedDecoder, TakesAnyNumberOfStreams) {
-  for (const auto& [connection, options] :
-       std::vector<std::pair<std::string, nlohmann::json>>{{"hc", {{"dynamic", true}}},
-                                                           {"hc", {{"dynamic", false}}},
-                                                           {"hc", {{"form", "sigmoid"}}},
-                                                           {"mhc", {{"mixer", "identity"}}},
-                                                           {"mhc", {{"head", "learned"}}},
-                                                           {"mhc_lite", nullptr},
-                                                           {"shc", nullptr}})
-    for (const int64_t streams : {1, 2, 5, 6, 16, 17}) {
-      if (connection == "shc" && (streams == 1 || streams > 16)) continue;
-      if (connection == "mhc_lite" && streams > 5) continue;
-      torch::manual_seed(1);
-      Transformer model({.connection = connection,
-                         .layers = 2,
-                         .width = 16,
-                         .heads = 2,
-                         .streams = streams,
-                         .context = 4,
-                         .options = options});
-      model.to(torch::kFloat64);
-      torch::NoGradGuard no_grad;
-      for (auto& parameter : model.parameters()) parameter.add_(0.1 * torch::randn_like(parameter));
-      const auto x = torch::randn({2, 4, 16}, torch::kFloat64);
-      Trace trace;
-      const auto expected = model.forward(x, trace);
-      CachedDecoder decoder(model, 2);
-      for (int64_t t = 0; t < 4; ++t)
-        EXPECT_TRUE(
-            torch::allclose(decoder.step(x.select(1, t)), expected.select(1, t), 1e-9, 1e-11))
-            << connection << options << " streams " << streams << " position " << t;
-      if (streams > 16) {
-        EXPECT_FALSE(decoder.in_place());
-      }
-    }
+  struct Case {
+    std::string connection;
+    nlohmann::json options;
+    std::vector<int64_t> in_buffers, on_tensors;  // numbers of streams
+  };
+  const std::vector<Case> cases = {
+      {"hc", {{"dynamic", true}}, {1, 2, 5, 6, 16}, {17}},
+      {"hc", {{"dynamic", false}}, {1, 5, 16}, {17}},
+      {"hc", {{"form", "sigmoid"}}, {1, 5, 16}, {17}},
+      {"mhc", nullptr, {2, 16}, {1, 5, 17}},
+      {"mhc", {{"sinkhorn_order", "columns_last"}, {"logit_bound", 0.1}}, {4}, {5}},
+      {"mhc", {{"mixer", "identity"}}, {1, 2, 5, 16}, {17}},
+      {"mhc", {{"form", "v4"}}, {}, {4}},
+      {"mhc", {{"head", "learned"}}, {}, {4, 17}},
+      {"mhc_lite", nullptr, {1, 2, 5}, {}},
+      {"shc", nullptr, {3, 16}, {2, 5}},
+      {"shc", {{"fixed_amplitude", false}}, {}, {4}},
+      {"jpmhc", {{"mixer", "cayley"}}, {4, 16}, {}},
+      {"jpmhc", {{"mixer", "permutation"}}, {}, {4}},
+      {"mhc_split", nullptr, {4, 16}, {}},
+      {"ddl", nullptr, {4, 17}, {}}};
+  const auto expect_steps_of_forward = [](const Case& c, int64_t streams, bool in_buffers) {
+    torch::manual_seed(1);
+    Transformer model({.connection = c.connection,
+                       .layers = 2,
+                       .width = 32,
+                       .heads = 2,
+                       .streams = streams,
+                       .context = 4,
+                       .options = c.options});
+    model.to(torch::kFloat64);
+    torch::NoGradGuard no_grad;
+    for (auto& parameter : model.parameters()) parameter.add_(0.1 * torch::randn_like(parameter));
+    const auto x = torch::randn({2, 4, 16}, torch::kFloat64);
+    Trace trace;
+    const auto expected = model.forward(x, trace);
+    CachedDecoder decoder(model, 2);
+    EXPECT_EQ(decoder.in_place(), in_buffers)
+        << c.connection << c.options << " streams " << streams;
+    for (int64_t t = 0; t < 4; ++t)
+      EXPECT_TRUE(torch::allclose(decoder.step(x.select(1, t)), expected.select(1, t), 1e-9, 1e-11))
+          << c.connection << c.options << " streams " << streams << " position " << t;
+  };
+  for (const auto& c : cases) {
+    for (const auto streams : c.in_buffers) expect_steps_of_forward(c, streams, true);
+    for (const auto streams : c.on_tensors) expect_steps_of_forward(c, streams, false);
+  }
+}
+
+// Weights that lie in buffers stay where and what they were.
+TEST(CachedDecoder, IsItsOwnWhenTheModelMovesToAnotherType) {
+  for (const auto* connection : kInBuffers) {
+    torch::manual_seed(1);
+    Transformer model(causal_model(connection));
+    torch::NoGradGuard no_grad;
+    const auto x = torch::randn({1, 16});
+    CachedDecoder alone(model), moved(model);
+    ASSERT_TRUE(moved.in_place());
+    const auto expected = alone.step(x).clone();
+    model.to(torch::kFloat64);
+    EXPECT_TRUE(torch::equal(moved.step(x), expected)) << connection;
+  }
 }
 
 // So long and wide that threads share the weights of a product and the heads of attention.

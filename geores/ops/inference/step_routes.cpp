@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/constants.h"
+#include "geores/ops/mixers/sinkhorn_kernel.h"
 #include "geores/ops/run/dispatch.h"
 
 namespace geores {
@@ -124,12 +124,8 @@ struct MakeMix {
     return [logits = columns(0, n * n), spec = routing.spec](const Tensor& raw,
                                                              StepRoutes& to) mutable {
       for_type_of(raw, [&]<class T>(T) {
-        kernels::log_sinkhorn_forward<T>(values<T>(logits.of(raw)),
-                                         {.iterations = static_cast<int>(spec.iterations),
-                                          .bound = T(spec.logit_bound),
-                                          .unrolled = false,
-                                          .rows_last = spec.order == SinkhornOrder::rows_last},
-                                         values<T>(to.res), shape_of(to));
+        kernels::log_sinkhorn_forward(values<T>(logits.of(raw)), fused::log_sinkhorn<T>(spec),
+                                      values<T>(to.res), shape_of(to));
       });
     };
   }

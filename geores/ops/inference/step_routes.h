@@ -11,7 +11,7 @@ namespace geores {
 
 class StepRoutes {
  public:
-  // Nothing where n streams have no kernel. `like` has the type of values.
+  // Nothing where n streams, or routes of this kind, have no kernel. `like` has the type of values.
   static std::optional<StepRoutes> make(const Routing& routing, int64_t n, int64_t batch,
                                         const Tensor& like);
   // raw (B, n, n + 2)

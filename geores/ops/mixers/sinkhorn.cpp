@@ -1,9 +1,8 @@
 #include "geores/ops/mixers/sinkhorn.h"
 
 #include "geores/base/error.h"
-#include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/sizes.h"
-#include "geores/ops/mixers/cayley.h"
+#include "geores/ops/mixers/sinkhorn_kernel.h"
 #include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/saved_state.h"
@@ -20,6 +19,51 @@ Tensor iterate(Tensor log_p, int64_t iterations) {
     log_p = log_p - log_p.logsumexp(-2, /*keepdim=*/true);
   }
   return log_p.exp();
+}
+
+// The gradient of the fixed point as manifold::sinkhorn_backward_implicit finds it, of all matrices at
+// once: its comment says what is eliminated, and why so.
+Tensor implicit_gradient(const Tensor& p, const Tensor& cotangent) {
+  const auto n = p.size(-1);
+  const auto apart = [](const Tensor& x) { return x.unsqueeze(-1) - x.unsqueeze(-2); };
+  const auto outer = [](const Tensor& x, const Tensor& y) {
+    return x.unsqueeze(-1) * y.unsqueeze(-2);
+  };
+  auto weight = torch::zeros_like(p), flow = torch::zeros_like(p);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto row = p.select(-2, i);
+    const auto shared = outer(row, row);
+    weight = weight + shared;
+    flow = flow + shared * apart(cotangent.select(-2, i));
+  }
+
+  std::vector<Tensor> share(n), outflow(n);  // of each node, to and from those before it
+  for (int64_t node = n - 1; node > 0; --node) {
+    const auto to_earlier = [node](const Tensor& edges) {
+      return edges.select(-2, node).slice(-1, 0, node);
+    };
+    const auto among_earlier = [node](const Tensor& edges) {
+      return edges.slice(-2, 0, node).slice(-1, 0, node);
+    };
+    const auto weights = to_earlier(weight), flows = to_earlier(flow);
+    const auto sum = weights.sum(-1, /*keepdim=*/true);
+    const auto degree = torch::where(sum == 0, torch::ones_like(sum), sum);
+    share[node] = weights / degree;
+    outflow[node] = flows.sum(-1, /*keepdim=*/true) / degree;
+    const auto through = outer(share[node], flows);
+    weight = among_earlier(weight) + outer(weights, share[node]);
+    flow = among_earlier(flow) + through - through.transpose(-1, -2);
+  }
+  auto v = torch::zeros_like(p.select(-1, 0).slice(-1, 0, 1));
+  for (int64_t node = 1; node < n; ++node)
+    v = torch::cat({v, outflow[node] + (share[node] * v).sum(-1, /*keepdim=*/true)}, -1);
+
+  const auto differences = apart(v);
+  auto gradient = torch::zeros_like(p);
+  for (int64_t k = 0; k < n; ++k)
+    gradient = gradient + p.slice(-1, k, k + 1) * ((cotangent - cotangent.slice(-1, k, k + 1)) -
+                                                   differences.select(-1, k).unsqueeze(-2));
+  return p * gradient;
 }
 
 // Composed, with the gradient of the fixed point.
@@ -41,18 +85,7 @@ class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto p = saved<Kept>(context).p;
-    const auto n = p.size(-1);
-    const auto transposed = p.transpose(-1, -2);
-    const auto weighted = p * gradients[0];
-    const auto rows = weighted.sum(-1, true);                       // (..., n, 1)
-    const auto columns = weighted.sum(-2, true).transpose(-1, -2);  // (..., n, 1)
-    // I − PᵀP is singular along 1 only; adding 11ᵀ/n fixes the free constant and nothing else.
-    const auto system =
-        identity_like(p, n) - transposed.matmul(p) + torch::full({n, n}, 1.0 / n, p.options());
-    const auto v = std::get<0>(torch::linalg_solve_ex(system, columns - transposed.matmul(rows)));
-    const auto u = rows - p.matmul(v);
-    return {p * (gradients[0] - u - v.transpose(-1, -2)), Tensor()};
+    return {implicit_gradient(saved<Kept>(context).p, gradients[0]), Tensor()};
   }
 };
 
@@ -109,20 +142,12 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
     }
   };
 
-  template <class T>
-  static kernels::LogSinkhorn<T> kernel_spec(const SinkhornSpec& spec) {
-    return {.iterations = static_cast<int>(spec.iterations),
-            .bound = T(spec.logit_bound),
-            .unrolled = spec.gradient == SinkhornGradient::unrolled,
-            .rows_last = spec.order == SinkhornOrder::rows_last};
-  }
-
  public:
   static Tensor forward(AutogradContext* context, const Tensor& input, const SinkhornSpec& spec) {
     const auto logits = input.contiguous();
     auto p = torch::empty_like(logits);
     on(logits, [&]<class T>(T, auto... cuda_stream) {
-      kernels::log_sinkhorn_forward<T>(cuda_stream..., values<T>(logits), kernel_spec<T>(spec),
+      kernels::log_sinkhorn_forward<T>(cuda_stream..., values<T>(logits), log_sinkhorn<T>(spec),
                                        values<T>(p), mixer_shape(p));
     });
     const bool unrolled = spec.gradient == SinkhornGradient::unrolled;
@@ -134,13 +159,13 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    // Kernels use no value that the gradient does not need: where one is missing the other serves.
+    // Kernels read the one that is missing nowhere, or use nothing of it: the other serves.
     const auto& logits = s.logits.defined() ? s.logits : s.p;
     const auto& p = s.p.defined() ? s.p : s.logits;
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
     on(dp, [&]<class T>(T, auto... cuda_stream) {
-      kernels::log_sinkhorn_backward<T>(cuda_stream..., values<T>(logits), kernel_spec<T>(s.spec),
+      kernels::log_sinkhorn_backward<T>(cuda_stream..., values<T>(logits), log_sinkhorn<T>(s.spec),
                                         values<T>(p), values<T>(dp), values<T>(dlogits),
                                         mixer_shape(dp));
     });
@@ -218,30 +243,37 @@ SinkhornOrder sinkhorn_order_from(const std::string& name) {
   fail("sinkhorn", "order must be rows_last or columns_last, got '{}'", name);
 }
 
+namespace {
+
+// Not in log space.
+Tensor with_columns_last(const Tensor& logits, const SinkhornSpec& spec) {
+  const bool implicit = spec.gradient == SinkhornGradient::implicit;
+  const auto bound = spec.logit_bound;
+  if (need_mixer(Choice("sinkhorn", logits)
+                     .need(implicit, "the implicit gradient")
+                     // Its numbers are no logarithms: far apart, they leave float32's range.
+                     .need(bound > 0, "a bound of the logits"),
+                 logits.size(-1))
+          .runs())
+    return FusedSinkhorn::apply(logits, spec.iterations, bound);
+  const auto bounded = bound > 0 ? logits.clamp(-bound, bound) : logits;
+  if (!implicit || execution().form == Form::stock) return iterate(bounded, spec.iterations);
+  return ImplicitSinkhorn::apply(bounded, spec.iterations);
+}
+
+}  // namespace
+
 Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec) {
-  const auto [iterations, gradient, order, bound] = spec;
+  const auto iterations = spec.iterations;
+  const auto bound = spec.logit_bound;
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
   require(bound >= 0 && bound < 25, "sinkhorn", "the bound of logits must be 0 or below 25, got {}",
           bound);
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
   if (runs_in_log_space(logits, spec)) return FusedLogSinkhorn::apply(logits, spec);
-  if (order == SinkhornOrder::rows_last) {
-    auto transposed = spec;
-    transposed.order = SinkhornOrder::columns_last;
-    return sinkhorn(logits.transpose(-1, -2), transposed).transpose(-1, -2);
-  }
-  if (need_mixer(Choice("sinkhorn", logits)
-                     .need(gradient == SinkhornGradient::implicit, "the implicit gradient")
-                     // Its numbers are no logarithms: far apart, they leave float32's range.
-                     .need(bound > 0, "a bound of the logits"),
-                 logits.size(-1))
-          .runs())
-    return FusedSinkhorn::apply(logits, iterations, bound);
-  const auto bounded = bound > 0 ? logits.clamp(-bound, bound) : logits;
-  if (gradient == SinkhornGradient::unrolled || execution().form == Form::stock)
-    return iterate(bounded, iterations);
-  return ImplicitSinkhorn::apply(bounded, iterations);
+  if (spec.order == SinkhornOrder::columns_last) return with_columns_last(logits, spec);
+  return with_columns_last(logits.transpose(-1, -2), spec).transpose(-1, -2);
 }
 
 Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {

@@ -6,12 +6,12 @@
 //
 // Two gradients, which differ while the iteration has not converged:
 //   implicit  differentiates the fixed point: dL/dlogits = P ⊙ (S − u1ᵀ − 1vᵀ) with
-//             u + Pv = (P⊙S)1, Pᵀu + v = (P⊙S)ᵀ1, solved directly ((I − PᵀP) on 1^⊥).
-//             Memory O(n²) a matrix. Gauss-Seidel sweeps, as in JPmHC, converge at rate σ₂(P)² and
-//             are useless near the identity, where mHC starts.
-//             Both forms, composed and fused, are exact where rows and columns sum to 1; where the
-//             iteration has not converged they differ by as much as the rows miss it.
-//   unrolled  differentiates the iterations that were run. Memory O(iterations · n²) a matrix.
+//             u + Pv = (P⊙S)1, Pᵀu + v = (P⊙S)ᵀ1, solved directly in a way that keeps its digits next
+//             to permutations and blocks (manifold/sinkhorn.h). Memory O(n²) a matrix. Gauss-Seidel
+//             sweeps, as in JPmHC, converge at rate σ₂(P)² and are useless near the identity, where
+//             mHC starts.
+//   unrolled  differentiates the iterations that were run. Memory a matrix: composed O(iterations ·
+//             n²); kernels keep the logits alone.
 #pragma once
 
 #include <string>

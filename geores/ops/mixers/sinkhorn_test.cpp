@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
+#include "geores/ops/run/choice.h"
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/testing/gradient_check.h"
 
 namespace geores {
@@ -129,6 +131,147 @@ TEST(SinkhornOp, TheFormOfDeepSeekV4ByHand) {
   const auto check =
       check_gradients([&] { return softmax_sinkhorn(logits, 3, 1e-6); }, {{"logits", logits}}, 2);
   EXPECT_LT(check.error, 1e-8);
+}
+
+TEST(SinkhornOp, FusedEqualsComposed) {
+  torch::manual_seed(7);
+  for (const int64_t n : {2, 3, 4, 8, 16}) {
+    const auto what = "n " + std::to_string(n);
+    expect_fused_equals_composed(
+        {0.5 * random({2, 9, n, n})},
+        [](const Tensors& t) {
+          return Tensors{sinkhorn(t[0], {60, SinkhornGradient::implicit})};
+        },
+        "sinkhorn " + what, 1e-4);
+    // The same numbers where rows do not sum to 1 yet, too.
+    expect_fused_equals_composed(
+        {random({2, 9, n, n})},
+        [](const Tensors& t) {
+          return Tensors{sinkhorn(t[0], {2, SinkhornGradient::implicit})};
+        },
+        "sinkhorn stopped early, " + what, 1e-4);
+    expect_fused_equals_composed(
+        {random({2, 9, n, n})},
+        [](const Tensors& t) { return Tensors{guarded_sinkhorn(t[0], 20)}; },
+        "guarded_sinkhorn " + what, 1e-4);
+  }
+}
+
+// Logits up to 15 apart from each other, some rows far above others: nothing is clamped.
+TEST(SinkhornOp, WithoutABoundFusedEqualsComposed) {
+  torch::manual_seed(7);
+  for (const int64_t n : {2, 4, 8})
+    for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last})
+      expect_fused_equals_composed(
+          {0.5 * random({2, 9, n, n}) + 15 * random({2, 9, n, 1})},
+          [&](const Tensors& t) {
+            return Tensors{sinkhorn(t[0], {.iterations = 60, .order = order, .logit_bound = 0})};
+          },
+          "sinkhorn without a bound, n " + std::to_string(n), 1e-4);
+}
+
+// Logits on both sides of a bound, and more iterations than a window of the gradient.
+TEST(SinkhornOp, UnrolledFusedEqualsComposed) {
+  torch::manual_seed(7);
+  for (const int64_t n : {2, 3, 4, 8, 16})
+    for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last})
+      for (const double bound : {0.0, 2.0})
+        for (const int64_t iterations : {1, 50})
+          expect_fused_equals_composed(
+              {1.5 * random({2, 9, n, n})},
+              [&](const Tensors& t) {
+                return Tensors{
+                    sinkhorn(t[0], {iterations, SinkhornGradient::unrolled, order, bound})};
+              },
+              "unrolled sinkhorn, n " + std::to_string(n) + ", bound " + std::to_string(bound),
+              1e-4);
+}
+
+// Logits of streams that fall apart into blocks, and these into blocks again: between streams j and k they
+// are −far · (number of streams after both, less one). `order` says which stream comes where.
+Tensor nested_cuts(int64_t n, double far, const std::vector<int64_t>& order) {
+  auto logits = torch::zeros({n, n}, torch::kFloat64);
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t k = 0; k < n; ++k)
+      if (j != k) logits[order[j]][order[k]] = -far * double(n - 2 - std::min({j, k, n - 2}));
+  return logits;
+}
+
+// Against float64, with kernels (3, 4, 8, 16) and without (5, 6).
+TEST(SinkhornOp, GradientInFloatKeepsItsDigitsWhereStreamsAreCutOff) {
+  torch::manual_seed(8);
+  for (const int64_t n : {3, 4, 5, 6, 8, 16})
+    for (const double far : {6.0, 14.0, 28.0})
+      for (const bool reversed : {false, true})
+        for (const auto form : {Form::fused, Form::composed}) {
+          const ExecutionScope scope(form);
+          std::vector<int64_t> order;
+          for (int64_t i = 0; i < n; ++i) order.push_back(reversed ? n - 1 - i : i);
+          const auto start = nested_cuts(n, far, order) + 0.3 * random({3, n, n});
+          const auto cotangent = random({3, n, n});
+          const SinkhornSpec spec{.iterations = 60, .logit_bound = 0};
+          const auto gradient = [&](torch::Dtype type) {
+            const auto logits = start.to(torch::kFloat32).to(type).requires_grad_(true);
+            (sinkhorn(logits, spec) * cotangent.to(torch::kFloat32).to(type)).sum().backward();
+            return logits.grad().to(torch::kFloat64);
+          };
+          const auto expected = gradient(torch::kFloat64);
+          EXPECT_LT((gradient(torch::kFloat32) - expected).abs().max().item<double>(),
+                    2e-5 * expected.abs().max().item<double>())
+              << "n " << n << ", far " << far << (reversed ? ", reversed" : "");
+        }
+}
+
+// Stream 0 is cut off from the others by logits far below theirs: the others' gradient is that of their
+// own 3 × 3 matrix, however far.
+TEST(SinkhornOp, StreamsThatAreCutOffHaveTheGradientOfTheRest) {
+  torch::manual_seed(9);
+  for (const auto type : {torch::kFloat32, torch::kFloat64})
+    for (const double far : {25.0, 40.0, 90.0, 1e4})
+      for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last}) {
+        const SinkhornSpec spec{.iterations = 60, .order = order, .logit_bound = 0};
+        const auto rest = (0.5 * random({2, 9, 3, 3})).to(type).requires_grad_(true);
+        auto filled = torch::full({2, 9, 4, 4}, -far, torch::dtype(type));
+        filled.select(-1, 0).select(-1, 0).zero_();
+        filled.slice(-1, 1).slice(-2, 1).copy_(rest.detach());
+        const auto logits = filled.requires_grad_(true);
+        const auto cotangent = random({2, 9, 4, 4}).to(type);
+        (sinkhorn(logits, spec) * cotangent).sum().backward();
+        (sinkhorn(rest, spec) * cotangent.slice(-1, 1).slice(-2, 1)).sum().backward();
+        const auto difference = logits.grad().slice(-1, 1).slice(-2, 1) - rest.grad();
+        EXPECT_LT(difference.abs().max().item<double>(), 2e-5) << far;
+        EXPECT_TRUE(torch::isfinite(logits.grad()).all().item<bool>()) << far;
+      }
+}
+
+// Which kernel each spec runs on a CPU, by its reason against the one in log space.
+TEST(SinkhornOp, KernelsRunWhereTheyShould) {
+  const auto missing = [](int64_t n, const SinkhornSpec& spec) {
+    Explanation explanation;
+    auto explained = execution();
+    explained.explanation = &explanation;
+    const ExecutionScope scope(explained);
+    sinkhorn(torch::zeros({1, n, n}), spec);
+    return explanation.lines().empty() ? "nothing was asked" : explanation.lines()[0].missing;
+  };
+  const auto unrolled = SinkhornGradient::unrolled;
+  for (const double bound : {0.0, 2.0})
+    for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last}) {
+      EXPECT_EQ(missing(4, {256, unrolled, order, bound}), "");
+      EXPECT_NE(missing(4, {257, unrolled, order, bound}), "");
+      EXPECT_NE(missing(5, {20, unrolled, order, bound}), "");
+    }
+  EXPECT_EQ(missing(4, {257, SinkhornGradient::implicit, SinkhornOrder::rows_last, 0}), "");
+}
+
+// One NaN is seen in the whole of its matrix, and nowhere else.
+TEST(SinkhornOp, KeepsNotANumber) {
+  auto logits = torch::zeros({1, 3, 4, 4});
+  logits[0][1][2][0] = std::nanf("");
+  const auto p = sinkhorn(logits, {.order = SinkhornOrder::rows_last, .logit_bound = 0});
+  EXPECT_TRUE(torch::isnan(p.select(1, 1)).all().item<bool>());
+  EXPECT_TRUE(torch::isfinite(p.select(1, 0)).all().item<bool>());
+  EXPECT_TRUE(torch::isfinite(p.select(1, 2)).all().item<bool>());
 }
 
 TEST(SinkhornOp, RefusesWhatItCannotDo) {

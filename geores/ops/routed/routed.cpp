@@ -25,8 +25,8 @@ Choice& need_routes_on_gpu(Choice& choice, const Tensor& x, const RoutedSpec& sp
   const auto* sinkhorn = std::get_if<SinkhornRouting>(&spec.routing);
   const bool unrolled =
       sinkhorn != nullptr && sinkhorn->spec.gradient == SinkhornGradient::unrolled;
+  choice.need(has_kernel(spec.routing), "a mixer that kernels make");
   return need_streams(choice, n, fits ? x.size(2) / n : 0)
-      .need(has_kernel(spec.routing), "a mixer that kernels make")
       .need(fits && x.size(2) <= kernels::kDeviceRow, row.c_str())
       .need(PackedProjections::fit(spec.projections), "few projections with bias, contiguous")
       .need(cayley == nullptr || !cayley->exact, "the iterated Cayley map")

@@ -22,7 +22,7 @@ struct GuardedRouting {
 };
 
 // Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer of the rest.
-struct SinkhornRouting {  // mHC: rows last
+struct SinkhornRouting {  // mHC; rows last where a kernel on a GPU makes it
   SinkhornSpec spec;
 };
 struct PermutationRouting {};  // mHC-lite

@@ -10,7 +10,6 @@
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/mixers/hybrid.h"
-#include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/routed/routes.h"
 #include "geores/ops/run/execution.h"
@@ -345,90 +344,6 @@ TEST_F(Fused, HybridOperatorsEqualComposed) {
                                           .gamma = torch::sigmoid(t[4])})};
         },
         "hybrid " + std::to_string(n));
-}
-
-TEST_F(Fused, SinkhornEqualsComposed) {
-  for (const int64_t n : {2, 3, 4, 8, 16}) {
-    const auto what = "n " + std::to_string(n);
-    expect_fused_equals_composed(
-        {0.5 * random({2, 9, n, n})},
-        [](const Tensors& t) {
-          return Tensors{sinkhorn(t[0], {60, SinkhornGradient::implicit})};
-        },
-        "sinkhorn " + what, 1e-4);
-    expect_fused_equals_composed(
-        {random({2, 9, n, n})},
-        [](const Tensors& t) { return Tensors{guarded_sinkhorn(t[0], 20)}; },
-        "guarded_sinkhorn " + what, 1e-4);
-  }
-}
-
-// Logits up to 15 apart from each other, some rows far above others: nothing is clamped.
-TEST_F(Fused, SinkhornWithoutABoundEqualsComposed) {
-  for (const int64_t n : {2, 4, 8})
-    for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last})
-      expect_fused_equals_composed(
-          {0.5 * random({2, 9, n, n}) + 15 * random({2, 9, n, 1})},
-          [&](const Tensors& t) {
-            return Tensors{sinkhorn(t[0], {.iterations = 60, .order = order, .logit_bound = 0})};
-          },
-          "sinkhorn without a bound, n " + std::to_string(n), 1e-4);
-}
-
-// Logits on both sides of a bound, and more iterations than a window of the gradient.
-TEST_F(Fused, UnrolledSinkhornEqualsComposed) {
-  for (const int64_t n : {2, 3, 4, 8, 16})
-    for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last})
-      for (const double bound : {0.0, 2.0})
-        for (const int64_t iterations : {1, 50})
-          expect_fused_equals_composed(
-              {1.5 * random({2, 9, n, n})},
-              [&](const Tensors& t) {
-                return Tensors{
-                    sinkhorn(t[0], {iterations, SinkhornGradient::unrolled, order, bound})};
-              },
-              "unrolled sinkhorn, n " + std::to_string(n) + ", bound " + std::to_string(bound),
-              1e-4);
-}
-
-// Stream 0 is cut off from the others by logits far below theirs: the others' gradient is that of their
-// own 3 × 3 matrix, however far.
-TEST_F(Fused, SinkhornOfStreamsThatAreCutOffHasTheGradientOfTheRest) {
-  for (const auto type : {torch::kFloat32, torch::kFloat64})
-    for (const double far : {25.0, 40.0, 90.0, 1e4})
-      for (const auto order : {SinkhornOrder::rows_last, SinkhornOrder::columns_last}) {
-        const SinkhornSpec spec{.iterations = 60, .order = order, .logit_bound = 0};
-        const auto rest = (0.5 * random({2, 9, 3, 3})).to(type).requires_grad_(true);
-        auto filled = torch::full({2, 9, 4, 4}, -far, torch::dtype(type));
-        filled.select(-1, 0).select(-1, 0).zero_();
-        filled.slice(-1, 1).slice(-2, 1).copy_(rest.detach());
-        const auto logits = filled.requires_grad_(true);
-        const auto cotangent = random({2, 9, 4, 4}).to(type);
-        (sinkhorn(logits, spec) * cotangent).sum().backward();
-        (sinkhorn(rest, spec) * cotangent.slice(-1, 1).slice(-2, 1)).sum().backward();
-        const auto difference = logits.grad().slice(-1, 1).slice(-2, 1) - rest.grad();
-        EXPECT_LT(difference.abs().max().item<double>(), 2e-5) << far;
-        EXPECT_TRUE(torch::isfinite(logits.grad()).all().item<bool>()) << far;
-      }
-}
-
-// One NaN is seen in the whole of its matrix, and nowhere else.
-TEST_F(Fused, SinkhornKeepsNotANumber) {
-  auto logits = torch::zeros({1, 3, 4, 4});
-  logits[0][1][2][0] = std::nanf("");
-  const auto p = sinkhorn(logits, {.order = SinkhornOrder::rows_last, .logit_bound = 0});
-  EXPECT_TRUE(torch::isnan(p.select(1, 1)).all().item<bool>());
-  EXPECT_TRUE(torch::isfinite(p.select(1, 0)).all().item<bool>());
-  EXPECT_TRUE(torch::isfinite(p.select(1, 2)).all().item<bool>());
-}
-
-TEST_F(Fused, SinkhornGivesNoGradientToClampedLogits) {
-  auto logits = torch::zeros({1, 1, 2, 2}, torch::kFloat64);
-  logits[0][0][0][0] = 12.0;
-  logits.requires_grad_(true);
-  (sinkhorn(logits, {20, SinkhornGradient::implicit}) * torch::randn({2, 2})).sum().backward();
-  EXPECT_EQ(logits.grad()[0][0][0][0].item<double>(), 0.0);
-  EXPECT_NE(logits.grad()[0][0][0][1].item<double>(), 0.0);
 }
 
 TEST_F(Fused, CayleyRoutesEqualComposed) {

@@ -6,11 +6,19 @@
 namespace geores {
 namespace {
 
+// Stays as it is when the model moves to another type or device.
+GatedUpdateSpec detached(GatedUpdateSpec update) {
+  for (auto* weight :
+       {&update.gate_weight, &update.norm_weight, &update.beta_weight, &update.beta_bias})
+    if (weight->defined()) *weight = weight->detach();
+  return update;
+}
+
 class MgtStep final : public TokenStep {
  public:
   MgtStep(const Tensor& norm, const GatedUpdateSpec& update, int64_t batch)
       : norm_(norm.detach()),
-        update_(update),
+        update_(detached(update)),
         alpha_(update.alpha.defined() ? update.alpha.item<double>() : 0),
         normalized_(torch::zeros({batch, norm.numel()}, norm_.options())),
         raw_(torch::zeros_like(normalized_)),
