@@ -236,9 +236,8 @@ Table ngram_table(const LanguageFindings& all) {
 
 Table other_text_table(const LanguageFindings& all, const ExperimentFindings& findings) {
   Table table{
-      "Texts that the models were not trained on: bits per byte, how much less than in the first "
-      "row, and in brackets word perplexity. <unk> in WikiText-2 makes its words easier than raw "
-      "text.",
+      "Texts that the models were not trained on: bits per byte; how much less than in the first "
+      "row, with Welch's p; in brackets word perplexity, which <unk> makes easier in WikiText-2.",
       {""},
       {}};
   std::vector<std::string> names;
@@ -249,7 +248,7 @@ Table other_text_table(const LanguageFindings& all, const ExperimentFindings& fi
         for (const auto& [name, numbers] : one->at("other_texts").items())
           if (std::ranges::count(names, name) == 0) names.push_back(name);
   for (const auto& name : names) table.heads.push_back(name);
-  std::map<std::string, double> first;  // bits of the first row
+  std::map<std::string, Sample> firsts;  // bits of the first row
   for (const auto& arm : findings.experiment.arms) {
     const auto& cell = findings.cell(column, arm.name);
     std::vector<std::string> row = {arm.label};
@@ -261,10 +260,12 @@ Table other_text_table(const LanguageFindings& all, const ExperimentFindings& fi
         row.push_back("");
         continue;
       }
-      const bool is_first = first.try_emplace(name, bits.mean).second;
-      const auto change =
-          is_first ? "" : fmt::format(", {:+.1f} %", 100 * (bits.mean / first[name] - 1));
-      row.push_back(fmt::format("{}{} ({})", shown(bits, 4), change, fixed(words.mean, 1)));
+      const auto [first, is_first] = firsts.try_emplace(name, bits);
+      auto change = fmt::format(", {:+.1f} %", 100 * (bits.mean / first->second.mean - 1));
+      if (const auto test = welch_test(bits, first->second); test.known())
+        change += fmt::format(", p = {:.2g}", test.p);
+      row.push_back(
+          fmt::format("{}{} ({})", shown(bits, 4), is_first ? "" : change, fixed(words.mean, 1)));
     }
     if (row.size() > 1 && !row[1].empty()) table.rows.push_back(row);
   }

@@ -4,9 +4,7 @@
 
 #include "geores/base/file.h"
 #include "geores/base/files/remove_folder.h"
-#include "geores/experiments/language/language_figures.h"
 #include "geores/experiments/language/language_report.h"
-#include "geores/experiments/language/language_tables.h"
 #include "geores/experiments/language/shuffled_text.h"
 #include "geores/experiments/language/sweep.h"
 #include "geores/experiments/language/verdicts.h"
@@ -446,52 +444,6 @@ TEST(LanguageReport, SynergyIsOfEachSeed) {
   EXPECT_EQ(synergy(ablation, "copy", "pre"), (std::vector<double>{0.25, 0.25}));
   ablation.cells["copy"]["ddl"].exact = {2.75};
   EXPECT_TRUE(synergy(ablation, "copy", "pre").empty());
-}
-
-// Other texts, and streams beside those of the fixed identity, are read as differences.
-TEST(LanguageReport, ComparesWithTheFirstRowAndTheFixedIdentity) {
-  auto paper = language_paper("shc", "gpu", "data");
-  LanguageFindings all{
-      .paper = paper, .scale = "", .hardware = {}, .folder = "", .experiments = {}};
-  ExperimentFindings mixers;
-  mixers.experiment = paper.experiment("mixers");
-  const auto& column = mixers.experiment.columns.front().name;
-  for (const auto& arm : mixers.experiment.arms) mixers.cells[column][arm.name] = {};
-  const auto measure = [&](const char* arm, double bits, std::vector<double> cosines) {
-    mixers.cells[column][arm].runs = {std::string("runs/") + arm};
-    auto& measured = all.measured[arm];
-    measured["other_texts"]["speeches"] = {{"bits_per_byte", bits}, {"word_perplexity", 9}};
-    if (cosines.empty()) return;
-    const nlohmann::json mean = {{"mean", 1}};
-    for (const double cosine : cosines)
-      measured["end"]["mixers"]["layers"].push_back({{"cosine", cosine},
-                                                     {"composite_norm", mean},
-                                                     {"composite_second", mean},
-                                                     {"composite_least", mean},
-                                                     {"composite_row_sums", {1, 1}},
-                                                     {"composite_column_sums", {1, 1}},
-                                                     {"composite_forward_gain", 1},
-                                                     {"composite_backward_gain", 1}});
-  };
-  measure("additive", 2.0, {});
-  measure("shc", 1.9, {0.25, 0.75});
-  measure("identity", 1.95, {0.5, 0.5});
-  const auto table = other_text_table(all, mixers);
-  ASSERT_EQ(table.rows.size(), 3u);
-  EXPECT_EQ(table.rows[0].at(1), "2.0000 (9.0)");
-  EXPECT_EQ(table.rows[1].at(1), "1.9000, -5.0 % (9.0)");
-  EXPECT_EQ(table.rows[2].at(1), "1.9500, -2.5 % (9.0)");
-  const auto figure = mixer_figure(all, mixers);
-  EXPECT_NE(figure.find("less the fixed identity"), std::string::npos);
-  EXPECT_NE(figure.find("\"end\">-0.2</text>"), std::string::npos) << figure;
-}
-
-TEST(LanguageReport, QuartersAreTheFirstTheLastAndTwoBetween) {
-  using Places = std::vector<std::size_t>;
-  EXPECT_EQ(quarters(10), (Places{0, 3, 6, 9}));
-  EXPECT_EQ(quarters(2), (Places{0, 1}));
-  EXPECT_EQ(quarters(1), (Places{0}));
-  EXPECT_EQ(quarters(0), Places{});
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                {"identity", "fixed identity", with(common, kIdentity)},
                {"identity_one", "fixed identity, one stream", with(with(common, kIdentity), one)}},
       .rates = sizes.rates,
-      .measures = {"gradients"}};
+      .measures = {"other_texts", "gradients"}};
   for (const auto* name : {"additive", "root", "hc", "identity"})
     one_stream.arms.push_back(with_long_warmup(one_stream.arm(name), 2));
 
