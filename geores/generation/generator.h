@@ -3,7 +3,8 @@
 //   while (...) generator.next().id;
 // With the cache (Model::decoder) an id costs one position. A model has only so many positions: when
 // they are used up, the last half of the ids is read again from position 0, one pass for every half
-// context. The model must not change meanwhile. Without the cache each id costs a pass over the last ids that fit, as in nanoGPT.
+// context. Without the cache each id costs a pass over the last ids that fit, as in nanoGPT. The model
+// must not change meanwhile.
 #pragma once
 
 #include <memory>

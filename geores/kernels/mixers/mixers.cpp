@@ -38,7 +38,8 @@ LaneMatrix<T, N> turned(const LaneMatrix<T, N>& m, bool transposed) {
 constexpr int64_t kLogGrain = 8;
 
 template <class T, int N>
-LaneMatrix<T, N> at_start(const LaneMatrix<T, N>& logits, const LogSinkhorn<T>& spec) {
+LaneMatrix<T, N> relative_unless_bounded(const LaneMatrix<T, N>& logits,
+                                         const LogSinkhorn<T>& spec) {
   return spec.bound > 0 ? logits : manifold::detail::relative_to_largest_of_row(logits);
 }
 
@@ -218,7 +219,7 @@ void log_sinkhorn_forward(const T* logits, const LogSinkhorn<T>& spec, T* p, con
   for_each_group<T>(
       s,
       [&](auto n, int64_t first, int64_t tokens) {
-        const auto m = at_start(
+        const auto m = relative_unless_bounded(
             turned<T, n>(gather<n, n>(logits + first * size2, size2, tokens), spec.rows_last),
             spec);
         const auto made = manifold::sinkhorn(m, sinkhorn_options(spec.iterations, spec.bound));
@@ -240,7 +241,8 @@ void log_sinkhorn_backward(const T* logits, const LogSinkhorn<T>& spec, const T*
         };
         const auto made =
             spec.unrolled
-                ? manifold::sinkhorn_backward_unrolled(at_start(at(logits), spec), at(dp), options)
+                ? manifold::sinkhorn_backward_unrolled(relative_unless_bounded(at(logits), spec),
+                                                       at(dp), options)
                 : manifold::sinkhorn_backward_implicit(at(logits), at(p), at(dp), options);
         scatter(turned<T, n>(made, spec.rows_last), dlogits + first * size2, size2, tokens);
       },

@@ -159,7 +159,8 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    // Kernels read the one that is missing nowhere, or use nothing of it: the other serves.
+    // The gradient does not depend on the one that was not kept. Kernels want a pointer all the same,
+    // and get that of the other.
     const auto& logits = s.logits.defined() ? s.logits : s.p;
     const auto& p = s.p.defined() ? s.p : s.logits;
     const auto dp = gradients[0].contiguous();
