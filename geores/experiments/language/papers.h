@@ -30,10 +30,10 @@ struct LanguagePaper {
 
 std::vector<std::string> language_papers();  // mgt, shc, nanogpt
 
-// `data`: the folder of prepared texts, each as `geores data text` makes them: shakespeare_char, and
-// at scale gpu wiki2 and books. NAME-shuffled holds the same ids in random order and is made where it
-// is missing (shuffled_text.h); NAME-other may hold folders of other texts with NAME's tokeniser, on
-// which finished models are evaluated.
+// `data`: the folder of prepared texts, each as `geores data text` makes them: shakespeare_char, at scale
+// gpu wiki2 and books, and for `read_once` at scale cpu books_bytes. NAME-shuffled holds the same ids in
+// random order and is made where it is missing (shuffled_text.h); NAME-other may hold folders of other
+// texts with NAME's tokeniser, on which finished models are evaluated.
 LanguagePaper language_paper(const std::string& name, const std::string& scale,
                              const std::string& data);
 
