@@ -114,6 +114,18 @@ TEST(LanguagePapers, TheLanguageModelIsSweptOverAllRates) {
     EXPECT_EQ(std::ranges::count(names, trained), 1) << trained;
 }
 
+// The experiment says so; with random windows its text would be read more than once in places.
+TEST(LanguagePapers, ReadOnceDrawsNoWindowTwice) {
+  const auto paper = language_paper("shc", "cpu", "data");
+  const auto& once = paper.experiment("read_once");
+  for (const auto& arm : once.arms) {
+    const auto task =
+        run_config(once.columns.front(), arm, 42, language_scale("cpu"), {}).task.completed();
+    EXPECT_EQ(task.options.at("sampling"), "epochs") << arm.name;
+    EXPECT_EQ(task.options.at("data"), "data/books_bytes") << arm.name;
+  }
+}
+
 TEST(LanguagePapers, ArmsWithALongWarmUpDifferInNothingElse) {
   const auto compare = [](const char* name, const char* experiment, const char* arm, double warmup,
                           double longer) {
