@@ -408,6 +408,18 @@ TEST(LanguagePapers, OtherStepsChangeWarmUpAndEvaluationsInProportion) {
   EXPECT_EQ(paper.experiment("streams").arm("shc").config.at("steps"), 20);
 }
 
+// A text that only the last experiment needs is missed before the first one is trained.
+TEST(LanguageReport, AMissingTextIsRefusedBeforeAnythingIsTrained) {
+  const TemporaryFolder folder;
+  auto paper = tiny_paper();
+  paper.experiments.back().columns = {
+      {"text", "text", text_task(folder.path().string(), "books", 8)}};
+  const LanguageOptions options{.out = (folder.path() / "report").string(), .jobs = 1};
+  EXPECT_NE(refusal([&] { reproduce_language(paper, options); }).find("books is not there"),
+            std::string::npos);
+  EXPECT_TRUE(fs::is_empty(folder.path() / "report" / "runs"));
+}
+
 // The folder of a text may lie elsewhere on another machine.
 TEST(LanguagePapers, ARunHasOneNameWhereverItsTextLies) {
   const auto here = language_paper("nanogpt", "quick", "data"),

@@ -152,10 +152,16 @@ std::set<std::string> texts_of(const std::vector<Experiment>& experiments) {
   return folders;
 }
 
-void make_shuffled_texts(const std::vector<Experiment>& experiments) {
+// Refuses what is missing now, not when hours of other experiments are done.
+void find_texts(const std::vector<Experiment>& experiments) {
   for (const auto& folder : texts_of(experiments))
     if (folder.ends_with(kShuffled))
       make_shuffled_text(folder.substr(0, folder.size() - kShuffled.size()));
+    else
+      require(fs::is_directory(folder), "reproduce",
+              "{} is not there: prepare it with geores data text, or leave its experiments out "
+              "with --only",
+              folder);
 }
 
 // Losses of tables of counts on the validation text; kept in OUT, since the text may not be there
@@ -177,7 +183,7 @@ bool train_and_measure(const LanguagePaper& paper, const LanguageOptions& option
                        const ReproduceListener& listener) {
   auto experiments = wanted_experiments(paper, options);
   require(!experiments.empty(), "reproduce", "nothing of {} was asked for", options.paper);
-  make_shuffled_texts(experiments);
+  find_texts(experiments);
   auto scale = language_scale(options.scale);
   scale.chosen_seeds = options.seeds;
   DatasetShelf shelf(options.cache);
