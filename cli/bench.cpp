@@ -273,6 +273,7 @@ void explain(const BenchFlags& flags) {
 void bench_connections(const BenchFlags& flags) {
   require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
           "device cuda was asked for, but there is none");
+  const auto sizes = wanted_sizes(flags);
   auto rows = nlohmann::json::array();
   if (!flags.json) {
     fmt::print(
@@ -283,7 +284,7 @@ void bench_connections(const BenchFlags& flags) {
     fmt::print("{:<16} {:>6} {:>9} {:>12} {:>8}\n", "connection", "width", "fused ms",
                "composed ms", "kernels");
   }
-  for (const auto& size : wanted_sizes(flags)) {
+  for (const auto& size : sizes) {
     const ResidualConfig config{.width = flags.width > 0 ? flags.width : size.width,
                                 .streams = flags.streams,
                                 .options = size.options};

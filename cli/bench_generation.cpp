@@ -11,6 +11,9 @@ namespace geores::cli {
 void bench_generation(const BenchFlags& flags) {
   require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
           "device cuda was asked for, but there is none");
+  require(flags.length >= 4, "bench", "--generate needs a --length of at least 4, got {}",
+          flags.length);
+  const auto sizes = wanted_sizes(flags);
   auto rows = nlohmann::json::array();
   if (!flags.json) {
     fmt::print(
@@ -22,7 +25,7 @@ void bench_generation(const BenchFlags& flags) {
     fmt::print("{:<16} {:>7} {:>12} {:>12} {:>12} {:>8}\n", "connection", "L/D", "ids/s", "ids/s",
                "ids/s", "faster");
   }
-  for (const auto& size : wanted_sizes(flags)) {
+  for (const auto& size : sizes) {
     const auto config = config_of(size, flags);
     torch::manual_seed(1);
     const auto model = std::make_shared<Transformer>(config);

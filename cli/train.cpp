@@ -118,10 +118,11 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
   }
   if (flags.diagnostics_interval > 0 && group.is_first())
     listener.evaluated = [log = std::make_shared<DiagnosticsLog>(
-                              std::filesystem::path(folder.path) / "diagnostics.jsonl",
                               validation_sample(dataset, kDiagnosedSequences).x, DiagnosedParts{},
                               flags.diagnostics_interval, config.steps)](
-                             int64_t step, Model& model) { log->measure(step, model); };
+                             int64_t step, Model& model, const std::filesystem::path& run) {
+      log->measure(step, model, run);
+    };
   // Before they connect: a process that refuses and goes looks lost to those that are still connecting.
   require_divisible(group.size(), config.batch, config.accumulate, "accumulate");
   const auto result = train(config, dataset, folder, listener, built_in(), DeviceLoopOn::gpu,

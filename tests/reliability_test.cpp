@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +179,8 @@ TEST_F(Reliability, RefusalsAreOneClearLine) {
       {other + "--layers 1 --width 1000000000 --heads 1", "memory"},
       {"bench --batch 0", "--batch"},
       {"bench --models additive --length -1", "--length"},
+      {"bench --generate --models additive --length 3", "--length of at least 4, got 3"},
+      {"bench --connection-alone --models foo", "foo"},
       {"params --width 1e300", "--width"},
       {"list --width 99999999999999999999999999", "--width"},
   };
@@ -191,6 +194,20 @@ TEST_F(Reliability, RefusalsAreOneClearLine) {
       EXPECT_EQ(text.find(word), std::string::npos) << text;
   }
   EXPECT_FALSE(fs::exists(out() + "2"));
+}
+
+// Without recomputation the same run takes 1.1 GB.
+TEST_F(Reliability, TwoHundredLayersTrainWithinAGigabyte) {
+  const auto child = start(
+      "train --task copy --length 32 --vocabulary 16 --train-sequences 88 --validation-sequences 4 "
+      "--model hc --layers 200 --width 32 --heads 2 --batch 44 --steps 3 --eval-batches 1 "
+      "--final-eval-batches 1 --checkpoint blocks --out " +
+      out());
+  int status = 0;
+  rusage used{};
+  ASSERT_EQ(wait4(child, &status, 0, &used), child);
+  EXPECT_EQ(status, 0) << output();
+  EXPECT_LT(used.ru_maxrss, 1 << 20) << "KiB";
 }
 
 TEST(LastWords, ShortenWhatLibTorchSaysOfAGpusMemory) {

@@ -186,9 +186,14 @@ TEST_F(TextProgram, RefusesBadTextInOneLine) {
   refuse("data text --input empty.txt --out data", "[empty.txt] is empty");
   write("bad.txt", "good \xFF");
   refuse("data text --input bad.txt --tokenizer chars --out data",
-         "[bad.txt] byte 255 at offset 5 is not UTF-8; --lossy replaces such bytes, the tokeniser "
-         "bytes takes them");
+         "[bad.txt] byte 255 at offset 5 is not UTF-8; data text --lossy replaces such bytes, the "
+         "tokeniser bytes takes them");
   EXPECT_FALSE(fs::exists(temporary_.path() / "data/data.json"));
+  write("a.txt", "good text");
+  refuse("data text --input a.txt --vocabulary 300 --out data",
+         "[data] --vocabulary is for bpe and sentencepiece, not for bytes");
+  refuse("data text --input a.txt --tokenizer chars --merges a.txt --out data",
+         "[data] --merges is for gpt2, not for chars");
   refuse("train --task text --data nowhere --model additive --out run",
          "[nowhere] is no folder of prepared text");
   EXPECT_FALSE(fs::exists(temporary_.path() / "run"));

@@ -116,7 +116,8 @@ TEST_F(TextCommands, InteractiveSpeaksJson) {
   train_on(lines(), "chars");
   Conversation talk("generate --run run --tokens 3 --interactive --json", temporary_.path());
   for (const auto* line : {"line 1", "it"}) {
-    talk.say(std::string(line) + "\n");
+    talk.say("€\n" + std::string(line) + "\n");  // nobody knows €, and the next line is answered
+    EXPECT_TRUE(talk.hear_line().starts_with("geores: [prompt] ")) << line;
     const auto answer = nlohmann::json::parse(talk.hear_line(), nullptr, false);
     ASSERT_TRUE(answer.is_object()) << line;
     EXPECT_EQ(answer["ids"].size(), 3u);
@@ -276,6 +277,7 @@ TEST_F(TextCommands, OddNumbersAreRefusedInOneLine) {
   refuse("eval --run run --stride 0", "[eval] the stride must lie in 1..16, got 0");
   for (const auto* arguments :
        {"generate --run run --seed 99999999999999999999", "generate --run run --seed -1",
+        "generate --run run --seed 9223372036854775808",
         "train --task text --data data --out x --seed 99999999999999999999"}) {
     const auto result = run(arguments);
     EXPECT_NE(result.exit_code, 0) << arguments;

@@ -108,6 +108,11 @@ void add_data(CLI::App& app, int& exit_code) {
   text->callback([options, overwrite, text, &exit_code] {
     require(text->count("--tokenizer-of") == 0 || text->count("--tokenizer") == 0, "data",
             "--tokenizer-of says which tokeniser: leave out --tokenizer");
+    const auto asked = options->tokenizer_of.empty() ? options->tokenizer : "--tokenizer-of";
+    require(text->count("--vocabulary") == 0 || asked == "bpe" || asked == "sentencepiece", "data",
+            "--vocabulary is for bpe and sentencepiece, not for {}", asked);
+    require(text->count("--merges") == 0 || asked == "gpt2", "data",
+            "--merges is for gpt2, not for {}", asked);
     prepare(*options, *overwrite);
     exit_code = 0;
   });

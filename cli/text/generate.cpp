@@ -151,12 +151,18 @@ std::string dumped(const nlohmann::json& value, int indent) {
   return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// Continues each line of standard input.
+// Continues each line of standard input. A line that it cannot read does not end the conversation.
 void converse(Model& model, const Tokenizer& tokenizer, const GenerateFlags& flags) {
   uint64_t sample = 0;
   for (std::string line; !interrupted && std::getline(std::cin, line);) {
     if (line.empty()) continue;
-    const auto prompt = prompt_ids(tokenizer, line);
+    Ids prompt;
+    try {
+      prompt = prompt_ids(tokenizer, line);
+    } catch (const Error& error) {
+      say("geores: {}\n", error.what());
+      continue;
+    }
     const auto written = write_one(model, tokenizer, prompt, flags, sample++);
     write_out(flags.json ? dumped(to_json(prompt, written), -1) : "\n");
     tell_speed(written, flags);
@@ -207,11 +213,11 @@ void generate(GenerateFlags flags) {
 
 // Why a text is no seed; "" if it is one. CLI11 takes the nearest number instead.
 std::string not_a_seed(const std::string& text) {
-  uint64_t seed = 0;
+  int64_t seed = 0;
   const auto* const end = text.data() + text.size();
   const auto [stopped, problem] = std::from_chars(text.data(), end, seed);
-  if (problem == std::errc() && stopped == end) return "";
-  return fmt::format("a seed must lie in 0..{}, got {}", std::numeric_limits<uint64_t>::max(),
+  if (problem == std::errc() && stopped == end && seed >= 0) return "";
+  return fmt::format("a seed must lie in 0..{}, got {}", std::numeric_limits<int64_t>::max(),
                      quote(text));
 }
 
@@ -246,7 +252,8 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_flag("--interactive", flags->interactive, "continue each line of standard input");
   command->add_flag("--speed", flags->speed, "say how many tokens a second");
   command->add_flag("--verbose", flags->verbose, "say also when the context was full");
-  command->add_flag("--json", flags->json, "ids, log-probabilities and seconds");
+  command->add_flag("--json", flags->json,
+                    "ids, their log-probabilities among those that could be chosen, seconds");
   command->add_option("--device", flags->device, "cpu or cuda [cpu]");
   command->callback([flags, command, &exit_code] {
     if (flags->interactive)

@@ -46,20 +46,17 @@ nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x,
   return line;
 }
 
-DiagnosticsLog::DiagnosticsLog(std::filesystem::path path, Tensor x, const DiagnosedParts& parts,
-                               int64_t interval, int64_t last_step)
-    : path_(std::move(path)),
-      x_(std::move(x)),
-      parts_(parts),
-      interval_(interval),
-      last_step_(last_step) {
+DiagnosticsLog::DiagnosticsLog(Tensor x, const DiagnosedParts& parts, int64_t interval,
+                               int64_t last_step)
+    : x_(std::move(x)), parts_(parts), interval_(interval), last_step_(last_step) {
   require(interval >= 1, "diagnostics", "the interval must be >= 1, got {}", interval);
 }
 
-void DiagnosticsLog::measure(int64_t step, Model& model) {
+void DiagnosticsLog::measure(int64_t step, Model& model, const std::filesystem::path& folder) {
   if (step % interval_ != 0 && step != last_step_) return;
+  const auto path = folder / "diagnostics.jsonl";
   write_file_atomically(
-      path_, lines_before(path_, step) + diagnostics_line(step, model, x_, parts_).dump() + "\n");
+      path, lines_before(path, step) + diagnostics_line(step, model, x_, parts_).dump() + "\n");
 }
 
 }  // namespace geores

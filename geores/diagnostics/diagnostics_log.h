@@ -16,6 +16,8 @@
 namespace geores {
 
 inline constexpr int64_t kDiagnosedSequences = 64;
+// Of a table's runs, time and again in training: enough for a curve, and cheap.
+inline constexpr int64_t kFollowedSequences = 4;
 
 // What a line holds.
 struct DiagnosedParts {
@@ -31,12 +33,11 @@ nlohmann::json diagnostics_line(int64_t step, Model& model, const Tensor& x,
 class DiagnosticsLog {
  public:
   // Steps that are no multiple of `interval` are left out, but for the last one.
-  DiagnosticsLog(std::filesystem::path path, Tensor x, const DiagnosedParts& parts = {},
-                 int64_t interval = 1, int64_t last_step = 0);
-  void measure(int64_t step, Model& model);
+  explicit DiagnosticsLog(Tensor x, const DiagnosedParts& parts = {}, int64_t interval = 1,
+                          int64_t last_step = 0);
+  void measure(int64_t step, Model& model, const std::filesystem::path& folder);
 
  private:
-  std::filesystem::path path_;
   Tensor x_;
   DiagnosedParts parts_;
   int64_t interval_, last_step_;

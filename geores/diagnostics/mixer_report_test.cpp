@@ -366,11 +366,11 @@ TEST(DiagnosticsLog, KeepsOneLineForEachStepAlsoAfterAResume) {
     }
     return all;
   };
-  DiagnosticsLog log(path, ids(), {}, 20, 50);
-  for (const int64_t step : {0, 10, 20, 30, 40, 50}) log.measure(step, *model);
+  DiagnosticsLog log(ids(), {}, 20, 50);
+  for (const int64_t step : {0, 10, 20, 30, 40, 50}) log.measure(step, *model, folder.path());
   EXPECT_EQ(steps(), (std::vector<int64_t>{0, 20, 40, 50}));
-  DiagnosticsLog resumed(path, ids(), {}, 20, 50);
-  resumed.measure(40, *model);
+  DiagnosticsLog resumed(ids(), {}, 20, 50);
+  resumed.measure(40, *model, folder.path());
   EXPECT_EQ(steps(), (std::vector<int64_t>{0, 20, 40}));
 }
 

@@ -192,6 +192,7 @@ ExperimentFindings read_findings(const Experiment& experiment, const Scale& scal
         }
         cell.best.push_back(result.at("best_validation").get<double>());
         cell.exact.push_back(result.at("exact_best").get<double>());
+        cell.seeds.push_back(seed);
       }
     }
   return findings;

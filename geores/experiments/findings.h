@@ -14,8 +14,9 @@ namespace geores {
 
 // One model on one data set, all seeds.
 struct CellFindings {
-  std::vector<double> best = {};  // best evaluation on random batches: what the paper reports
-  std::vector<double> exact;      // the same weights over the whole validation set
+  std::vector<double> best = {};    // best evaluation on random batches: what the paper reports
+  std::vector<double> exact;        // the same weights over the whole validation set
+  std::vector<int64_t> seeds = {};  // of these numbers, one by one
   std::vector<std::string> runs;
   int diverged = 0;  // runs that stopped at a non-finite loss; not counted above
   int64_t parameters = 0;

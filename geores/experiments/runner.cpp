@@ -24,6 +24,11 @@ namespace fs = std::filesystem;
 
 std::string recipe_text(const TaskConfig& task) { return task.completed().to_json().dump(); }
 
+// About ten of a run's evaluations.
+int64_t followed_interval(const TrainConfig& config) {
+  return std::max<int64_t>(1, config.steps / (10 * config.eval_interval)) * config.eval_interval;
+}
+
 void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& shelf,
                const Listener& outer, const std::function<void(int64_t)>& progress) {
   const auto path = (fs::path(folder) / run.name).string();
@@ -34,12 +39,14 @@ void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& s
   };
   listener.stop = outer.stop;
   const auto dataset = shelf.get(run.config.task);
-  if (run.follow_beta)
+  if (const auto& follow = run.follow; follow.mixers || follow.ranks || follow.betas)
     listener.evaluated =
-        [log = std::make_shared<DiagnosticsLog>(fs::path(path) / "diagnostics.jsonl",
-                                                validation_sample(*dataset, kDiagnosedSequences).x,
-                                                DiagnosedParts{.mixers = false, .ranks = false})](
-            int64_t step, Model& model) { log->measure(step, model); };
+        [log = std::make_shared<DiagnosticsLog>(
+             validation_sample(*dataset, follow.betas ? kDiagnosedSequences : kFollowedSequences).x,
+             follow, follow.betas ? 1 : followed_interval(run.config), run.config.steps)](
+            int64_t step, Model& model, const fs::path& place) {
+          log->measure(step, model, place);
+        };
   const auto result =
       train(run.config, *dataset, {.path = path, .resume = can_resume(path)}, listener);
   if (result.interrupted) throw RunStopped(run.name + " was stopped");
@@ -71,14 +78,30 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
       for (const auto seed : scale.seeds(experiment))
         for (const auto& arm : experiment.arms) {
           const auto config = run_config(column, arm, seed, scale, hardware);
-          const bool follow = std::ranges::count(experiment.measures, "beta") > 0;
+          const auto measured = [&](const char* what) {
+            return std::ranges::count(experiment.measures, what) > 0;
+          };
           const auto [place, is_new] = places.emplace(run_name(config), runs.size());
-          if (is_new)
-            runs.push_back({place->first, config, follow});
-          else
-            runs[place->second].follow_beta |= follow;
+          if (is_new) runs.push_back({place->first, config});
+          auto& follow = runs[place->second].follow;
+          follow.mixers |= measured("mixers");
+          follow.ranks |= measured("ranks");
+          follow.betas |= measured("beta");
         }
   return runs;
+}
+
+// Data folders have names; what they hold may have changed since. A run that came without its
+// model.json cannot be compared.
+void require_same_text(const std::string& run, const Dataset& dataset) {
+  const auto file = fs::path(run) / "model.json";
+  if (!dataset.text() || !fs::exists(file)) return;
+  const auto built = parse_json(read_text_file(file), file.string());
+  const auto origin = built.is_object() ? built.value("origin", nlohmann::json()) : nullptr;
+  for (const auto* key : {"train_ids_sha256", "val_ids_sha256"})
+    require(!origin.is_object() || !origin.contains(key) || !dataset.origin.facts.contains(key) ||
+                origin[key] == dataset.origin.facts[key],
+            run, "was trained on a text that has changed since: choose another --out");
 }
 
 std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
@@ -88,6 +111,8 @@ std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::s
     const auto path = fs::path(folder) / run.name;
     if (fs::exists(path / "result.json")) {
       require_same_defaults(path.string());
+      if (run.config.task.name == "text")
+        require_same_text(path.string(), *shelf.get(run.config.task));
       continue;
     }
     jobs.push_back({run.name, run.config.steps,

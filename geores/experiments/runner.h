@@ -12,6 +12,7 @@
 
 #include "geores/base/error.h"
 #include "geores/data/baselines.h"
+#include "geores/diagnostics/diagnostics_log.h"
 #include "geores/experiments/experiment.h"
 #include "geores/train/trainer.h"
 
@@ -34,7 +35,9 @@ class DatasetShelf {
 struct PlannedRun {
   std::string name;  // of its folder
   TrainConfig config;
-  bool follow_beta = false;  // write β to diagnostics.jsonl at every evaluation
+  // What is written to diagnostics.jsonl: β of many windows at every evaluation; without β, the rest of
+  // a few windows at about ten evaluations.
+  DiagnosedParts follow = {.mixers = false, .ranks = false, .betas = false};
 };
 
 // Every run of the experiments once, in their order, all arms with one seed before the next: what is

@@ -48,6 +48,7 @@ class Generator {
   int64_t read_ = 0;    // positions of the decoder in use
   int64_t unread_ = 0;  // ids that the decoder has not seen
   int64_t reread_ = 0;
+  std::vector<double> latest_;  // logits of the last id that was read
 };
 
 }  // namespace geores

@@ -64,6 +64,7 @@ void expect_same_logits(Model& model, double limit, const std::string& name) {
     const auto a = cached.logits(), b = whole.logits();
     for (size_t i = 0; i < a.size(); ++i)
       EXPECT_NEAR(a[i], b[i], limit) << name << " after " << ids;
+    EXPECT_EQ(cached.logits(), a) << "asked for twice";
   }
 }
 

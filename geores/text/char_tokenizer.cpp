@@ -59,7 +59,8 @@ std::shared_ptr<Tokenizer> char_tokenizer(std::string_view text, const std::stri
   for (size_t at = 0; at < text.size();) {
     const auto point = code_point_at(text, at);
     require(point.bytes > 0, where,
-            "byte {} at offset {} is not UTF-8; --lossy replaces such bytes, the tokeniser bytes "
+            "byte {} at offset {} is not UTF-8; data text --lossy replaces such bytes, the "
+            "tokeniser bytes "
             "takes them",
             static_cast<unsigned char>(text[at]), at);
     characters.insert(point.value);

@@ -6,6 +6,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/files/folder_lock.h"
 #include "geores/base/files/remove_folder.h"
 #include "geores/base/sha256.h"
 #include "geores/text/utf8.h"
@@ -39,7 +40,8 @@ std::vector<Source> read_sources(const std::vector<std::string>& files,
     if (needs_utf8 && options.lossy) text = without_loss(std::move(text), options.tokenizer);
     if (const auto at = needs_utf8 ? first_invalid(text) : std::nullopt)
       fail(file,
-           "byte {} at offset {} is not UTF-8; --lossy replaces such bytes, the tokeniser bytes "
+           "byte {} at offset {} is not UTF-8; data text --lossy replaces such bytes, the "
+           "tokeniser bytes "
            "takes them",
            static_cast<unsigned char>(text[*at]), *at);
     sources.push_back({file, std::move(text)});
@@ -79,6 +81,12 @@ size_t outside_separators(std::string_view text, size_t at, const std::string& s
   return end > at ? end : at;
 }
 
+bool stands_behind(std::string_view text, size_t at, const std::string& separator) {
+  if (separator.empty()) return false;
+  const auto before = text.substr(0, at);
+  return before.ends_with(separator) || before.ends_with(separator + "\n");
+}
+
 // Moves the last part of the sources into a list of their own: ⌊(1 − fraction) n⌋ of all characters
 // stay.
 std::vector<Source> cut_off(std::vector<Source>& sources, const PrepareOptions& options) {
@@ -99,8 +107,10 @@ std::vector<Source> cut_off(std::vector<Source>& sources, const PrepareOptions& 
     left -= here;
   }
   const auto& text = cut->text;
-  auto at = outside_separators(text, position_of(text, left, characters), options.separator);
-  if (options.cut == "documents" && at > 0) {
+  const auto wanted = position_of(text, left, characters);
+  auto at = outside_separators(text, wanted, options.separator);
+  const bool begins_document = at > wanted || stands_behind(text, at, options.separator);
+  if (options.cut == "documents" && at > 0 && !begins_document) {
     const auto next = text.find(options.separator, at);
     const bool last = std::next(cut) == sources.end();
     require(next != std::string::npos || !last, cut->name,
@@ -266,6 +276,7 @@ Prepared prepare_text(const PrepareOptions& given) {
   std::error_code error;
   fs::create_directories(options.out, error);
   require(!error, options.out, "cannot be made: {}", error.message());
+  const FolderLock lock(options.out);
   const UnfinishedFolder unfinished(options.out);
   const auto& folder = unfinished.path();
   nlohmann::json splits;

@@ -94,7 +94,11 @@ PreparedText PreparedText::open(const std::string& folder, int64_t vocabulary) {
   const auto before = checked;
   for (const auto* name : {"train", "val", "test"}) {
     const auto path = fs::path(folder) / (std::string(name) + ".bin");
-    if (!fs::exists(path)) continue;
+    if (!fs::exists(path)) {
+      require(!facts.is_object() || !facts.contains("splits") || !facts["splits"].contains(name),
+              folder, "data.json names {}.bin, which is not there", name);
+      continue;
+    }
     auto& split = text.splits_[name];
     split.file = std::make_shared<MappedIds>(path);
     text.check_ids(name, checked);

@@ -10,6 +10,8 @@
 #include <numeric>
 
 #include "geores/base/file.h"
+#include "geores/base/files/folder_lock.h"
+#include "geores/base/files/remove_folder.h"
 #include "geores/testing/testing.h"
 #include "geores/text/ngrams.h"
 #include "geores/text/prepare.h"
@@ -86,6 +88,38 @@ TEST_F(PreparedFolder, ACutInsideASeparatorMovesBehindIt) {
   }
 }
 
+// A cut that has reached the begin of a document is one between documents.
+TEST_F(PreparedFolder, ACutBetweenDocumentsIsTheNextBegin) {
+  for (const auto& [text, fraction, train] :
+       {std::tuple("aaaaaaaa<sep>b", 0.2, "aaaaaaaa"),       // within the separator
+        std::tuple("aaaaaaaa<sep>b", 1.0 / 14, "aaaaaaaa"),  // just behind it
+        std::tuple("aa<sep>\nbb<sep>cc", 0.5, "aa"),  // just behind the first and its line end
+        std::tuple("aaaa<sep>bb<sep>cc", 0.9, "aaaa"),
+        std::tuple("a<sep>bbbb<sep>c", 0.4, "abbbb")}) {
+    auto given = options(text);
+    given.separator = "<sep>";
+    given.cut = "documents";
+    given.valid_fraction = fraction;
+    prepare_text(given);
+    const auto prepared = PreparedText::open(out());
+    std::string found;
+    for (const auto id : prepared.split("train").ids())
+      if (id < 256) found += static_cast<char>(id);
+    EXPECT_EQ(found, train) << text;
+    remove_folder(out());
+  }
+}
+
+TEST_F(PreparedFolder, OneProcessPreparesAtATime) {
+  fs::create_directories(out());
+  {
+    const FolderLock other(out());
+    EXPECT_NE(refused(options("abcabcabcabc")).find("is in use by process"), std::string::npos);
+  }
+  EXPECT_EQ(refused(options("abcabcabcabc")), "");
+  EXPECT_FALSE(fs::exists(out() + "/in_use.lock"));
+}
+
 // Twenty characters in three files: the last four are the end of b.txt and c.txt.
 TEST_F(PreparedFolder, OfSeveralFilesTheLastPartIsForValidation) {
   PrepareOptions given{
@@ -154,6 +188,8 @@ TEST_F(PreparedFolder, OpenRefusesWhatDoesNotFit) {
             "[" + out() + "/val.bin] id 30840 at position 4 is not below the vocabulary of 257");
   std::ofstream(fs::path(out()) / "val.bin", std::ios::trunc);
   EXPECT_EQ(refused_to_open(), "[" + out() + "/val.bin] is empty");
+  fs::remove(fs::path(out()) / "val.bin");
+  EXPECT_EQ(refused_to_open(), "[" + out() + "] data.json names val.bin, which is not there");
 }
 
 TEST_F(PreparedFolder, TakesTheTokeniserOfAnotherFolder) {
@@ -228,7 +264,7 @@ TEST_F(PreparedFolder, PrepareRefusesInOneLine) {
   const auto a = (temporary_.path() / "a.txt").string();
   EXPECT_EQ(refused(options("")), "[" + a + "] is empty");
   const std::string advice =
-      " is not UTF-8; --lossy replaces such bytes, the tokeniser bytes takes them";
+      " is not UTF-8; data text --lossy replaces such bytes, the tokeniser bytes takes them";
   EXPECT_EQ(refused(options("ab\xFF", "chars")), "[" + a + "] byte 255 at offset 2" + advice);
   auto given = options("ab\xFF and more of it", "chars");
   given.lossy = true;

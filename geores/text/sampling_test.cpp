@@ -1,5 +1,7 @@
 #include "geores/text/sampling.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "geores/testing/testing.h"
@@ -32,6 +34,11 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b) {
 TEST(Sampling, DrawsFromTheSoftmax) {
   expect_near(frequencies({}), softmax(kLogits, 1));
   expect_near(frequencies({.temperature = 2}), softmax(kLogits, 2));
+}
+
+TEST(Sampling, RefusesAPenaltyThatMakesInfinities) {
+  EXPECT_EQ(refusal([] { SamplingOptions{.repetition_penalty = 1e-320}.check(); }).substr(0, 54),
+            "[generate] repetition-penalty must be at least 0.001, ");
 }
 
 TEST(Sampling, KeepsTheLikeliest) {

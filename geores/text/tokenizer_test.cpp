@@ -75,7 +75,8 @@ TEST(Tokenizer, CharsAreSortedCodePoints) {
   EXPECT_EQ(refusal([&] { tokenizer->encode("ab\xC3\xA9x", "prompt"); }),
             "[prompt] the character U+0078 at byte offset 4 is not among the 5 of the vocabulary");
   EXPECT_EQ(refusal([&] { char_tokenizer("ab\xFF", "a.txt"); }),
-            "[a.txt] byte 255 at offset 2 is not UTF-8; --lossy replaces such bytes, the tokeniser "
+            "[a.txt] byte 255 at offset 2 is not UTF-8; data text --lossy replaces such bytes, the "
+            "tokeniser "
             "bytes takes them");
   for (const auto& text : kValidTexts)
     if (!text.empty()) expect_round_trip(*char_tokenizer(text, "text"), text);
@@ -183,12 +184,13 @@ TEST(Tokenizer, SentencePieceLosesNothingThatItDoesNotRefuse) {
   EXPECT_EQ(loaded->vocabulary(), 320);
   EXPECT_LT(loaded->encode(some_prose(), "text").size(), some_prose().size() * 3 / 5);
   for (const auto& text : kValidTexts) expect_round_trip(*loaded, text);
+  EXPECT_EQ(refusal([&] { loaded->encode("a\xFFz", "p"); }),
+            "[p] byte 255 at offset 1 is not UTF-8; data text --lossy replaces such bytes, the "
+            "tokeniser bytes "
+            "takes them");
   EXPECT_EQ(
-      refusal([&] { loaded->encode("a\xFFz", "p"); }),
-      "[p] byte 255 at offset 1 is not UTF-8; --lossy replaces such bytes, the tokeniser bytes "
-      "takes them");
-  EXPECT_EQ(refusal([&] { loaded->encode("ab \xE2\x96\x81", "p"); }),
-            "[p] U+2581 at byte offset 3 would come back as a space; --lossy accepts that");
+      refusal([&] { loaded->encode("ab \xE2\x96\x81", "p"); }),
+      "[p] U+2581 at byte offset 3 would come back as a space; data text --lossy accepts that");
   EXPECT_EQ(train_sentencepiece(some_prose(), 320, "text")->fingerprint(), loaded->fingerprint());
   const auto too_many = refusal([] { train_sentencepiece(some_prose(), 60000, "text"); });
   EXPECT_NE(too_many.find("60000"), std::string::npos) << too_many;

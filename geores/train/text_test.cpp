@@ -198,7 +198,9 @@ TEST_F(Text, AListenerHearsOfEveryEvaluation) {
   auto given = config();
   std::vector<int64_t> steps;
   Listener listener;
-  listener.evaluated = [&](int64_t step, Model&) { steps.push_back(step); };
+  listener.evaluated = [&](int64_t step, Model&, const std::filesystem::path&) {
+    steps.push_back(step);
+  };
   train(given, load_dataset(given.task), {}, listener);
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 6, 12, 18, 24}));
 }
@@ -279,6 +281,9 @@ TEST_F(Text, EpochsSetTheSteps) {
   set_steps_of_epochs(given, dataset);
   const auto windows = EpochSampler(0, dataset.train_ids.size(0), 8).windows();
   EXPECT_EQ(given.steps, (2 * windows + 3) / 4);
+  given.epochs = 1e300;
+  EXPECT_NE(refusal([&] { set_steps_of_epochs(given, dataset); }).find("1e+300 epochs"),
+            std::string::npos);
 }
 
 TEST_F(Text, ResumeRefusesOtherText) {

@@ -259,7 +259,7 @@ class Run {
     files_.write_metrics(read_meters(
         catalogue_.meters,
         EvaluationReading(step, validation_, train_text_, *model_, training_.carry(), sample)));
-    if (listener_.evaluated) listener_.evaluated(step, *model_);
+    if (listener_.evaluated) listener_.evaluated(step, *model_, files_.folder());
   }
 
   // A new run has its first checkpoint after one step: it is then known to work, and takes the place
@@ -343,6 +343,15 @@ class Run {
     if (listener_.notice) listener_.notice(divergence_notice(cause, saved_step_));
   }
 
+  // The weights of the last step are finite, but what the model makes of the validation set is not.
+  void tell_of_lost_weights(const TrainResult& result) {
+    if (!listener_.notice) return;
+    listener_.notice(fmt::format(
+        "the loss over the validation set is {} after the last step; {}", result.exact_validation,
+        result.best_step < 0 ? "no evaluation was finite"
+                             : fmt::format("the weights of step {} are kept", result.best_step)));
+  }
+
   void log_step(int64_t step, double loss, double norm) {
     const auto seconds = watch_.seconds();
     if (communicator_.is_first()) write_step(step, loss, norm, seconds);
@@ -376,11 +385,6 @@ class Run {
     result.train_loss = position_.train_loss;
     result.best_step = position_.best_step;
     result.best_validation = position_.best_validation;
-    if (result.diverged) {
-      result.final_validation = result.exact_validation = result.exact_best =
-          std::numeric_limits<double>::quiet_NaN();
-      return;
-    }
     const auto exact = [&] {
       if (!dataset_.text())
         return exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch,
@@ -392,9 +396,20 @@ class Run {
                        communicator_)
           .mean();
     };
-    result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
-    result.exact_validation = result.exact_best = exact();
-    if (dataset_.require_unchanged) dataset_.require_unchanged();
+    if (!result.diverged) {
+      result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
+      result.exact_validation = result.exact_best = exact();
+      if (dataset_.require_unchanged) dataset_.require_unchanged();
+      if (!std::isfinite(result.exact_validation)) {
+        result.diverged = true;
+        tell_of_lost_weights(result);
+      }
+    }
+    if (result.diverged) {
+      result.final_validation = result.exact_validation = result.exact_best =
+          std::numeric_limits<double>::quiet_NaN();
+      return;
+    }
     if (result.best_step < 0 || result.best_step == config_.steps) return;
     if (communicator_.is_first()) files_.load_best(*model_);
     broadcast_all(communicator_, tensors_of(*model_));

@@ -6,6 +6,7 @@
 // their number. Only rank 0 uses the folder and needs to have it.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -45,7 +46,9 @@ struct Listener {
   // Asked before every step. True: a checkpoint is written, and the run can be resumed.
   std::function<bool()> stop = {};
   // At each evaluation and after the last step, with the weights of that step: for diagnostics.
-  std::function<void(int64_t step, Model& model)> evaluated = {};
+  // folder: where the run's files are then, which is not yet its own before the first checkpoint.
+  std::function<void(int64_t step, Model& model, const std::filesystem::path& folder)> evaluated =
+      {};
 };
 
 // A GPU's steps are recorded and read their numbers from tables (device/device_loop.h). On a CPU that

@@ -185,6 +185,36 @@ std::string difference_figure(const ExperimentFindings& findings) {
   return figure.panels.empty() ? "" : svg::render(figure);
 }
 
+std::string gradient_figure(const ExperimentFindings& findings) {
+  constexpr int64_t window = 100;  // steps
+  svg::Figure figure{.title = "Norms of gradients", .columns = 2, .panel_width = 510};
+  for (const auto& column : findings.experiment.columns)
+    for (const auto* what : {"median", "largest"}) {
+      svg::Panel panel{.title = column.label};
+      panel.x.label = "step";
+      panel.y = {.label = fmt::format("norm, {} of {} steps", what, window),
+                 .scale = svg::Scale::Log};
+      for (const auto& arm : findings.experiment.arms) {
+        std::map<int64_t, std::vector<PlacedValue>> by_window;
+        for (const auto& run : findings.cell(column.name, arm.name).runs) {
+          std::map<int64_t, std::vector<double>> norms;
+          for (const auto& line : read_metrics(run))
+            if (line.contains("grad_norm") && line["grad_norm"].is_number())
+              norms[line["step"].get<int64_t>() / window].push_back(line["grad_norm"]);
+          for (auto& [number, values] : norms) {
+            std::ranges::sort(values);
+            by_window[number].push_back(
+                {(static_cast<double>(number) + 0.5) * window,
+                 what == std::string("median") ? values[values.size() / 2] : values.back()});
+          }
+        }
+        if (!by_window.empty()) panel.series.push_back(mean_curve(arm.label, by_window));
+      }
+      if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
+    }
+  return figure.panels.empty() ? "" : svg::render(figure);
+}
+
 std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings) {
   svg::Figure figure{
       .title = "Rank by depth", .columns = 2, .panel_width = 510, .panel_height = 270};
@@ -222,6 +252,45 @@ std::string drawn(const svg::Figure& figure) {
 }
 
 }  // namespace
+
+std::string over_training_figure(const ExperimentFindings& findings) {
+  svg::Figure figure{.title = "While they train", .columns = 2, .panel_width = 510};
+  const auto add = [&](const char* title, const json::json_pointer& known, auto&& value) {
+    std::map<std::string, svg::Panel> panels;  // by column
+    for_each_diagnosed(findings,
+                       [&](const Column& column, const Arm& arm, const std::vector<json>& lines) {
+                         svg::Series series{.name = arm.label};
+                         for (const auto& line : lines) {
+                           if (!line.contains(known)) continue;
+                           series.x.push_back(line.at("step").get<double>());
+                           series.y.push_back(value(line.at(known)));
+                         }
+                         if (!series.x.empty())
+                           panels[column.name].series.push_back(std::move(series));
+                       });
+    for (const auto& column : findings.experiment.columns)
+      if (const auto found = panels.find(column.name); found != panels.end()) {
+        found->second.title = column.label;
+        found->second.x.label = "step";
+        found->second.y.label = title;
+        figure.panels.push_back(std::move(found->second));
+      }
+  };
+  add("row maximum, median", "/mixers/row_maxima/1"_json_pointer,
+      [](const json& value) { return value.get<double>(); });
+  add("second singular value of the product", "/mixers/layers"_json_pointer,
+      [](const json& layers) {
+        return layers.back().at("composite_second").at("mean").get<double>();
+      });
+  add("cosine of streams, mean over mixers", "/mixers/layers"_json_pointer, [](const json& layers) {
+    std::vector<double> cosines;
+    for (const auto& layer : layers) cosines.push_back(layer.at("cosine").get<double>());
+    return sample_of(cosines).mean;
+  });
+  add("rank after the last block", "/relative_rank/plain"_json_pointer,
+      [](const json& ranks) { return ranks.back().get<double>(); });
+  return drawn(figure);
+}
 
 std::string beta_figure(const ExperimentFindings& findings) {
   svg::Figure figure{
@@ -369,6 +438,8 @@ std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& 
   add("smallest singular value", mean("composite_least"));
   add("largest column sum", most("composite_column_sums"));
   add("largest row sum", most("composite_row_sums"));
+  add("largest column sum of one mixer", most("column_sums"));
+  add("Amax gain of one mixer, forward", plain("forward_gain"));
   add("Amax gain, forward", plain("composite_forward_gain"));
   add("Amax gain, backward", plain("composite_backward_gain"));
   add("cosine of streams after each mixer", plain("cosine"));

@@ -22,6 +22,10 @@ std::vector<std::size_t> quarters_of_training(const std::vector<nlohmann::json>&
 std::string loss_figure(const ExperimentFindings& findings);
 // Validation losses by tokens less those of the first arm that was run, over the seeds that both have.
 std::string difference_figure(const ExperimentFindings& findings);
+// Norms of gradients before clipping: medians over a hundred steps and the largest of them.
+std::string gradient_figure(const ExperimentFindings& findings);
+// Mixers, cosines of streams and ranks by step, first seed.
+std::string over_training_figure(const ExperimentFindings& findings);
 std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& findings);
 std::string beta_figure(const ExperimentFindings& findings);
 // β of every operator at every evaluation as a heat map.

@@ -93,6 +93,13 @@ void add_experiment(Document& document, const LanguageFindings& all,
                "Effective rank over min(T, D) after each block, first seed.");
   }
   if (asked("mixers")) add_mixers(document, all, findings);
+  if (asked("mixers") || asked("ranks"))
+    add_figure(document, experiment.name + "_over_training", over_training_figure(findings),
+               "Of four validation windows at about ten evaluations, first seed.");
+  if (asked("gradients"))
+    add_figure(document, experiment.name + "_gradients", gradient_figure(findings),
+               "Norms of gradients before clipping; mean over seeds in a band of one standard "
+               "deviation.");
   if (asked("other_texts")) add_table(document, other_text_table(all, findings));
   if (asked("sample")) add_samples(document, all, findings);
 }

@@ -84,16 +84,10 @@ std::vector<double> negative_entries(const LanguageFindings& all, const CellFind
   return shares;
 }
 
-// Mean over operators [from, to) of a key of β's reports.
-double mean_of_betas(const json& betas, size_t from, size_t to, const char* key) {
+// Mean over operators [from, to) of a number in their reports.
+double mean_over(const json& reports, size_t from, size_t to, const json::json_pointer& at) {
   double sum = 0;
-  for (auto l = from; l < to; ++l) sum += betas.at(l).at(key).get<double>();
-  return sum / static_cast<double>(to - from);
-}
-
-double mean_of_numbers(const json& numbers, size_t from, size_t to) {
-  double sum = 0;
-  for (auto l = from; l < to; ++l) sum += numbers.at(l).get<double>();
+  for (auto l = from; l < to; ++l) sum += reports.at(l).at(at).get<double>();
   return sum / static_cast<double>(to - from);
 }
 
@@ -107,8 +101,8 @@ const json* first_measured(const LanguageFindings& all, const CellFindings& cell
 
 Table verdict_table(const LanguageFindings& all) {
   Table table{
-      "Losses are cross entropies over the whole validation set. Two-sided tests over seeds; open: "
-      "p >= 0.05, or too few seeds.",
+      "Losses are cross entropies over what each table below names. Two-sided tests over seeds; "
+      "open: p >= 0.05, or too few seeds.",
       {"claim", "numbers", "test", "control", "verdict"},
       {}};
   for (const auto& one : language_verdicts(all))
@@ -117,7 +111,9 @@ Table verdict_table(const LanguageFindings& all) {
 }
 
 Table sweep_table(const Experiment& experiment, const ExperimentFindings& sweep) {
-  Table table{"Validation loss over the whole set, one seed, by learning rate.", {"", "data"}, {}};
+  Table table{fmt::format("Loss over {}, one seed, by learning rate.", what_is_scored(experiment)),
+              {"", "data"},
+              {}};
   for (const auto rate : experiment.rates) table.heads.push_back(fmt::format("{:g}", rate));
   for (const auto& column : experiment.columns)
     for (const auto& arm : experiment.arms) {
@@ -136,13 +132,16 @@ Table sweep_table(const Experiment& experiment, const ExperimentFindings& sweep)
 }
 
 Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings) {
+  const std::string of_speed =
+      "Tokens/s: median over steps, with the runs side by side that there were. ";
   Table table{
-      "Train: mean of the last 200 logged steps. Validation: cross entropy in nats over the whole "
-      "set, with the best weights; on random batches: the best evaluation. ± is the standard "
-      "deviation over seeds. Test: against the first row of the same data. Tokens/s: median over "
-      "steps, with the runs side by side that there were. Gradient norms: before clipping, 50 %, "
-      "99 % "
-      "and maximum over all steps of all seeds. Clipped: share of these steps.",
+      "Train: mean of the last 200 logged steps. Validation: cross entropy in nats over " +
+          what_is_scored(findings.experiment) +
+          ", with the best weights; on random batches: the best evaluation. ± is the standard "
+          "deviation over seeds. Test: against the first row of the same data. " +
+          of_speed +
+          "Gradient norms: before clipping, 50 %, 99 % and maximum over all steps of all seeds. "
+          "Clipped: share of these steps.",
       {"",
        "data",
        "seeds",
@@ -165,9 +164,7 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
        "seconds"},
       {}};
   if (findings.experiment.for_speed)
-    table.explanation =
-        "Tokens/s: median over steps, with the runs side by side that there were. Losses mean "
-        "nothing after so few steps.";
+    table.explanation = of_speed + "Losses mean nothing after so few steps.";
   const auto judged = [&](std::string number) {
     return findings.experiment.for_speed ? std::string() : number;
   };
@@ -218,8 +215,7 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
 Table ngram_table(const LanguageFindings& all) {
   Table table{
       "No model: tables of counts of the train ids, interpolated with an absolute discount of "
-      "0.75; "
-      "nats an id on the validation text.",
+      "0.75; nats an id on what the models are scored on.",
       {"text"},
       {}};
   size_t most = 0;
@@ -358,16 +354,16 @@ Table beta_table(const ExperimentFindings& findings) {
         auto& row = table.rows.emplace_back();
         row = {arm.label, column.label, lines[i].at("step").dump()};
         for (const auto from : {size_t{0}, (count - part) / 2, count - part}) {
-          row.push_back(fixed(mean_of_betas(betas, from, from + part, "mean")));
-          row.push_back(fixed(mean_of_betas(betas, from, from + part, "negative")));
+          row.push_back(fixed(mean_over(betas, from, from + part, "/mean"_json_pointer)));
+          row.push_back(fixed(mean_over(betas, from, from + part, "/negative"_json_pointer)));
         }
-        row.push_back(fixed(mean_of_betas(betas, 0, part, "variance"), 4));
-        row.push_back(fixed(mean_of_betas(betas, count - part, count, "variance"), 4));
+        row.push_back(fixed(mean_over(betas, 0, part, "/variance"_json_pointer), 4));
+        row.push_back(fixed(mean_over(betas, count - part, count, "/variance"_json_pointer), 4));
         row.push_back(depth.first_below_zero < 0 ? "none" : std::to_string(depth.first_below_zero));
         row.push_back(fixed(depth.sharpness));
         const auto& alphas = lines[i].at("alpha");
-        row.push_back(fixed(mean_of_numbers(alphas, 0, part)));
-        row.push_back(fixed(mean_of_numbers(alphas, count - part, count)));
+        row.push_back(fixed(mean_over(alphas, 0, part, ""_json_pointer)));
+        row.push_back(fixed(mean_over(alphas, count - part, count, ""_json_pointer)));
       }
     }
   return table;

@@ -5,12 +5,13 @@
 #include "geores/base/file.h"
 #include "geores/base/files/remove_folder.h"
 #include "geores/experiments/language/language_report.h"
-#include "geores/experiments/language/shuffled_text.h"
 #include "geores/experiments/language/sweep.h"
 #include "geores/experiments/language/verdicts.h"
 #include "geores/model/transformer/parameter_budget.h"
 #include "geores/model/transformer/transformer_kind.h"
 #include "geores/testing/testing.h"
+#include "geores/text/ngrams.h"
+#include "geores/text/prepare.h"
 
 namespace geores {
 namespace {
@@ -126,28 +127,6 @@ TEST(LanguagePapers, ReadOnceDrawsNoWindowTwice) {
   }
 }
 
-TEST(LanguagePapers, ArmsWithALongWarmUpDifferInNothingElse) {
-  const auto compare = [](const char* name, const char* experiment, const char* arm, double warmup,
-                          double longer) {
-    auto paper = language_paper(name, "gpu", "data");
-    paper.set_steps(300);
-    const auto& all = paper.experiment(experiment);
-    const auto keys_of = [&](const std::string& of) {
-      return run_config(all.columns.front(), all.arm(of), 42, language_scale("gpu"), {}).write();
-    };
-    auto keys = keys_of(arm);
-    const auto warm = keys_of(arm + std::string("_warm"));
-    EXPECT_NEAR(keys.at("warmup").get<double>(), warmup, 1) << experiment << " " << arm;
-    EXPECT_NEAR(warm.at("warmup").get<double>(), longer, 1) << experiment << " " << arm;
-    keys["warmup"] = warm.at("warmup");
-    EXPECT_EQ(keys, warm) << experiment << " " << arm;
-  };
-  for (const auto* arm : {"pre", "mgt"}) compare("mgt", "depth", arm, 15, 60);
-  for (const auto* arm : {"pre_matched", "mgt"}) compare("mgt", "language", arm, 15, 60);
-  for (const auto* arm : {"additive", "root", "hc", "identity"})
-    compare("shc", "one_stream", arm, 30, 60);
-}
-
 TEST(LanguagePapers, RefuseUnknownNames) {
   EXPECT_EQ(refusal([] { language_paper("mgd", "quick", "data"); }),
             "[reproduce] unknown paper 'mgd', did you mean 'mgt'?");
@@ -224,8 +203,9 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
        {"In miniature", "mHC beats additive", "learning rate", "Row maximum", "as it is", "S > 0",
         "first below 0", "Effective rank", "composite", "to 0", "Trained on ", ", geores 0."})
     EXPECT_NE(page.find(words), std::string::npos) << words;
-  for (const auto* figure : {"mixers_training", "mixers_rank", "mixers_depth", "mixers_entries",
-                             "mixers_heat_mhc", "beta", "beta_heat", "beta_quantiles"})
+  for (const auto* figure :
+       {"mixers_training", "mixers_rank", "mixers_depth", "mixers_entries", "mixers_heat_mhc",
+        "mixers_over_training", "mixers_gradients", "beta", "beta_heat", "beta_quantiles"})
     EXPECT_TRUE(fs::exists(out / "figures" / (std::string(figure) + ".svg"))) << figure;
   ASSERT_EQ(findings.sweeps.size(), 1u);
   EXPECT_EQ(findings.sweeps[0].experiment.arms.size(), 6u);
@@ -343,7 +323,21 @@ TEST(LanguageReport, IsMadeOfAllFinishedRunsOfTheFolder) {
     if (run.path().extension() == ".safetensors") fs::remove(run.path());
   EXPECT_NO_THROW(reproduce_language(tiny_paper(), options));
 
+  // Seeds and rates of earlier commands stay in the report of a later one.
   options.report_only = false;
+  options.seeds = {7};
+  options.rates = {2e-2};
+  options.only = {"mixers"};
+  options.arms = {"mhc"};
+  reproduce_language(tiny_paper(), options);
+  options.seeds = {42};
+  options.rates = {};
+  options.arms = {"additive"};
+  const auto later = reproduce_language(tiny_paper(), options).value();
+  const auto& with_seven = later.find("mixers")->cell("copy", "mhc");
+  EXPECT_EQ(std::ranges::count(with_seven.seeds, 7), 1);
+  EXPECT_EQ(later.sweep("mixers")->cell("copy", "mhc@0.02").runs.size(), 1u);
+
   options.steps = 5;
   EXPECT_NE(
       refusal([&] { reproduce_language(tiny_paper(), options); }).find("choose another --out"),
@@ -352,7 +346,7 @@ TEST(LanguageReport, IsMadeOfAllFinishedRunsOfTheFolder) {
   options.out += "2";
   EXPECT_EQ(
       refusal([&] { reproduce_language(tiny_paper(), options); }),
-      "[reproduce] experiment ablation has none of the data sets or models that were asked for");
+      "[reproduce] experiment mixers has none of the data sets or models that were asked for");
 }
 
 // A table that is not trained to its last column is judged where it is, and says so.
@@ -421,6 +415,52 @@ TEST(LanguageReport, AMissingTextIsRefusedBeforeAnythingIsTrained) {
 }
 
 // The folder of a text may lie elsewhere on another machine.
+// Models and tables of counts beside them are scored on the same ids, and the report says on which.
+TEST(LanguageReport, SaysWhichPartOfATextIsScored) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += fmt::format("line {} of it\n", i * i % 97);
+  write_file_atomically(folder.path() / "a.txt", text);
+  prepare_text({.input = {(folder.path() / "a.txt").string()},
+                .out = (folder.path() / "lines").string(),
+                .tokenizer = "chars"});
+  auto paper = tiny_paper();
+  paper.experiments = {paper.experiment("mixers")};
+  auto& experiment = paper.experiments.front();
+  experiment.rates = {};
+  experiment.measures = {"text", "other_texts"};
+  fs::create_directories(folder.path() / "lines-other");
+  write_file_atomically(folder.path() / "lines-other/README", "no text");
+  experiment.columns = {{"copy", "lines", text_task(folder.path().string(), "lines", 8, 100)}};
+  const LanguageOptions options{.out = (folder.path() / "report").string(), .jobs = 1};
+  const auto findings = reproduce_language(paper, options).value();
+  ASSERT_EQ(findings.ngrams.size(), 1u);
+  EXPECT_EQ(findings.ngrams.begin()->first, "lines, first 100 ids");
+  const auto prepared = PreparedText::open((folder.path() / "lines").string());
+  EXPECT_EQ(findings.ngrams.begin()->second,
+            ngram_losses(prepared.split("train").ids(), prepared.split("val").ids().first(100),
+                         prepared.vocabulary(), 6));
+  for (const auto& [run, measured] : findings.measured) {
+    EXPECT_EQ(measured["text"]["ids"], 100);
+    EXPECT_EQ(measured["text"]["bytes"], 100);
+    EXPECT_EQ(measured["text"]["words"],
+              count_words(prepared.tokenizer()->decode(prepared.split("val").ids().first(100))));
+  }
+  const auto page = read_text_file(fs::path(options.out) / "tables.md");
+  EXPECT_NE(page.find("over the first 100 ids of the validation text"), std::string::npos);
+  EXPECT_EQ(page.find("over the whole"), std::string::npos);
+
+  // Another text under the same name: finished runs are not of it.
+  const auto again = [&] { reproduce_language(paper, options); };
+  EXPECT_EQ(refusal(again), "");
+  const auto folder_of_text = (folder.path() / "lines").string();
+  write_file_atomically(folder.path() / "a.txt", text + text);
+  remove_folder(folder_of_text);
+  prepare_text(
+      {.input = {(folder.path() / "a.txt").string()}, .out = folder_of_text, .tokenizer = "chars"});
+  EXPECT_NE(refusal(again).find("was trained on a text that has changed since"), std::string::npos);
+}
+
 TEST(LanguagePapers, ARunHasOneNameWhereverItsTextLies) {
   const auto here = language_paper("nanogpt", "quick", "data"),
              there = language_paper("nanogpt", "quick", "/elsewhere/texts");
@@ -430,43 +470,22 @@ TEST(LanguagePapers, ARunHasOneNameWhereverItsTextLies) {
   EXPECT_EQ(name(here), name(there));
 }
 
-TEST(LanguageVerdicts, AMeanIsTestedAgainstANumber) {
-  const auto test = test_of_mean({.mean = 2, .deviation = 1, .count = 4}, 1);
-  EXPECT_NEAR(test.t, 2, 1e-12);
-  EXPECT_NEAR(test.p, 0.1393, 1e-4);  // two-sided, three degrees of freedom
-  EXPECT_TRUE(std::isnan(test_of_mean({.mean = 2, .count = 1}, 1).p));
-}
-
-TEST(ShuffledText, HasTheSameIdsInAnotherOrderAndIsMadeOnce) {
-  const TemporaryFolder folder;
-  const auto text = folder.path() / "text", shuffled = folder.path() / "text-shuffled";
-  fs::create_directories(text);
-  std::vector<uint16_t> ids(1000);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<uint16_t>(i / 3);
-  write_file_atomically(text / "train.bin", to_bytes(ids));
-  write_file_atomically(text / "data.json", to_bytes(std::string_view("{}")));
-  make_shuffled_text(text);
-  const auto bytes = read_file(shuffled / "train.bin");
-  std::vector<uint16_t> found(bytes.size() / 2);
-  std::memcpy(found.data(), bytes.data(), bytes.size());
-  EXPECT_NE(found, ids);
-  std::sort(found.begin(), found.end());
-  EXPECT_EQ(found, ids);
-  EXPECT_EQ(read_text_file(shuffled / "data.json"), "{}");
-  remove_folder(text);
-  EXPECT_NO_THROW(make_shuffled_text(text)) << "it is there";
-  remove_folder(shuffled);
-  EXPECT_NE(refusal([&] { make_shuffled_text(text); }).find("geores data text"), std::string::npos);
-}
-
 TEST(LanguageReport, SynergyIsOfEachSeed) {
   ExperimentFindings ablation{tiny_paper().experiments[1], {}, {}};
-  ablation.cells["copy"]["pre"].exact = {3, 4};
-  ablation.cells["copy"]["mhc"].exact = {2.5, 3.5};
-  ablation.cells["copy"]["ddl"].exact = {2.75, 3};
-  ablation.cells["copy"]["mgt"].exact = {2, 2.25};
+  const auto set = [&](const char* arm, std::vector<double> losses, std::vector<int64_t> seeds) {
+    ablation.cells["copy"][arm].exact = std::move(losses);
+    ablation.cells["copy"][arm].seeds = std::move(seeds);
+  };
+  set("pre", {3, 4}, {42, 123});
+  set("mhc", {2.5, 3.5}, {42, 123});
+  set("ddl", {2.75, 3}, {42, 123});
+  set("mgt", {2, 2.25}, {42, 123});
   EXPECT_EQ(synergy(ablation, "copy", "pre"), (std::vector<double>{0.25, 0.25}));
-  ablation.cells["copy"]["ddl"].exact = {2.75};
+  set("pre", {4, 3}, {123, 42});
+  EXPECT_EQ(synergy(ablation, "copy", "pre"), (std::vector<double>{0.25, 0.25}));
+  set("ddl", {2}, {123});  // seed 42 diverged
+  EXPECT_EQ(synergy(ablation, "copy", "pre"), (std::vector<double>{-0.75}));
+  set("ddl", {2}, {456});
   EXPECT_TRUE(synergy(ablation, "copy", "pre").empty());
 }
 

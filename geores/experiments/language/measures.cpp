@@ -63,12 +63,34 @@ nlohmann::json losses_on_others(Model& model, const PreparedText& own) {
   auto all = nlohmann::json::object();
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(own.folder() + "-other", none)) {
+    if (!fs::exists(entry.path() / "data.json", none)) continue;
     const auto text = PreparedText::open(entry.path().string());
     if (own.tokenizer() && text.tokenizer() &&
         text.tokenizer()->fingerprint() == own.tokenizer()->fingerprint())
       all[entry.path().filename().string()] = loss_on(model, text);
   }
   return all;
+}
+
+// Ids, bytes and words of what runs are scored on: the validation text, or its first ids.
+nlohmann::json size_of_scored(const PreparedText& text, size_t scored) {
+  const auto& split = text.split("val");
+  if (!split.facts) return nullptr;
+  if (scored >= split.ids().size())
+    return {
+        {"ids", split.facts->ids}, {"bytes", split.facts->bytes}, {"words", split.facts->words}};
+  // Ends of text are ids, but no bytes and no words.
+  const auto end = text.tokenizer()->end_of_text();
+  int64_t bytes = 0, words = 0;
+  for (auto rest = split.ids().first(scored); !rest.empty();) {
+    const auto length =
+        static_cast<size_t>(end ? std::ranges::find(rest, *end) - rest.begin() : std::ssize(rest));
+    const auto document = text.tokenizer()->decode(rest.first(length));
+    bytes += std::ssize(document);
+    words += count_words(document);
+    rest = rest.subspan(std::min(rest.size(), length + 1));
+  }
+  return {{"ids", scored}, {"bytes", bytes}, {"words", words}};
 }
 
 // Written on the CPU, one id at a time.
@@ -124,8 +146,10 @@ nlohmann::json measure_run(const std::string& run_folder, const std::vector<std:
   const auto options = run.config.task.completed().options;
   const auto text = PreparedText::open(options.at("data").get<std::string>(),
                                        options.at("vocabulary").get<int64_t>());
-  if (const auto& facts = text.split("val").facts; asked("text") && facts)
-    result["text"] = {{"ids", facts->ids}, {"bytes", facts->bytes}, {"words", facts->words}};
+  if (asked("text"))
+    if (const auto size = size_of_scored(text, static_cast<size_t>(dataset.validation_ids.size(0)));
+        !size.is_null())
+      result["text"] = size;
   if (asked("other_texts")) result["other_texts"] = losses_on_others(*run.model, text);
   if (asked("sample")) result["sample"] = sample_of_text(*run.model, text);
   return result;

@@ -64,6 +64,13 @@ nlohmann::json text_task(const std::string& data, const std::string& name, int64
   return task;
 }
 
+std::string what_is_scored(const Experiment& experiment) {
+  for (const auto& column : experiment.columns)
+    if (const auto ids = column.config.value("validation_ids", int64_t{0}); ids > 0)
+      return fmt::format("the first {} ids of the validation text", ids);
+  return "the whole validation set";
+}
+
 Arm with_long_warmup(Arm arm, int64_t times) {
   arm.name += "_warm";
   arm.label += fmt::format(", warm-up × {}", times);

@@ -48,6 +48,9 @@ Scale language_scale(const std::string& name);
 nlohmann::json text_task(const std::string& data, const std::string& name, int64_t context,
                          int64_t validation_ids = 0);
 
+// "the whole validation set", or "the first 32768 ids of the validation text".
+std::string what_is_scored(const Experiment& experiment);
+
 // NAME_warm: the same arm with so many times the warm-up. It is a share of the steps; a short training has
 // few of them, perhaps too few for rates that a longer one takes, and a lead at such a rate is then owed to
 // the schedule.

@@ -58,7 +58,23 @@ std::vector<Experiment> wanted_experiments(const LanguagePaper& paper,
   return experiments;
 }
 
-// Every finished run counts, whichever seeds and rates this command asks for.
+// The options with all seeds and rates that commands have asked for in this folder: their finished
+// runs count, whichever of them this command asks for.
+LanguageOptions with_earlier_ones(LanguageOptions options) {
+  const auto path = fs::path(options.out) / "asked.json";
+  const auto before = fs::exists(path) ? json_in(path) : nlohmann::json::object();
+  const auto add = [&](auto& all, const char* key) {
+    for (const auto& one : before.value(key, all))
+      if (std::ranges::count(all, one) == 0) all.push_back(one);
+    std::ranges::sort(all);
+  };
+  add(options.seeds, "seeds");
+  add(options.rates, "rates");
+  const nlohmann::json now = {{"seeds", options.seeds}, {"rates", options.rates}};
+  if (now != before) write_file_atomically(path, now.dump() + "\n");
+  return options;
+}
+
 Scale scale_of_report(const LanguageOptions& options) {
   auto scale = language_scale(options.scale);
   scale.chosen_seeds = {42, 123, 456};
@@ -143,18 +159,20 @@ std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const 
   return jobs;
 }
 
-std::set<std::string> texts_of(const std::vector<Experiment>& experiments) {
-  std::set<std::string> folders;
+// Folders, and on how many ids of their validation text models are scored; 0: on all.
+std::map<std::string, int64_t> texts_of(const std::vector<Experiment>& experiments) {
+  std::map<std::string, int64_t> folders;
   for (const auto& experiment : experiments)
     for (const auto& column : experiment.columns)
       if (column.config.value("task", "") == "text")
-        folders.insert(column.config.at("data").get<std::string>());
+        folders[column.config.at("data").get<std::string>()] =
+            column.config.value("validation_ids", int64_t{0});
   return folders;
 }
 
 // Refuses what is missing now, not when hours of other experiments are done.
 void find_texts(const std::vector<Experiment>& experiments) {
-  for (const auto& folder : texts_of(experiments))
+  for (const auto& [folder, scored] : texts_of(experiments))
     if (folder.ends_with(kShuffled))
       make_shuffled_text(folder.substr(0, folder.size() - kShuffled.size()));
     else
@@ -164,23 +182,32 @@ void find_texts(const std::vector<Experiment>& experiments) {
               folder);
 }
 
-// Losses of tables of counts on the validation text; kept in OUT, since the text may not be there
-// when the next report is made.
-std::vector<double> ngrams_of(const std::string& folder, const std::string& out) {
+// What the losses of tables of counts are of: a text, or its first `scored` ids.
+std::string name_of_ngrams(const std::string& folder, int64_t scored) {
+  const auto name = fs::path(folder).filename().string();
+  return scored > 0 ? fmt::format("{}, first {} ids", name, scored) : name;
+}
+
+// Losses of tables of counts on what models are scored on; kept in OUT, since the text may not be
+// there when the next report is made.
+std::vector<double> ngrams_of(const std::string& folder, int64_t scored, const std::string& out) {
   constexpr size_t many = 5'000'000;  // ids, beyond which longer histories take too long
-  const auto path = fs::path(out) / "ngrams" / (fs::path(folder).filename().string() + ".json");
+  const auto path = fs::path(out) / "ngrams" / (name_of_ngrams(folder, scored) + ".json");
   if (fs::exists(path)) return json_in(path).get<std::vector<double>>();
   if (!fs::exists(fs::path(folder) / "data.json")) return {};
   const auto text = PreparedText::open(folder);
   const auto train = text.split("train").ids();
+  auto validation = text.split("val").ids();
+  if (scored > 0)
+    validation = validation.first(std::min(validation.size(), static_cast<size_t>(scored)));
   const auto losses =
-      ngram_losses(train, text.split("val").ids(), text.vocabulary(), train.size() > many ? 3 : 6);
+      ngram_losses(train, validation, text.vocabulary(), train.size() > many ? 3 : 6);
   write_file_atomically(path, nlohmann::json(losses).dump() + "\n");
   return losses;
 }
 
 bool train_and_measure(const LanguagePaper& paper, const LanguageOptions& options,
-                       const ReproduceListener& listener) {
+                       const LanguageOptions& with_earlier, const ReproduceListener& listener) {
   auto experiments = wanted_experiments(paper, options);
   require(!experiments.empty(), "reproduce", "nothing of {} was asked for", options.paper);
   find_texts(experiments);
@@ -200,7 +227,8 @@ bool train_and_measure(const LanguagePaper& paper, const LanguageOptions& option
     for (auto& experiment : experiments) {
       if (experiment.rates.empty()) continue;
       experiment = with_all_rates(experiment, paper.experiment(experiment.name).rates);
-      experiment = settled(experiment, read_sweep(experiment, options));
+      experiment = with_all_rates(experiment, with_earlier.rates);
+      experiment = settled(experiment, read_sweep(experiment, with_earlier));
     }
     auto jobs = jobs_of(planned_runs(experiments, scale, options.hardware));
     for (auto& job : measure_jobs(experiments, scale, options, shelf, listener.stop))
@@ -248,10 +276,10 @@ LanguageFindings read_all(const LanguagePaper& paper, const LanguageOptions& opt
         all.made_with.insert(fmt::format("{}, {}", result["machine"].get<std::string>(),
                                          result.value("program", "")));
     }
-  for (const auto& folder : texts_of(paper.experiments))
+  for (const auto& [folder, scored] : texts_of(paper.experiments))
     if (!folder.ends_with(kShuffled) && (options.report_only || options.hardware.device == "cpu"))
-      if (const auto losses = ngrams_of(folder, options.out); !losses.empty())
-        all.ngrams[fs::path(folder).filename().string()] = losses;
+      if (const auto losses = ngrams_of(folder, scored, options.out); !losses.empty())
+        all.ngrams[name_of_ngrams(folder, scored)] = losses;
   return all;
 }
 
@@ -331,8 +359,10 @@ std::optional<LanguageFindings> reproduce_language(const LanguagePaper& given,
   require(!error, "reproduce", "cannot create {}: {}", options.out, error.message());
   const FolderLock lock(options.out);
   claim_report_folder(kReproduction, options.out, identity_of(options), kFolders);
-  if (!options.report_only && !train_and_measure(paper, options, listener)) return std::nullopt;
-  auto findings = read_all(paper, options);
+  const auto with_earlier = with_earlier_ones(options);
+  if (!options.report_only && !train_and_measure(paper, options, with_earlier, listener))
+    return std::nullopt;
+  auto findings = read_all(paper, with_earlier);
   write_report(findings.folder, make_language_report(findings), findings.to_json());
   return findings;
 }

@@ -5,6 +5,7 @@
 //   diagnostics/         one JSON file per measured run
 //   ngrams/              losses of tables of counts, one JSON file per text
 //   reproduction.json    paper, scale, device, precision and steps
+//   asked.json           all seeds and rates that commands asked for
 // Interrupted, it continues with what is missing. A command may ask for a part of the work: some
 // experiments, arms, columns, seeds or rates. The report is always made of all finished runs in the
 // folder, so a large table can be filled by several commands, on several machines: result.json and

@@ -7,7 +7,9 @@
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/files/folder_lock.h"
 #include "geores/base/files/remove_folder.h"
+#include "geores/base/json.h"
 
 namespace geores {
 namespace {
@@ -29,14 +31,26 @@ std::vector<std::byte> permuted_ids(const std::vector<std::byte>& bytes, const s
   return result;
 }
 
+// What data.json says of a text. Which files were checked is of the folder, not of the text.
+nlohmann::json facts_of(const fs::path& folder) {
+  const auto file = folder / "data.json";
+  if (!fs::exists(file)) return nullptr;
+  auto facts = parse_json(read_text_file(file), file.string());
+  if (facts.is_object()) facts.erase("checked");
+  return facts;
+}
+
 }  // namespace
 
 void make_shuffled_text(const fs::path& folder) {
   auto to = folder;
   to += kShuffled;
-  if (fs::exists(to)) return;
-  require(fs::is_directory(folder), "reproduce",
-          "{} is not there: prepare it with geores data text", folder.string());
+  const bool can_make = fs::is_directory(folder);
+  if (fs::exists(to) && (!can_make || facts_of(to) == facts_of(folder))) return;
+  require(can_make, "reproduce", "{} is not there: prepare it with geores data text",
+          folder.string());
+  const FolderLock lock(folder);  // another process may be about to make the same
+  if (fs::exists(to) && facts_of(to) == facts_of(folder)) return;
   auto part = to;
   part += ".part";
   remove_folder(part);
@@ -44,12 +58,13 @@ void make_shuffled_text(const fs::path& folder) {
   fs::create_directories(part, error);
   require(!error, "reproduce", "cannot create {}: {}", part.string(), error.message());
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
+    if (!entry.is_regular_file() || entry.path().extension() == ".lock") continue;
     const auto bytes = read_file(entry.path());
     write_file_atomically(
         part / entry.path().filename(),
         entry.path().extension() == ".bin" ? permuted_ids(bytes, entry.path().string()) : bytes);
   }
+  remove_folder(to);  // of an older text
   fs::rename(part, to, error);
   require(!error, "reproduce", "cannot rename {}: {}", part.string(), error.message());
 }

@@ -21,7 +21,6 @@ Experiment sweep_of(const Experiment& experiment) {
   sweep.name += "_rates";
   sweep.title += ": learning rates";
   sweep.arms.clear();
-  sweep.measures.clear();
   for (const auto& arm : experiment.arms)
     for (const auto rate : experiment.rates) {
       auto one = arm;

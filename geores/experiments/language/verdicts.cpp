@@ -54,7 +54,8 @@ void add_ranks(std::vector<Verdict>& all, const LanguageFindings& findings) {
   const auto ends = [&](const std::string& arm, const Column& column) {
     std::vector<double> values;
     for (const auto& run : rank->cell(column.name, arm).runs)
-      if (const auto* one = findings.measured_on(run); one && one->contains("end"))
+      if (const auto* one = findings.measured_on(run);
+          one && one->contains("/end/relative_rank"_json_pointer))
         values.push_back(one->at("end").at("relative_rank").at("plain").back().get<double>());
     return values;
   };
@@ -135,6 +136,23 @@ void add_betas(std::vector<Verdict>& all, const LanguageFindings& findings) {
   }
 }
 
+// Losses of the arms, seed by seed, of the seeds that all of them have.
+std::vector<std::vector<double>> by_seed(const ExperimentFindings& findings,
+                                         const std::string& column,
+                                         const std::vector<std::string>& arms) {
+  std::vector<std::vector<double>> all;
+  for (const auto seed : findings.cell(column, arms.front()).seeds) {
+    auto& losses = all.emplace_back();
+    for (const auto& arm : arms) {
+      const auto& cell = findings.cell(column, arm);
+      const auto at = std::ranges::find(cell.seeds, seed) - cell.seeds.begin();
+      if (at < std::ssize(cell.seeds)) losses.push_back(cell.exact[static_cast<size_t>(at)]);
+    }
+    if (losses.size() < arms.size()) all.pop_back();
+  }
+  return all;
+}
+
 void add_depth(std::vector<Verdict>& all, const LanguageFindings& findings) {
   const auto* depth = findings.find("depth");
   if (depth == nullptr || depth->experiment.columns.size() < 2) return;
@@ -160,9 +178,9 @@ void add_depth(std::vector<Verdict>& all, const LanguageFindings& findings) {
                           losses(large, "mgt"), losses(small, "mgt"),
                           "pre-norm at its best learning rate"));
   const auto gap = [&](const Column& column) {
-    const auto pre = losses(column, "pre"), mgt = losses(column, "mgt");
     std::vector<double> gaps;
-    for (size_t i = 0; i < std::min(pre.size(), mgt.size()); ++i) gaps.push_back(pre[i] - mgt[i]);
+    for (const auto& of_seed : by_seed(*depth, column.name, {"pre", "mgt"}))
+      gaps.push_back(of_seed[0] - of_seed[1]);
     return gaps;
   };
   const auto [first, last, both_only] = ends({"pre", "mgt"});
@@ -181,12 +199,9 @@ MeanTest test_of_mean(const Sample& sample, double against) {
 
 std::vector<double> synergy(const ExperimentFindings& ablation, const std::string& column,
                             const std::string& base) {
-  const auto losses = [&](const std::string& arm) { return ablation.cell(column, arm).exact; };
-  const auto mhc = losses("mhc"), ddl = losses("ddl"), both = losses("mgt"), none = losses(base);
   std::vector<double> all;
-  if (mhc.size() != none.size() || ddl.size() != none.size() || both.size() != none.size())
-    return all;  // a seed is missing, and which one is not known
-  for (size_t i = 0; i < none.size(); ++i) all.push_back(mhc[i] + ddl[i] - none[i] - both[i]);
+  for (const auto& loss : by_seed(ablation, column, {"mhc", "ddl", base, "mgt"}))
+    all.push_back(loss[0] + loss[1] - loss[2] - loss[3]);
   return all;
 }
 

@@ -17,7 +17,7 @@ struct Verdict {
 
 std::vector<Verdict> language_verdicts(const LanguageFindings& findings);
 
-// MGT's S = L(+mHC) + L(+DDL) − L(base) − L(MGT) of each seed; empty if a run is missing.
+// MGT's S = L(+mHC) + L(+DDL) − L(base) − L(MGT) of each seed that all four have.
 std::vector<double> synergy(const ExperimentFindings& ablation, const std::string& column,
                             const std::string& base);
 

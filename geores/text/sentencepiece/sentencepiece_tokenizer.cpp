@@ -31,14 +31,14 @@ void each_line(std::string_view text, Line&& line, End&& end) {
 
 void require_encodable(std::string_view text, const std::string& where) {
   if (const auto at = first_invalid(text))
-    fail(
-        where,
-        "byte {} at offset {} is not UTF-8; --lossy replaces such bytes, the tokeniser bytes takes "
-        "them",
-        static_cast<unsigned char>(text[*at]), *at);
+    fail(where,
+         "byte {} at offset {} is not UTF-8; data text --lossy replaces such bytes, the tokeniser "
+         "bytes takes them",
+         static_cast<unsigned char>(text[*at]), *at);
   const auto at = text.find(kSpace);
   require(at == std::string_view::npos, where,
-          "U+2581 at byte offset {} would come back as a space; --lossy accepts that", at);
+          "U+2581 at byte offset {} would come back as a space; data text --lossy accepts that",
+          at);
 }
 
 // The bytes that a piece stands for; `<0x0A>` is one byte.

@@ -93,10 +93,11 @@ RunFiles::~RunFiles() {
   if (starting_) remove_starting_folder(folder_.path);
 }
 
-std::string RunFiles::path(const char* name) const {
-  const auto folder = starting_ ? starting_folder(folder_.path) : fs::path(folder_.path);
-  return (folder / name).string();
+fs::path RunFiles::folder() const {
+  return starting_ ? starting_folder(folder_.path) : fs::path(folder_.path);
 }
+
+std::string RunFiles::path(const char* name) const { return (folder() / name).string(); }
 
 void RunFiles::open_folder() { lock_ = take_run_folder(folder_.path, folder_.resume, notice_); }
 
@@ -148,8 +149,7 @@ void RunFiles::continue_run(const TrainConfig& config, Model& model, TrainingSte
 void RunFiles::save_checkpoint(const Model& model, TrainingStep& training,
                                const RunPosition& position) {
   if (in_memory()) return;
-  const auto folder = starting_ ? starting_folder(folder_.path).string() : folder_.path;
-  geores::save_checkpoint(folder, model, training, position, newest_is_good_);
+  geores::save_checkpoint(folder().string(), model, training, position, newest_is_good_);
   newest_is_good_ = true;
   if (!starting_) return;
   replace_run(folder_.path);

@@ -7,12 +7,14 @@
 //                            are a function of seed and step: there is no generator to save.
 //   best.safetensors         weights of the best evaluation
 //   result.json              written once, at the end
+//   diagnostics.jsonl        mixers, ranks and β at evaluations, if asked for (DiagnosticsLog)
 //   in_use.lock              while a process trains: who it is (base/files/folder_lock.h)
 //   .starting/               a new run until its first checkpoint. Then its files replace those of
 //                            the run that was there; until then that run is untouched.
 //   tokenizer.json, .model   of a text: copies, so that the run can be used without its data
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +52,7 @@ class RunFiles {
 
   // Nothing of this run is in its folder yet: the first checkpoint puts it there.
   bool is_starting() const { return starting_; }
+  std::filesystem::path folder() const;  // where its files are now; "" in memory
 
   const RunPosition& position() const { return position_; }
   const MetricsLog& metrics() const { return metrics_; }

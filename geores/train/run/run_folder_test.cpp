@@ -88,7 +88,9 @@ class RunFolders : public testing::Test {
 
 TEST_F(RunFolders, AnOldRunStaysWholeUntilTheNewOneHasACheckpoint) {
   run({.path = folder()});
-  write_file_atomically(file("mixers.safetensors"), "of the old run");
+  for (const auto* name :
+       {"mixers.safetensors", "diagnostics.jsonl", "tokenizer.json", "tokenizer.model"})
+    write_file_atomically(file(name), "of the old run");
   write_file_atomically(file("notes.txt"), "a person's");
   const auto before = contents();
 
@@ -106,7 +108,11 @@ TEST_F(RunFolders, AnOldRunStaysWholeUntilTheNewOneHasACheckpoint) {
   EXPECT_EQ(contents(), before);
   const auto good = data_.train_y;
   data_.train_y = torch::full_like(good, kInfinity);
-  EXPECT_TRUE(run({.path = folder(), .overwrite = true}).diverged);
+  Listener writing;
+  writing.evaluated = [](int64_t, Model&, const fs::path& where) {
+    write_file_atomically(where / "diagnostics.jsonl", "of the new run");
+  };
+  EXPECT_TRUE(run({.path = folder(), .overwrite = true}, writing).diverged);
   EXPECT_EQ(contents(), before);
   EXPECT_NE(notices_.find("the run that was in " + folder() + " is still there"), std::string::npos)
       << notices_;
@@ -115,7 +121,8 @@ TEST_F(RunFolders, AnOldRunStaysWholeUntilTheNewOneHasACheckpoint) {
   // One step, and the new run has taken its place; what is not of a run stays.
   EXPECT_TRUE(run_until(1, {.path = folder(), .overwrite = true}).interrupted);
   EXPECT_EQ(read_run_config(folder()).model.options["heads"], 4);
-  for (const auto* name : {"result.json", "mixers.safetensors", "checkpoint.previous.safetensors",
+  for (const auto* name : {"result.json", "mixers.safetensors", "diagnostics.jsonl",
+                           "tokenizer.json", "tokenizer.model", "checkpoint.previous.safetensors",
                            ".starting", ".replacing", "in_use.lock"})
     EXPECT_FALSE(is_there(name)) << name;
   EXPECT_TRUE(is_there("notes.txt"));
@@ -135,6 +142,44 @@ TEST_F(RunFolders, AFailedFirstAttemptDoesNotRefuseTheCorrectedCommand) {
   data_.train_y = good;
   EXPECT_FALSE(run({.path = folder()}).diverged);
   EXPECT_NE(refusal([&] { run({.path = folder()}); }).find("--overwrite"), std::string::npos);
+}
+
+TEST_F(RunFolders, DiagnosticsOfTheFirstStepsMoveIntoTheFolderWithTheRun) {
+  Listener writing;
+  writing.evaluated = [](int64_t step, Model&, const fs::path& where) {
+    write_file_atomically(where / fmt::format("diagnostics-{}", step), "x");
+  };
+  run({.path = folder()}, writing);
+  for (const int64_t step : {0, 5, 10, 12})
+    EXPECT_TRUE(fs::exists(file("") / fmt::format("diagnostics-{}", step))) << step;
+}
+
+TEST_F(RunFolders, AFolderOfDataIsNotMadeOneOfARun) {
+  for (const auto* name : {"data.json", "train.bin", "val.bin", "geores.json"}) {
+    const auto data = root_ / name;
+    fs::create_directories(data);
+    write_file_atomically(data / name, "{}");
+    write_file_atomically(data / "tokenizer.json", "of the text");
+    for (const bool overwrite : {false, true})
+      EXPECT_EQ(refusal([&] { run({.path = data.string(), .overwrite = overwrite}); }),
+                fmt::format("[train] {} holds {}: it is a folder of data; give the run one of its "
+                            "own",
+                            data.string(), name));
+    EXPECT_EQ(read_text_file(data / "tokenizer.json"), "of the text");
+    EXPECT_FALSE(fs::exists(data / "config.json"));
+  }
+}
+
+TEST_F(RunFolders, AValidationLossThatIsNotFiniteAtTheEndIsADivergence) {
+  data_.validation_y = torch::full_like(data_.validation_y, kInfinity);
+  const auto result = run({.path = folder()});
+  EXPECT_TRUE(result.diverged);
+  EXPECT_EQ(result.steps, 12);
+  EXPECT_TRUE(std::isnan(result.exact_validation));
+  EXPECT_NE(notices_.find("the loss over the validation set is inf after the last step"),
+            std::string::npos)
+      << notices_;
+  EXPECT_NE(read_text_file(file("result.json")).find("\"diverged\": true"), std::string::npos);
 }
 
 TEST_F(RunFolders, AReplacementThatWasKilledIsFinished) {

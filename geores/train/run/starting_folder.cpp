@@ -12,10 +12,20 @@ namespace {
 namespace fs = std::filesystem;
 
 // All that a run, or a command that looks at one, writes into its folder.
-constexpr const char* kFilesOfARun[] = {"config.json",      "model.json",
-                                        "metrics.jsonl",    "checkpoint.safetensors",
-                                        "best.safetensors", "checkpoint.previous.safetensors",
-                                        "result.json",      "mixers.safetensors"};
+constexpr const char* kFilesOfARun[] = {"config.json",
+                                        "model.json",
+                                        "metrics.jsonl",
+                                        "diagnostics.jsonl",
+                                        "checkpoint.safetensors",
+                                        "checkpoint.previous.safetensors",
+                                        "best.safetensors",
+                                        "result.json",
+                                        "mixers.safetensors",
+                                        "tokenizer.json",
+                                        "tokenizer.model"};
+
+// Prepared text, bare files of ids, a set of puzzles. Some of their files have names of a run's.
+constexpr const char* kFilesOfData[] = {"data.json", "train.bin", "val.bin", "geores.json"};
 
 // The starting folder gets this name when the old run's files are gone.
 fs::path replacing_folder(const fs::path& run) { return run / ".replacing"; }
@@ -49,6 +59,9 @@ std::unique_ptr<FolderLock> take_run_folder(const fs::path& run, bool must_exist
           run.native());
   fs::create_directories(run, error);
   require(!error, "train", "cannot create {}: {}", run.native(), error.message());
+  for (const auto* name : kFilesOfData)
+    require(must_exist || !fs::exists(run / name), "train",
+            "{} holds {}: it is a folder of data; give the run one of its own", run.native(), name);
   auto lock = std::make_unique<FolderLock>(run);
   if (!lock->works() && notice)
     notice(

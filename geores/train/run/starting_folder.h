@@ -14,6 +14,7 @@ namespace geores {
 
 // Makes the folder of a run this process's own until the lock goes: makes it where `must_exist` does
 // not ask for it, removes temporary files of killed processes and finishes what they left half done.
+// A new run in a folder of data is refused.
 std::unique_ptr<FolderLock> take_run_folder(const std::filesystem::path& run, bool must_exist,
                                             const std::function<void(const std::string&)>& notice);
 

@@ -209,6 +209,9 @@ void set_steps_of_epochs(TrainConfig& config, const Dataset& dataset) {
   const EpochSampler sampler(0, dataset.train_ids.size(0), dataset.length());
   const auto steps =
       config.epochs * static_cast<double>(sampler.windows()) / static_cast<double>(config.batch);
+  require(steps < 1e12, "train",
+          "{:g} epochs of this text are {:.3g} steps: more than geores counts", config.epochs,
+          steps);
   config.steps = std::max<int64_t>(1, std::llround(std::ceil(steps)));
 }
 
