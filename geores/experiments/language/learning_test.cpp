@@ -273,7 +273,7 @@ TEST(LanguageFigures, GradientNormsAreMediansAndMaximaOfAHundredSteps) {
   const auto figure = gradient_figure(findings);
   EXPECT_EQ(marks(figure, "norm, median of 100 steps"), 1);
   EXPECT_EQ(marks(figure, "norm, largest of 100 steps"), 1);
-  EXPECT_EQ(marks(figure, "10"), 1) << figure;
+  for (const auto* label : {"5", "10", "20"}) EXPECT_EQ(marks(figure, label), 1) << label;
   EXPECT_EQ(marks(figure, "1000"), 1);
   EXPECT_EQ(marks(figure, "100"), 2) << "steps; no mean of the two";
   findings.cells["text"]["pre"].runs = {run_with(folder.path() / "none", "")};
