@@ -13,6 +13,7 @@
 #include "geores/benchmark/step_benchmark.h"
 #include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/kernels/cpu/instructions.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/ops/run/execution.h"
 #include "geores/train/device/recorded_work.h"
 
@@ -243,8 +244,7 @@ void bench_on_gpu(const BenchFlags& flags) {
 
 // One line for each kernel that an operation asked for: how often it runs, or what it lacks.
 void explain(const BenchFlags& flags) {
-  require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
-          "device cuda was asked for, but there is none");
+  device_named(flags.device, "bench");  // refuses one that is not there
   for (const auto& size : wanted_sizes(flags)) {
     const auto explanation = explain_step([&] { return model_of(size, flags); }, flags.batch,
                                           flags.length, flags.precision, flags.device);
@@ -271,8 +271,7 @@ void explain(const BenchFlags& flags) {
 
 // Each connection once, around a sublayer that costs nothing.
 void bench_connections(const BenchFlags& flags) {
-  require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
-          "device cuda was asked for, but there is none");
+  device_named(flags.device, "bench");  // refuses one that is not there
   const auto sizes = wanted_sizes(flags);
   auto rows = nlohmann::json::array();
   if (!flags.json) {

@@ -5,12 +5,12 @@
 #include "cli/bench_sizes.h"
 #include "geores/base/error.h"
 #include "geores/benchmark/generation_benchmark.h"
+#include "geores/ops/run/device_named.h"
 
 namespace geores::cli {
 
 void bench_generation(const BenchFlags& flags) {
-  require(flags.device == "cpu" || torch::cuda::is_available(), "bench",
-          "device cuda was asked for, but there is none");
+  const auto device = device_named(flags.device, "bench");
   require(flags.length >= 4, "bench", "--generate needs a --length of at least 4, got {}",
           flags.length);
   const auto sizes = wanted_sizes(flags);
@@ -29,7 +29,7 @@ void bench_generation(const BenchFlags& flags) {
     const auto config = config_of(size, flags);
     torch::manual_seed(1);
     const auto model = std::make_shared<Transformer>(config);
-    if (flags.device == "cuda") model->to(torch::kCUDA);
+    model->to(device);
     const auto speed = generation_speed(*model, 4 * flags.repeats);
     rows.push_back({{"model", size.label},
                     {"layers", config.layers},

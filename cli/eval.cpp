@@ -47,15 +47,15 @@ void refuse_flags(const CLI::App& command, std::initializer_list<const char*> fl
 void evaluate(const EvalFlags& flags, const CLI::App& command) {
   const auto run = load_run(flags.text.run, flags.cache);
   const auto& task = run.config.task.name;
-  refuse_flags(command,
-               {"--rows", "--votes", "--identifiers", "--submission", "--batch", "--device"},
+  refuse_flags(command, {"--rows", "--votes", "--identifiers", "--submission", "--batch"},
                "puzzles", flags.text.run, task);
   if (task == "text") {
     auto text = flags.text;
     text.data = flags.puzzles.data;  // one flag for both
+    text.device = flags.puzzles.device;
     return evaluate_text(run, text);
   }
-  refuse_flags(command, {"--data"}, "text and puzzles", flags.text.run, task);
+  refuse_flags(command, {"--data", "--device"}, "text and puzzles", flags.text.run, task);
   refuse_flags(command, {"--split", "--stride", "--ngrams"}, "text", flags.text.run, task);
   const auto data = load_dataset(run.config.task, flags.cache);
   const auto validation = exact_loss(*run.model, data.validation_x, data.validation_y);

@@ -8,6 +8,7 @@
 #include "cli/text/run_tokenizer.h"
 #include "geores/base/error.h"
 #include "geores/data/tasks/text.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/text/ngrams.h"
 #include "geores/train/text_evaluation.h"
 
@@ -85,6 +86,7 @@ void evaluate_text(const LoadedRun& run, const EvalTextFlags& flags) {
   const TextWindows windows{.context = shape.length,
                             .stride = flags.stride.value_or(shape.length),
                             .before_first = before_first(text, flags.run)};
+  run.model->to(device_named(flags.device, "eval"));
   const auto loss = text_loss(*run.model, ids_tensor(split), windows);
   std::vector<Line> lines = {{run.config.model.label(), loss.mean()}};
   if (text.splits().contains("train")) {

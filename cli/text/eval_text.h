@@ -9,7 +9,7 @@
 namespace geores::cli {
 
 struct EvalTextFlags {
-  std::string run, data, split = "val";
+  std::string run, data, split = "val", device = "cpu";
   std::optional<int64_t> stride;  // none: the context
   int64_t ngrams = 6;             // longest
   bool json = false;

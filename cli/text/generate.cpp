@@ -19,6 +19,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/generation/generator.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/text/utf8.h"
 #include "geores/train/run/run_folder.h"
 
@@ -184,13 +185,7 @@ void generate(GenerateFlags flags) {
   require(tokenizer->vocabulary() == run.model->input().vocabulary, flags.run,
           "its tokeniser has a vocabulary of {}, its model one of {}", tokenizer->vocabulary(),
           run.model->input().vocabulary);
-  if (flags.device == "cuda")
-    require(torch::cuda::is_available(), "generate",
-            "device cuda was asked for, but there is none");
-  else
-    require(flags.device == "cpu", "generate", "device must be cpu or cuda, got '{}'",
-            flags.device);
-  if (flags.device == "cuda") run.model->to(torch::kCUDA);
+  run.model->to(device_named(flags.device, "generate"));
   end_on_interrupt();
   if (flags.interactive) return converse(*run.model, *tokenizer, flags);
   std::string text;

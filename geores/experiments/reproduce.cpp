@@ -9,6 +9,7 @@
 #include "geores/base/files/folder_lock.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/recorded_work.h"
 #include "geores/train/trainer.h"
@@ -218,10 +219,9 @@ void check_seeds(const std::vector<int64_t>& seeds) {
 }
 
 void check_hardware(const Hardware& hardware) {
-  const bool cuda = hardware.device == "cuda";
-  require(!cuda || torch::cuda::is_available(), "reproduce",
-          "device cuda was asked for, but there is none");
-  require(cuda || hardware.precision != "tf32", "reproduce", "precision tf32 needs device cuda");
+  const auto device = device_named(hardware.device, "reproduce");
+  require(device.is_cuda() || hardware.precision != "tf32", "reproduce",
+          "precision tf32 needs device cuda");
 }
 
 std::vector<std::string> experiment_names() {

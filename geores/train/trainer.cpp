@@ -10,6 +10,7 @@
 #include "geores/data/batch_sampler.h"
 #include "geores/data/epoch_sampler.h"
 #include "geores/modules/seeding.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/training/sequences.h"
 #include "geores/train/communication/shared_run.h"
@@ -44,12 +45,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-torch::Device device_of(const TrainConfig& config) {
-  if (config.device == "cpu") return torch::kCPU;
-  require(torch::cuda::is_available(), "train", "device cuda was asked for, but there is none");
-  return torch::kCUDA;
-}
-
 // Scored positions of each training sequence, float64; undefined where all have as many.
 Tensor uneven_terms(const Dataset& dataset) {
   if (!dataset.tokens() || dataset.text()) return {};
@@ -74,7 +69,7 @@ class Run {
         communicator_(communicator),
         listener_(listener),
         catalogue_(catalogue),
-        device_(device_of(config)),
+        device_(device_named(config.device, "train")),
         cuda_stream_(device_),
         dataset_(dataset),
         data_{.train_x = sequences_on(dataset.train_x, device_),

@@ -5,6 +5,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/storage/state_file.h"
 #include "geores/train/run/checkpoint_files.h"
 #include "geores/train/run/starting_folder.h"
@@ -193,7 +194,7 @@ LoadedPuzzleRun load_puzzle_run(const std::string& path, const std::string& devi
   require(built.is_object() && built.contains("data"), file, "says nothing of the data");
   run.model =
       std::make_shared<Recursive>(run.config.model, InputShape::from_json(built["data"], file));
-  run.model->to(device == "cuda" ? torch::kCUDA : torch::kCPU);
+  run.model->to(device_named(device, "puzzles"));
   RecursiveStep training(*run.model, run.config.step_options(),
                          run.model->initial_carry(run.config.batch));
   require(has_checkpoint(path), "run", "{} has no weights yet", path);

@@ -6,6 +6,7 @@
 #include "geores/base/error.h"
 #include "geores/model/recursive/halting.h"
 #include "geores/modules/seeding.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/communication/shared_run.h"
 #include "geores/train/device/recorded_work.h"
@@ -24,12 +25,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-torch::Device puzzle_device(const PuzzleConfig& config) {
-  if (config.device == "cpu") return torch::kCPU;
-  require(torch::cuda::is_available(), "train", "device cuda was asked for, but there is none");
-  return torch::kCUDA;
-}
-
 class PuzzleRun {
  public:
   PuzzleRun(const PuzzleConfig& config, const puzzles::Dataset& data, const RunFolder& folder,
@@ -38,7 +33,7 @@ class PuzzleRun {
         communicator_(communicator),
         data_(data),
         listener_(listener),
-        device_(puzzle_device(config)),
+        device_(device_named(config.device, "train")),
         cuda_stream_(device_),
         model_(make_model_on_device()),
         files_(agreed_folder(folder), config, data.fingerprint(), listener.notice),
