@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "cli/terminal/output.h"
 #include "cli/terminal/process.h"
@@ -14,6 +16,8 @@
 
 namespace geores::cli {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr int kLostProcess = 4;  // exit code
 
@@ -40,11 +44,19 @@ int work_in(const GroupPlace& place, double timeout,
 int as_child(const GroupPlace& place, double timeout,
              const std::function<int(CommandGroup&)>& work) {
   const auto parent = getppid();
-  const auto last = [&](const std::string& words, bool lost) {
+  const auto parent_is_there = [&] {
     std::error_code ignored;
-    if (getppid() == parent && std::filesystem::exists(place.folder, ignored)) {
-      leave_last_words(place, words, lost);
-    } else if (place.rank == 1) {
+    return getppid() == parent && std::filesystem::exists(place.folder, ignored);
+  };
+  const auto last = [&](const std::string& words, bool lost) {
+    try {
+      if (parent_is_there()) leave_last_words(place, words, lost);
+    } catch (const Error&) {
+      // The parent has just removed the folder.
+    }
+    // A process that is killed closes its connections a moment before it is gone.
+    for (int i = 0; lost && i < 50 && parent_is_there(); ++i) std::this_thread::sleep_for(10ms);
+    if (!parent_is_there() && place.rank == 1) {
       remove_group_folder(place.folder);
       end_with("rank 0 has ended: " + words);
     }
