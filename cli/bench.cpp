@@ -192,7 +192,6 @@ void print_side_by_side(const std::vector<SideBySide>& all) {
 // On a GPU: replays of the recorded step, of the fused form and of LibTorch's operations.
 void bench_on_gpu(const BenchFlags& flags) {
   expect_cuda_streams(2 * flags.side_by_side);
-  require(torch::cuda::is_available(), "bench", "there is no GPU here, or LibTorch has no CUDA");
   nlohmann::json rows = nlohmann::json::array();
   constexpr auto line = "{:<16} {:>6} {:>9} {:>9} {:>9} {:>7} {:>8} {:>8}\n";
   if (!flags.json) {
@@ -244,7 +243,6 @@ void bench_on_gpu(const BenchFlags& flags) {
 
 // One line for each kernel that an operation asked for: how often it runs, or what it lacks.
 void explain(const BenchFlags& flags) {
-  device_named(flags.device, "bench");  // refuses one that is not there
   for (const auto& size : wanted_sizes(flags)) {
     const auto explanation = explain_step([&] { return model_of(size, flags); }, flags.batch,
                                           flags.length, flags.precision, flags.device);
@@ -271,7 +269,6 @@ void explain(const BenchFlags& flags) {
 
 // Each connection once, around a sublayer that costs nothing.
 void bench_connections(const BenchFlags& flags) {
-  device_named(flags.device, "bench");  // refuses one that is not there
   const auto sizes = wanted_sizes(flags);
   auto rows = nlohmann::json::array();
   if (!flags.json) {
@@ -319,6 +316,7 @@ void bench_connections(const BenchFlags& flags) {
 
 void bench(BenchFlags flags) {
   flags.complete();
+  device_named(flags.device, "bench");  // refuses one that is not there
   if (flags.explain) return explain(flags);
   if (flags.alone) return bench_connections(flags);
   if (flags.generate) return bench_generation(flags);

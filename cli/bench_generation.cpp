@@ -10,7 +10,6 @@
 namespace geores::cli {
 
 void bench_generation(const BenchFlags& flags) {
-  const auto device = device_named(flags.device, "bench");
   require(flags.length >= 4, "bench", "--generate needs a --length of at least 4, got {}",
           flags.length);
   const auto sizes = wanted_sizes(flags);
@@ -29,7 +28,7 @@ void bench_generation(const BenchFlags& flags) {
     const auto config = config_of(size, flags);
     torch::manual_seed(1);
     const auto model = std::make_shared<Transformer>(config);
-    model->to(device);
+    model->to(device_named(flags.device, "bench"));
     const auto speed = generation_speed(*model, 4 * flags.repeats);
     rows.push_back({{"model", size.label},
                     {"layers", config.layers},

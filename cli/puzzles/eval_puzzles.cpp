@@ -13,7 +13,7 @@ namespace geores::cli {
 
 void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags) {
   const auto* group = "Runs on puzzles";
-  command.add_option("--data", flags.data, "another data set than the run's")->group(group);
+  command.add_option("--data", flags.data, "text and puzzles: another data set than the run's");
   command.add_option("--rows", flags.options.rows, "first rows of the test set; 0: all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->group(group);
@@ -30,9 +30,8 @@ void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags) {
   command.add_option("--batch", flags.batch, "rows at a time; 0: as in training")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->group(group);
-  command.add_option("--device", flags.device, "cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->group(group);
+  command.add_option("--device", flags.device, "text and puzzles: cpu or cuda [cpu]")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
 }
 
 bool is_puzzle_evaluation(const std::string& run) { return is_puzzle_run(run); }

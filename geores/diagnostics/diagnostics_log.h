@@ -16,8 +16,6 @@
 namespace geores {
 
 inline constexpr int64_t kDiagnosedSequences = 64;
-// Of a table's runs, time and again in training: enough for a curve, and cheap.
-inline constexpr int64_t kFollowedSequences = 4;
 
 // What a line holds.
 struct DiagnosedParts {

@@ -22,6 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of which a run is followed while it trains: enough for a curve, and cheap.
+constexpr int64_t kFollowedSequences = 4;
+
 std::string recipe_text(const TaskConfig& task) { return task.completed().to_json().dump(); }
 
 // About ten of a run's evaluations.

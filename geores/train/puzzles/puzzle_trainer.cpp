@@ -80,6 +80,14 @@ class PuzzleRun {
     result.steps = step_;
     if (result.interrupted) return result;
     if (!result.diverged) result.evaluation = evaluate(0);
+    // The weights are finite then, but what the model makes of the test set is not.
+    if (!result.diverged && !std::isfinite(validation_)) {
+      if (listener_.notice)
+        listener_.notice(
+            fmt::format("the loss over the test set is {} after the last step", validation_));
+      result.diverged = true;
+      result.evaluation = nullptr;
+    }
     result.training = last_line_;
     result.seconds = seconds();
     result.step_seconds = timed_steps_ > 0 ? training_seconds_ / double(timed_steps_) : 0;

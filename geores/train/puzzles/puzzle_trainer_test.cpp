@@ -186,6 +186,21 @@ TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
   EXPECT_NE(notices.find("the weights are not finite after step"), std::string::npos) << notices;
 }
 
+TEST(PuzzleTrainer, ATestLossThatIsNotFiniteAtTheEndIsADivergence) {
+  auto config = puzzle_config();
+  config.steps = 1;
+  config.warmup = 0;
+  config.lr = 1e30;  // the weights stay finite
+  std::string notices;
+  Listener listener;
+  listener.notice = [&](const std::string& text) { notices += text + "\n"; };
+  const auto result = train_puzzles(config, data(), {}, listener);
+  EXPECT_TRUE(result.diverged);
+  EXPECT_EQ(result.steps, 1);
+  EXPECT_TRUE(result.evaluation.is_null());
+  EXPECT_NE(notices.find("the loss over the test set is"), std::string::npos) << notices;
+}
+
 TEST(PuzzleTrainer, MicroBatchesAreTheWholeBatch) {
   auto config = puzzle_config("cayley");
   config.steps = 4;
