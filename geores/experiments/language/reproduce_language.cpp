@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "geores/base/error.h"
 #include "geores/base/file.h"
@@ -160,14 +161,14 @@ std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const 
 }
 
 // Folders, and on how many ids of their validation text models are scored; 0: on all.
-std::map<std::string, int64_t> texts_of(const std::vector<Experiment>& experiments) {
-  std::map<std::string, int64_t> folders;
+std::set<std::pair<std::string, int64_t>> texts_of(const std::vector<Experiment>& experiments) {
+  std::set<std::pair<std::string, int64_t>> texts;
   for (const auto& experiment : experiments)
     for (const auto& column : experiment.columns)
       if (column.config.value("task", "") == "text")
-        folders[column.config.at("data").get<std::string>()] =
-            column.config.value("validation_ids", int64_t{0});
-  return folders;
+        texts.emplace(column.config.at("data").get<std::string>(),
+                      column.config.value("validation_ids", int64_t{0}));
+  return texts;
 }
 
 // Refuses what is missing now, not when hours of other experiments are done.
@@ -276,7 +277,9 @@ LanguageFindings read_all(const LanguagePaper& paper, const LanguageOptions& opt
         all.made_with.insert(fmt::format("{}, {}", result["machine"].get<std::string>(),
                                          result.value("program", "")));
     }
-  for (const auto& [folder, scored] : texts_of(paper.experiments))
+  auto with_losses = paper.experiments;
+  std::erase_if(with_losses, [](const Experiment& one) { return one.for_speed; });
+  for (const auto& [folder, scored] : texts_of(with_losses))
     if (!folder.ends_with(kShuffled) && (options.report_only || options.hardware.device == "cpu"))
       if (const auto losses = ngrams_of(folder, scored, options.out); !losses.empty())
         all.ngrams[name_of_ngrams(folder, scored)] = losses;
