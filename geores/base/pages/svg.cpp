@@ -357,14 +357,13 @@ std::vector<double> ticks(double from, double to, Scale scale, int most) {
           result.push_back(value);
     return result.size() < 2 ? ticks(from, to, Scale::Linear, most) : result;
   }
-  double step = std::pow(10, std::floor(std::log10((to - from) / most)));
-  for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0}) {
-    if ((to - from) / (step * factor) <= most - 1 + 1e-9) {
-      step *= factor;
-      break;
-    }
-  }
+  const double power = std::pow(10, std::floor(std::log10((to - from) / most)));
   const double slack = 1e-9 * (to - from);
+  double step = power;
+  for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0}) {
+    step = factor * power;
+    if (std::floor((to + slack) / step) - std::ceil((from - slack) / step) < most) break;
+  }
   for (double k = std::ceil((from - slack) / step); k * step <= to + slack; ++k) {
     result.push_back(k * step);
   }

@@ -27,11 +27,17 @@ TEST(Ticks, AreRoundAndCoverTheRange) {
             (std::vector<double>{0, 0.2, 0.4, 0.6000000000000001, 0.8, 1}));
   EXPECT_EQ(ticks(0, 10, Scale::Linear), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(ticks(-3, 41, Scale::Linear), (std::vector<double>{0, 10, 20, 30, 40}));
-  EXPECT_EQ(ticks(19.2, 24.1, Scale::Linear, 5), (std::vector<double>{20, 22, 24}));
-  for (double width = 1; width < 10; width += 0.01)
-    for (const int most : {2, 5, 6})
-      EXPECT_LE(ticks(3, 3 + width, Scale::Linear, most).size(), static_cast<size_t>(most))
-          << width;
+  EXPECT_EQ(ticks(19.2, 24.1, Scale::Linear, 5), (std::vector<double>{20, 21, 22, 23, 24}));
+  EXPECT_EQ(ticks(-0.09, -0.005, Scale::Linear, 5).size(), 4u);
+  for (const double from : {3.0, -8.5})
+    for (double width = 1; width < 10; width += 0.01)
+      for (const int most : {2, 5, 6}) {
+        const auto found = ticks(from, from + width, Scale::Linear, most).size();
+        EXPECT_LE(found, static_cast<size_t>(most)) << from << " " << width;
+        if (most > 2) {
+          EXPECT_GE(found, 2u) << from << " " << width;
+        }
+      }
   EXPECT_EQ(ticks(1e-3, 10, Scale::Log), (std::vector<double>{1e-3, 1e-2, 1e-1, 1, 10}));
   EXPECT_LE(ticks(1e-30, 1e30, Scale::Log).size(), 7u);
   EXPECT_GE(ticks(2, 5, Scale::Log).size(), 2u);
