@@ -160,10 +160,11 @@ void add_train(CLI::App& app, int& exit_code) {
       "  geores train --resume runs/gyro-edelta\n"
       "  geores train --model jpmhc --mixer sinkhorn --width 512 --layers 7 --out runs/sinkhorn\n"
       "  geores train --task text --data data/books --model shc --layers 12 --width 384 --heads 6\n"
-      "    --context 512 --out runs/books                   (a language model, docs/language.md)\n"
+      "    --context 512 --out runs/books                   (a language model, "
+      "docs/guides/language_models.md)\n"
       "  geores train --task puzzles --data sudoku6 --mixer cayley --layout expand --width 128\n"
       "    --steps 4000 --batch 256 --out runs/sudoku6      (a recursive model, "
-      "docs/recursion.md)");
+      "docs/guides/recursive_model.md)");
   command->add_option("--out", flags->out, "folder of the run");
   command->add_option("--resume", flags->resume, "continue the run in this folder");
   command->add_flag("--overwrite", flags->overwrite, "replace the run in --out");

@@ -1,4 +1,4 @@
-// The layer table of docs/architecture.md, enforced: which folder may include which. It reads the
+// The layer table of docs/extend/architecture.md, enforced: which folder may include which. It reads the
 // sources, because Debian's torch lies in /usr/include where any file could include it unlinked.
 #include <gtest/gtest.h>
 
@@ -161,7 +161,9 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-Rows table() { return read_table(read(fs::path(GEORES_SOURCE_DIR) / "docs/architecture.md")); }
+Rows table() {
+  return read_table(read(fs::path(GEORES_SOURCE_DIR) / "docs/extend/architecture.md"));
+}
 
 std::map<std::string, std::string> all_sources() {
   const fs::path root = GEORES_SOURCE_DIR;
@@ -185,7 +187,7 @@ TEST(Layers, ARowNamesOnlyRowsAboveIt) {
       EXPECT_TRUE(fs::exists(fs::path(GEORES_SOURCE_DIR) / file)) << file;
     above.insert(row.folder);
   }
-  EXPECT_GE(above.size(), 15u) << "the table of docs/architecture.md was not read";
+  EXPECT_GE(above.size(), 15u) << "the table of docs/extend/architecture.md was not read";
 }
 
 TEST(Layers, EveryIncludeIsAllowedByTheTable) {
@@ -349,7 +351,7 @@ TEST(Layers, NobodyCallsRemoveAll) {
     EXPECT_EQ(text.find(call), text.npos) << file << " calls " << call;
 }
 
-// A room that nobody can take in at a glance has to be divided (docs/architecture.md).
+// A room that nobody can take in at a glance has to be divided (docs/extend/architecture.md).
 TEST(Layers, NoFolderAndNoFileGrowsBeyondAGlance) {
   std::map<std::string, int> counts;
   for (const auto& [file, text] : all_sources()) {

@@ -101,7 +101,7 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
       .add_option("--processes", flags.processes,
                   "train in so many processes on this machine, each with its share of the cores or "
                   "its own GPU; torchrun's, Slurm's and Open MPI's variables do the same for "
-                  "several machines (docs/distributed.md)")
+                  "several machines (docs/guides/several_machines.md)")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   command

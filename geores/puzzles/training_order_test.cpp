@@ -103,7 +103,7 @@ TEST(TrainingOrder, RoundsEndWithTheirLastFullBatch) {
             "[puzzles] a round of 1 epochs over 20 groups may not fill a batch of 51 rows");
 }
 
-// 960 groups of ARC's 3,988 pairs: recursion.md plans 518,226 steps of 768 rows.
+// 960 groups of ARC's 3,988 pairs: docs/guides/recursive_model.md plans 518,226 steps of 768 rows.
 TEST(TrainingOrder, PlansStepsFromTheMeanOfRowsPerVariant) {
   const auto split = sample(20);
   EXPECT_EQ(TrainingOrder(split, 0, 10).planned_steps(1000),

@@ -100,7 +100,7 @@ int64_t matched_width(int64_t width, int64_t heads) {
 const json kPostNorm = {{"connection", "additive"}, {"norm", "post"}};
 const json kPreNorm = {{"connection", "additive"}, {"norm", "pre"}};
 // A sublayer between two factors of 0.226 starts small, and AdamW moves it in short steps: what earns EΔ's
-// results without any operator (docs/what_helps.md).
+// results without any operator (docs/notebook/what_helps.md).
 const json kSmallPreNorm = {
     {"connection", "additive"}, {"norm", "pre"}, {"maps", "fixed"}, {"maps_factor", 0.226}};
 const json kRectifyOnly = {{"connection", "mgt"}, {"rectify", true}, {"delta", false}};

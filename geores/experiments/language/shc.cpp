@@ -96,7 +96,7 @@ const json kShc = {{"connection", "shc"}};
 const json kIdentity = with(kMhc, {{"mixer", "identity"}});
 
 // Connections on one stream of the whole width. Small maps: what earns EΔ's results on vectors without any
-// operator (docs/what_helps.md).
+// operator (docs/notebook/what_helps.md).
 Experiment geometry_experiment(const json& common, const std::vector<double>& rates,
                                const Column& column) {
   const auto arm = [&](const char* name, const char* label, json connection) {
@@ -114,7 +114,8 @@ Experiment geometry_experiment(const json& common, const std::vector<double>& ra
               "makes gradients explode at this depth), all of it with a reflection whose direction "
               "starts away from 0 (anchored), the same maps without an operator, and "
               "with the complex reflection, which is orthogonal at all parameter values "
-              "(docs/own.md). All causal, without a gate loss. The maps cost a third of a block's "
+              "(docs/notebook/own.md). All causal, without a gate loss. The maps cost a third of a "
+              "block's "
               "parameters more; the wider plus sign has about as many.",
           .columns = {column},
           .arms = {arm("additive", "additive", kAdditive),

@@ -8,7 +8,7 @@
 //
 // Why here: a sublayer reads a normalised state, and on the stability task ȳ − y is 1 % of y. On the
 // first state itself a = 1 is the running mean exactly, whatever its length. A share in every sublayer
-// (F(h) + s ⊙ (h̄ − h), h normalised) left more of the noise after as many steps (docs/own.md).
+// (F(h) + s ⊙ (h̄ − h), h normalised) left more of the noise after as many steps (docs/notebook/own.md).
 // Why a gain: AdamW's steps are as long as the learning rate, which is made for weights of 0.02; a and
 // b must be able to reach 1.
 #pragma once

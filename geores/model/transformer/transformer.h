@@ -5,7 +5,7 @@
 // rotary positions nothing is added to the embedding. Option past: the first state also has a learned
 // share of earlier embeddings (past.h). Option input_map = isometry: the weight of the first Linear
 // is fixed, its columns are orthogonal and of one length. States of equally long vectors then are equally
-// long too, so a LayerNorm only scales them; a learned weight has to find that (docs/own.md). Option
+// long too, so a LayerNorm only scales them; a learned weight has to find that (docs/notebook/own.md). Option
 // output_length = input: a predicted vector o becomes o ‖x‖/‖o‖, so that lengths are kept exactly;
 // learned: c o ‖x‖/‖o‖ + (1 − c) o, with one number c for each position, which starts at 0.
 #pragma once
@@ -39,7 +39,7 @@ struct TransformerConfig {
   std::string output_length = "free";  // of vectors; or "input" (of the vector before), "learned"
   // The training error of a vector at position t counts (t + 1)^−p times, mean 1 over the positions. What a
   // sequence is like has to be found out from few vectors in its first positions, which are few
-  // themselves: by themselves they are learned last (docs/own.md). p falls from early_weight to 0 in so
+  // themselves: by themselves they are learned last (docs/notebook/own.md). p falls from early_weight to 0 in so
   // many steps; early_steps = 0: it stays.
   double early_weight = 0;
   int64_t early_steps = 0;

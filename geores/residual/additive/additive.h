@@ -3,7 +3,7 @@
 //   pre-norm   x' = x + F(LN(x))        (GPT-2)
 //   post-norm  x' = LN(x + F(x))        (the original transformer; its residual path is not linear)
 // With `branch_power` p the branch F of the l-th connection, from 1, is divided by l^p: what published HC
-// learns to do by letting x grow (docs/language_results.md), without any parameter.
+// learns to do by letting x grow (docs/notebook/language_results.md), without any parameter.
 // Probe (a tensor for diagnostics, see Trace in residual.h): operator = 1, the factor that carries
 // x past F; for pre-norm only.
 #pragma once

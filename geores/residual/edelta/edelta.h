@@ -22,7 +22,7 @@
 //                    token. The paper describes only the plain gate.
 // anchor is the length of the initial bias of k before it is normalised. As published it is 0: k is
 // then the direction of a vector close to 0 and turns fast with x, and gradients grow by a factor in
-// each of many layers (Edelta.AnAnchorKeepsGradientsOfDeepModelsSmall, docs/own.md).
+// each of many layers (Edelta.AnAnchorKeepsGradientsOfDeepModelsSmall, docs/notebook/own.md).
 // gate_value = hard blends with γ rounded to 0 or 1, so that G is orthogonal; gradients pass as if it
 // were not rounded (straight-through, Bengio et al., arXiv:1308.3432), and so does the gate loss.
 // The option operator = identity is the control without geometry: G = I, the same H_pre and H_post,

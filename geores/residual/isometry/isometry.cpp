@@ -73,7 +73,7 @@ Connection isometry_connection() {
       {.name = "isometry",
        .summary =
            "products of reflections, complex reflections or Cayley rotations: orthogonal always",
-       .paper = "geores, docs/own.md",
+       .paper = "geores, docs/notebook/own.md",
        .variants = {{{"operator", "reflections"}},
                     {{"operator", "reflections"}, {"factors", 2}, {"pool", "token"}, {"anchor", 0}},
                     {{"operator", "unitary"}},

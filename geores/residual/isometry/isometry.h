@@ -1,5 +1,5 @@
 // A residual connection whose operator is orthogonal for all parameter values, without a gate and
-// without a penalty (ours, docs/own.md). Split layout: the width D is cut into n streams of width d. F
+// without a penalty (ours, docs/notebook/own.md). Split layout: the width D is cut into n streams of width d. F
 // is the sublayer; a batch has B sequences of T positions.
 //   g  = G x                                        x as (B, T, n, d); G (B, T', n, n)
 //   x' = g + F(LN(g))

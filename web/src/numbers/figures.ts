@@ -181,5 +181,5 @@ export class Figures {
   }
 }
 
-// docs/results.md calls a run on gyroscope lost when its best evaluation is above this.
+// docs/notebook/results.md calls a run on gyroscope lost when its best evaluation is above this.
 export const lostAbove = 1.5e-3;
