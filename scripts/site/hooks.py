@@ -1,0 +1,184 @@
+"""What MkDocs does not do by itself for the site (mkdocs.yml):
+
+- links to sources outside docs/ lead to a page of the source inside the site;
+- a code span `path/file.h:name` becomes a link to the line that names it;
+- search works from file://, where a page may neither fetch its index nor start a worker from a URL;
+- formulas are set when the site is built (maths.mjs), so a page needs no script for them;
+- the explorer and KaTeX's style are copied into the site.
+"""
+
+import html
+import json
+import logging
+import posixpath
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import TextLexer, get_lexer_for_filename
+from pygments.util import ClassNotFound
+
+ROOT = Path(__file__).resolve().parents[2]
+KATEX = Path("/usr/share/javascript/katex")
+EXPLORER = ROOT / "build/web/explorer.html"
+LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+NAMED = re.compile(r"`((?:geores|cli|tests|scripts|web)/[\w/.-]+\.\w+)(?::([\w:~.]+))?`(?!\])")
+
+log = logging.getLogger("mkdocs.site")
+source_pages = {}  # path in the repository -> address in the site
+scratch = tempfile.TemporaryDirectory()
+
+
+def outside(page_path, link):
+    """The file outside docs/ that a link of a page means, or None."""
+    if "://" in link or link.startswith(("mailto:", "/")):
+        return None
+    path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page_path), link))
+    return None if path.startswith("docs/") else path
+
+
+def source_page(path):
+    """A page with the text of a source, numbered lines with anchors."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    try:
+        lexer = get_lexer_for_filename(path, text)
+    except ClassNotFound:
+        lexer = TextLexer()
+    body = highlight(text, lexer, HtmlFormatter(linenos=False, lineanchors="line", anchorlinenos=False))
+    up = "../" * (path.count("/") + 1)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(path)}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<link rel="icon" href="{up}assets/favicon.svg">'
+        f'<link rel="stylesheet" href="{up}assets/source.css"></head><body>'
+        f'<h1><a href="{up}index.html">geores</a> / {html.escape(path)}</h1>{body}</body></html>'
+    )
+
+
+def on_files(files, config):
+    wanted = set()
+    for file in files.documentation_pages():
+        text = Path(file.abs_src_path).read_text(encoding="utf-8")
+        links = (outside(file.src_path, match[2]) for match in LINK.finditer(text))
+        wanted.update(path for path in links if path)
+        # A bare path may be an example; one with a name after it must be there.
+        wanted.update(m[1] for m in NAMED.finditer(text) if m[2] or (ROOT / m[1]).is_file())
+    for path in sorted(wanted):
+        if not (ROOT / path).is_file():
+            log.warning(f"a page names {path}, which is not a file of the repository")
+            continue
+        address = f"source/{path}.html"
+        target = Path(scratch.name) / address
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source_page(path), encoding="utf-8")
+        files.append(File(address, scratch.name, config["site_dir"], False))
+        source_pages[path] = address
+    if EXPLORER.exists():
+        (Path(scratch.name) / "explorer.html").write_bytes(EXPLORER.read_bytes())
+        files.append(File("explorer.html", scratch.name, config["site_dir"], False))
+    return files
+
+
+def line_of(path, name):
+    """The line of a source that defines a name, or None. Of a test source: the test of that name."""
+    word = re.escape(name.split("::")[-1].split(".")[-1])
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    if path.endswith("_test.cpp"):
+        patterns = [rf"^\s*(TYPED_)?TEST(_F|_P)?\(\w+,\s*{word}\)"]
+        lines = [f"{line}{after}" for line, after in zip(lines, lines[1:] + [""])]  # a name may be wrapped
+    else:
+        patterns = [rf"^(?!\s*//)[\w:<>,&*\s\[\]]*\b{word}\([^;]*$", rf"^(?!\s*//).*\b{word}\(", rf"^\s*(class|struct) {word}\b", rf"^def {word}\b"]
+    for pattern in patterns:
+        for number, line in enumerate(lines, 1):
+            if re.search(pattern, line):
+                return number
+    return None
+
+
+def on_page_markdown(markdown, page, config, files):
+    here = posixpath.dirname(page.file.src_path)
+
+    def address(path, anchor=""):
+        return posixpath.relpath(source_pages[path], here or ".") + anchor
+
+    def link(match):
+        path = outside(page.file.src_path, match[2])
+        if path not in source_pages:
+            return match[0]
+        return match[1] + address(path, match[3] or "") + match[4]
+
+    def named(match):
+        path, name = match[1], match[2]
+        if path not in source_pages:
+            return match[0]
+        number = line_of(path, name) if name else None
+        if name and number is None:
+            log.warning(f"{page.file.src_path} names {name} in {path}, which is not there")
+        return f"[`{name or path}`]({address(path, f'#line-{number}' if number else '')})"
+
+    def outside_code(text):
+        return NAMED.sub(named, LINK.sub(link, text))
+
+    # Fenced blocks stay as they are.
+    if page.file.src_path.startswith("understand/connections/"):
+        check_connection(page.file.src_path, markdown)
+    parts = re.split(r"(^```.*?^```\s*$)", markdown, flags=re.M | re.S)
+    markdown = "".join(part if part.startswith("```") else outside_code(part) for part in parts)
+    if page.file.src_path == "guides/explorer.md":
+        markdown = markdown.replace("<!-- explorer -->", explorer_link(), 1)
+    return markdown
+
+
+PARTS = ["Start", "Invariants", "Options", "Cost", "What published code does differently", "Equation, code, test"]
+
+
+def check_connection(path, markdown):
+    """A page of a connection has all its parts, and a test in every row of its last table."""
+    headings = re.findall(r"^## (.*)$", markdown, flags=re.M)
+    if headings != PARTS:
+        log.warning(f"{path} has the parts {headings}, not {PARTS}")
+    rows = markdown.partition("## Equation, code, test")[2].strip().splitlines()[2:]
+    for row in (row for row in rows if row.startswith("|")):
+        cells = row.replace("\\|", "").strip("|").split("|")
+        if len(cells) != 3 or not NAMED.search(cells[1]) or "_test.cpp:" not in cells[2]:
+            log.warning(f"{path}: a row without code or test: {row}")
+
+
+def explorer_link():
+    if EXPLORER.exists():
+        return "[Open the explorer](../explorer.html){ .md-button .md-button--primary }"
+    return "This copy of the site was built without the explorer: `scripts/explore --build` makes it, then `scripts/docs`."
+
+
+def offline_search(site):
+    """The index and the worker as one script, which a page opened from file:// loads."""
+    index = (site / "search/search_index.json").read_text(encoding="utf-8")
+    workers = list((site / "assets/javascripts/workers").glob("search.*.min.js"))
+    if len(workers) != 1:
+        raise PluginError("the theme has no search worker where this hook expects it")
+    worker = json.dumps(workers[0].read_text(encoding="utf-8"))
+    (site / "search/offline.js").write_text(
+        f"var __search={{index:Promise.resolve({index}),"
+        f"worker:URL.createObjectURL(new Blob([{worker}],{{type:'text/javascript'}}))}}",
+        encoding="utf-8",
+    )
+
+
+def on_post_build(config):
+    site = Path(config["site_dir"])
+    offline_search(site)
+    katex = site / "assets/katex"
+    katex.mkdir(parents=True, exist_ok=True)
+    shutil.copy(KATEX / "katex.min.css", katex)
+    for font in (KATEX / "fonts").glob("*.woff2"):  # the first format that the style names
+        (katex / "fonts").mkdir(exist_ok=True)
+        shutil.copy(font, katex / "fonts")
+    subprocess.run(["node", ROOT / "scripts/site/maths.mjs", KATEX / "katex.min.js", site], check=True)
+    for leftover in site.rglob("*.map"):
+        leftover.unlink()
