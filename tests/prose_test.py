@@ -26,7 +26,7 @@ class Prose(unittest.TestCase):
         self.assertIn(reason, checked.stderr)
 
     def test_numbers(self):
-        self.assert_passes(WORDS + "It has 3.8 nats.\n")
+        self.assert_passes(WORDS + "It reaches 3.8 nats.\n")
         self.assert_fails("It reaches 3.8 nats and 2,000 steps. It has 9 seeds. " + WORDS, "numbers per 100 words")
         self.assert_fails(3 * WORDS + "It reaches 3.8, 3.9 and 4.0e-3 nats. " + 3 * WORDS, "numbers in a sentence")
 
