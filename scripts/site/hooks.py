@@ -135,6 +135,20 @@ def on_page_markdown(markdown, page, config, files):
     return markdown
 
 
+def on_page_content(content, page, config, files):
+    """Drawings of ours become part of the page, so that they follow its theme."""
+
+    def inline(match):
+        address = re.search(r'src="([^"]+)"', match[0])[1]
+        text = html.unescape(re.search(r'alt="([^"]*)"', match[0])[1])
+        path = ROOT / posixpath.normpath(posixpath.join("docs", posixpath.dirname(page.file.src_path), address))
+        svg = path.read_text(encoding="utf-8")
+        named = f'<svg role="img" aria-label="{html.escape(text, quote=True)}" '
+        return f'<span class="drawing">{svg.replace("<svg ", named, 1)}</span>'
+
+    return re.sub(r'<img[^>]*src="[^"]*(?:assets/drawings/\w+|loss_against_time)\.svg"[^>]*>', inline, content)
+
+
 PARTS = ["Start", "Invariants", "Options", "Cost", "What published code does differently", "Equation, code, test"]
 
 
@@ -179,6 +193,8 @@ def on_post_build(config):
     for font in (KATEX / "fonts").glob("*.woff2"):  # the first format that the style names
         (katex / "fonts").mkdir(exist_ok=True)
         shutil.copy(font, katex / "fonts")
-    subprocess.run(["node", ROOT / "scripts/site/maths.mjs", KATEX / "katex.min.js", site], check=True)
+    maths = subprocess.run(["node", ROOT / "scripts/site/maths.mjs", KATEX / "katex.min.js", site])
+    if maths.returncode:
+        raise PluginError("a formula has an error")
     for leftover in site.rglob("*.map"):
         leftover.unlink()
