@@ -4,10 +4,12 @@
 - a code span `path/file.h:name` becomes a link to the line that names it;
 - search works from file://, where a page may neither fetch its index nor start a worker from a URL;
 - formulas are set when the site is built (maths.mjs), so a page needs no script for them;
+- `<!-- header: FILE -->` becomes the text at the head of a header;
 - the explorer and KaTeX's style are copied into the site.
 """
 
 import html
+import itertools
 import json
 import logging
 import posixpath
@@ -125,6 +127,7 @@ def on_page_markdown(markdown, page, config, files):
     def outside_code(text):
         return NAMED.sub(named, LINK.sub(link, text))
 
+    markdown = re.sub(r"<!-- header: (\S+) -->", head_comment, markdown)
     # Fenced blocks stay as they are.
     if page.file.src_path.startswith("understand/connections/"):
         check_connection(page.file.src_path, markdown)
@@ -146,6 +149,13 @@ def on_page_content(content, page, config, files):
         named = f'<svg role="img" aria-label="{html.escape(text, quote=True)}" '
         return f'<span class="drawing">{svg.replace("<svg ", named, 1)}</span>'
 
+    if page.file.src_path.startswith("understand/connections/"):
+        # Long names may break between their words.
+        content = re.sub(
+            r"(<td><a [^>]*><code>)(\w+(?:::\w+)?)(</code>)",
+            lambda match: match[1] + re.sub(r"(?<=[a-z\d:_])(?=[A-Z])|(?<=_)", "<wbr>", match[2]) + match[3],
+            content,
+        )
     return re.sub(r'<img[^>]*src="[^"]*(?:assets/drawings/\w+|loss_against_time)\.svg"[^>]*>', inline, content)
 
 
@@ -162,6 +172,13 @@ def check_connection(path, markdown):
         cells = row.replace("\\|", "").strip("|").split("|")
         if len(cells) != 3 or not NAMED.search(cells[1]) or "_test.cpp:" not in cells[2]:
             log.warning(f"{path}: a row without code or test: {row}")
+
+
+def head_comment(match):
+    """The text at the head of a header, as the page shows it."""
+    lines = (ROOT / match[1]).read_text(encoding="utf-8").splitlines()
+    comment = itertools.takewhile(lambda line: line.startswith("//"), lines)
+    return "```text\n" + "\n".join(line[3:] for line in comment) + "\n```"
 
 
 def explorer_link():
