@@ -17,13 +17,15 @@ namespace {
 
 constexpr const char* kRemedy = "scripts/reference writes the page anew";
 
-std::string page(const std::string& name) {
-  std::ifstream in(std::string(GEORES_SOURCE_DIR "/docs/") + name);
+std::string source_file(const std::string& name) {
+  std::ifstream in(std::string(GEORES_SOURCE_DIR "/") + name);
   EXPECT_TRUE(in) << name;
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
 }
+
+std::string page(const std::string& name) { return source_file("docs/" + name); }
 
 std::string trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -136,6 +138,20 @@ TEST(Reference, ErrorsAreWhatTheProgramPrints) {
     EXPECT_EQ(result.exit_code, std::stoi((*it)[3])) << (*it)[1];
   }
   EXPECT_GE(count, 5);
+}
+
+// The one source of the version is project(VERSION) of CMakeLists.txt, which the program prints.
+TEST(Release, FilesNameTheVersionOfTheProgram) {
+  const auto printed = trimmed(run_program("--version").output);
+  ASSERT_TRUE(printed.starts_with("geores ")) << printed;
+  const auto version = printed.substr(7);
+  const auto first_in = [](const std::string& file, const std::string& pattern) {
+    std::smatch found;
+    const auto text = source_file(file);
+    return std::regex_search(text, found, std::regex(pattern)) ? found[1].str() : "";
+  };
+  EXPECT_EQ(first_in("CHANGELOG.md", R"(\n## (\S+))"), version);
+  EXPECT_EQ(first_in("CITATION.cff", R"(\nversion: (\S+))"), version);
 }
 
 }  // namespace
