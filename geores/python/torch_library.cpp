@@ -2,7 +2,7 @@
 //   torch.ops.load_library("build/release/geores/python/libgeores_torch.so")
 //   y = torch.ops.geores.causal_attention(qkv, heads)
 // A shared library of its own: in a static one nothing would refer to this file, and the linker
-// would leave it out. See docs/notebook/performance.md.
+// would leave it out. See docs/guides/python.md.
 #include <torch/library.h>
 
 #include "geores/ops/attention/attention.h"
