@@ -156,6 +156,7 @@ def on_page_content(content, page, config, files):
             lambda match: match[1] + re.sub(r"(?<=[a-z\d:_])(?=[A-Z])|(?<=_)", "<wbr>", match[2]) + match[3],
             content,
         )
+    content = re.sub(r"<code>([^<\n]{1,28})</code>", r'<code class="short">\1</code>', content)
     return re.sub(r'<img[^>]*src="[^"]*(?:assets/drawings/\w+|loss_against_time)\.svg"[^>]*>', inline, content)
 
 

@@ -81,3 +81,16 @@ test("the switch changes the theme, and the next page keeps it", async () => {
   assert.deepEqual(wrong, []);
   await context.close();
 });
+
+test("the explorer opens inside the site, where it was built", async (t) => {
+  if (!existsSync(resolve(site, "explorer.html")))
+    return t.skip("scripts/explore --build makes it");
+  const { page, context, wrong } = await open("guides/explorer.html", {
+    width: 1280,
+    theme: "light",
+  });
+  await page.click("a.md-button");
+  await page.waitForSelector("html[data-alive=yes]", { state: "attached" });
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
