@@ -33,7 +33,7 @@ std::vector<T> random_values(int64_t size, unsigned seed = 1) {
 }
 
 #ifdef GEORES_LEVELS
-TEST(Instructions, TheLinkerTakesTheBestKernelsThatThisProcessorRuns) {
+TEST(Instructions, KernelsHaveTheBestThatThisProcessorRuns) {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
