@@ -118,9 +118,8 @@ function(geores_precompile target depends is_test)
   if(GEORES_SANITIZE AND GEORES_TESTS AND CMAKE_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo"
      AND depends MATCHES "${GEORES_SEES_TORCH}")
     set(shared TRUE)
-    # The header has been compiled with them: without them it would be passed over.
-    target_compile_definitions(${target} PRIVATE
-                               $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_DEFINITIONS>)
+    # The header was compiled with GoogleTest's definition and is refused without it.
+    target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
   endif()
   set(links)
   set(headers)
@@ -149,7 +148,9 @@ function(geores_precompile target depends is_test)
   endif()
   target_precompile_headers(${target} REUSE_FROM ${carrier})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -fpch-preprocess)  # ccache wants it beside a precompiled header
+    # ccache needs -fpch-preprocess with a precompiled header. A header that the compiler refuses costs its
+    # own time and saves none: an error, also where other warnings are not.
+    target_compile_options(${target} PRIVATE -fpch-preprocess -Werror=invalid-pch)
   endif()
 endfunction()
 
