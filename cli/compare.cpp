@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/terminal/output.h"
 #include "geores/base/file.h"
-#include "geores/experiments/comparison.h"
+#include "geores/train/comparison.h"
 
 namespace geores::cli {
 namespace {
@@ -33,11 +33,12 @@ void compare(const CompareFlags& flags) {
 
 void add_compare(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<CompareFlags>();
-  auto* command = app.add_subcommand(
-      "compare",
-      "Finished runs on the same data beside each other and beside predictors that are no models.\n"
-      "The lowest loss is marked with a *.\n"
-      "Example: geores compare runs/gpt runs/edelta --page comparison.html");
+  auto* command =
+      app.add_subcommand("compare",
+                         "Compare finished runs on the same data.\n"
+                         "The table includes predictors that need no model. "
+                         "The lowest loss is marked with a *.\n"
+                         "Example: geores compare runs/gpt runs/edelta --page comparison.html");
   command->add_option("runs", flags->runs, "folders of runs")->required();
   command->add_option("--page", flags->page, "write table and curves here (HTML, opens offline)");
   command->add_option("--cache", flags->cache, "folder for generated data");

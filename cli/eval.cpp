@@ -89,8 +89,9 @@ void add_eval(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<EvalFlags>();
   auto* command = app.add_subcommand(
       "eval",
-      "Loss of a run's best weights over the whole validation set, beside predictors that need no\n"
-      "model. A run on puzzles: exact answers, cells, by difficulty, both kinds of pass@k.\n"
+      "Loss of a run's best weights over the whole validation set.\n"
+      "Next to it stand predictors that need no model. A run on puzzles: exact answers, cells, by "
+      "difficulty, both kinds of pass@k.\n"
       "Examples:\n"
       "  geores eval --run runs/gyro-edelta\n"
       "  geores eval --run runs/text --data data/other --split test --stride 64\n"

@@ -28,9 +28,8 @@ void add_import(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ImportFlags>();
   auto* command = app.add_subcommand(
       "import",
-      "Public weights under our names, as a run's best.safetensors has them. Prints the options "
-      "of\n"
-      "the model that they fit.\n"
+      "Convert public weights to the names of a run's best.safetensors.\n"
+      "Prints the options of the model that they fit.\n"
       "  lm_gpt, lm_hc, lm_mhc, lm_mhc_lite   nanoGPT and the public mHC-lite code, whole models\n"
       "  v4                                   the hyper-connections and the head of a DeepSeek-V4\n"
       "                                       checkpoint; its other tensors are left alone\n"

@@ -7,9 +7,9 @@
 #include "cli/commands.h"
 #include "geores/base/pages/table.h"
 #include "geores/data/registry.h"
-#include "geores/experiments/experiment.h"
 #include "geores/model/registry.h"
 #include "geores/model/transformer/transformer.h"
+#include "geores/train/run/presets.h"
 
 namespace geores::cli {
 namespace {

@@ -93,8 +93,9 @@ void add_params(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ParamsFlags>();
   auto* command = app.add_subcommand(
       "params",
-      "Parameter counts of a model, and with --target the depth, or the width, that comes nearest\n"
-      "to a count: how to compare connections at equal size.\n"
+      "Parameter counts of a model.\n"
+      "With --target, the depth or the width whose count is nearest to it: how to compare\n"
+      "connections at equal size.\n"
       "Examples:\n"
       "  geores params --target 1787688          every connection at the size of 6 layers of EΔ\n"
       "  geores params --model jpmhc --width 512 --layers 7\n"

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,34 +21,29 @@ namespace {
 constexpr const char* kDescription =
     R"(geores: transformers whose residual connections are geometric operators.
 
-  geores list                        every residual connection, its traits and parameter counts
-  geores list edelta                 one connection and all its options
+  geores list                        every residual connection; geores list NAME: one and its options
   geores train --task gyroscope --model edelta --out runs/first
-                                     train any connection on any task; --resume continues exactly
-  geores data text --input a.txt --tokenizer chars --out data/a
-                                     text as ids, for train --task text --data data/a
-  geores generate --run runs/text    text from a run on text
-  geores eval --run runs/first       loss over the whole validation set, beside trivial predictors
-  geores solve --run runs/puzzles --puzzle task.json
-                                     a trained recursive model answers one puzzle
-  geores compare runs/first runs/second
-                                     runs on the same data, side by side
-  geores predict --run runs/first --input x.npy --output y.npy
   geores inspect --run runs/first    gates, orthogonality, ranks and Jacobian of a trained model
-  geores explore --run runs/first    an interactive page with the run in it
-  geores reproduce --out report      the EΔ paper's tables and figures beside the published numbers;
-                                     --paper mgt, shc and nanogpt: language models
-  geores study s6 --out s6           what mixers add to a recursive model on puzzles
-  geores params --target 1787688     how deep each connection may be for so many parameters
-  geores spectrum --help             what a mixer does to gradients at depth, before any training
-  geores spectral-gap --help         generating sets of permutations with the largest gap
-  geores data --help                 puzzle data sets: ARC-AGI, sudokus, mazes, reflections
-  geores bench                       what a training step costs, fused against stock LibTorch
-  geores verify dump.safetensors     our model against another implementation's dump: forward,
-                                     gradients and training steps in float64
-  geores import weights.safetensors  public weights under our names
+  geores data text --input a.txt --tokenizer chars --out data/a
+  geores train --task text --data data/a --model mhc --out runs/text
+  geores generate --run runs/text    text from a run on text
 
-`geores COMMAND --help` explains each command.)";
+`geores COMMAND --help` explains each command, with examples.)";
+
+// The first sentence of a command's help.
+std::string summary(const CLI::App& command) {
+  auto help = command.get_description();
+  std::replace(help.begin(), help.end(), '\n', ' ');
+  const auto end = std::min(help.find(". "), help.find("? "));
+  return end == help.npos ? help : help.substr(0, end + 1);
+}
+
+// Lists subcommands with a line each.
+struct OneLineEach : CLI::Formatter {
+  std::string make_subcommand(const CLI::App* command) const override {
+    return fmt::format("  {:<{}}{}\n", command->get_name(), column_width_ - 2, summary(*command));
+  }
+};
 
 // CLI11 would say only that a subcommand is required.
 void require_known_command(const CLI::App& app, const std::string& word) {
@@ -61,6 +57,7 @@ void require_known_command(const CLI::App& app, const std::string& word) {
 
 int run_command(int argc, char** argv) {
   CLI::App app(kDescription, "geores");
+  app.formatter(std::make_shared<OneLineEach>());
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Help of all commands");
   app.set_version_flag("--version", "geores " GEORES_VERSION);
@@ -78,15 +75,11 @@ int run_command(int argc, char** argv) {
   geores::cli::add_predict(app, exit_code);
   geores::cli::add_inspect(app, exit_code);
   geores::cli::add_explore(app, exit_code);
-  geores::cli::add_reproduce(app, exit_code);
   geores::cli::add_solve(app, exit_code);
-  geores::cli::add_study(app, exit_code);
   geores::cli::add_verify(app, exit_code);
   geores::cli::add_import(app, exit_code);
-  geores::cli::add_spectrum(app, exit_code);
-  geores::cli::add_spectral_gap(app, exit_code);
-  geores::cli::add_bench(app, exit_code);
   geores::cli::add_puzzle_data(app, exit_code);
+  geores::cli::add_lab_commands(app, exit_code, argv);
   try {
     if (argc > 1 && argv[1][0] != '-') require_known_command(app, argv[1]);
     app.parse(argc, argv);

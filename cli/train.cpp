@@ -17,10 +17,10 @@
 #include "geores/base/nearest.h"
 #include "geores/data/validation_sample.h"
 #include "geores/diagnostics/diagnostics_log.h"
-#include "geores/experiments/experiment.h"
 #include "geores/residual/registry.h"
 #include "geores/train/communication/shared_run.h"
 #include "geores/train/puzzles/puzzle_config.h"
+#include "geores/train/run/presets.h"
 #include "geores/train/trainer.h"
 
 namespace geores::cli {
@@ -34,18 +34,9 @@ struct TrainFlags {
   GroupFlags group;
 };
 
-const Arm& find_preset(const std::string& name) {
-  std::vector<std::string> known;
-  for (const auto& preset : presets()) {
-    if (preset.name == name) return preset;
-    known.push_back(preset.name);
-  }
-  fail("train", "unknown preset '{}'{}", name, did_you_mean(name, known));
-}
-
 // The configuration: defaults, then the preset, then the file, then the flags.
 TrainConfig configuration(const TrainFlags& flags, TrainConfig config) {
-  if (!flags.preset.empty()) config.read(find_preset(flags.preset).config, flags.preset);
+  if (!flags.preset.empty()) config.read(preset(flags.preset, "train").config, flags.preset);
   if (!flags.config.empty())
     config.read(parse_json(read_text_file(flags.config), flags.config), flags.config);
   config.read_texts(flags.given, "train");

@@ -46,7 +46,7 @@ void add_verify(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<VerifyFlags>();
   auto* command = app.add_subcommand(
       "verify",
-      "Hold our model against another implementation's dump.\n"
+      "Compare a model with a dump of another implementation.\n"
       "The file's metadata names the model; its tensors hold weights, inputs, outputs, gradients "
       "and\n"
       "training steps. Everything is recomputed in float64. Exit 0 only if every group of tensors\n"

@@ -11,10 +11,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/geores)
 install(TARGETS ${libraries} geores_all EXPORT geores_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET geores)
-  # The program finds its shared libraries beside it, and LibTorch where it was built with it.
-  set_target_properties(geores PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
+  # The programs find their shared libraries beside them, and LibTorch where they were built with it.
+  set_target_properties(geores geores-lab PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
                                           INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS geores RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS geores geores-lab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY geores DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
         PATTERN "testing.h" EXCLUDE PATTERN "*_test.h" EXCLUDE PATTERN "gradient_check.h" EXCLUDE

@@ -19,6 +19,7 @@
 #include "geores/storage/state_file.h"
 #include "geores/testing/testing.h"
 #include "geores/train/trainer.h"
+#include "geores/train/run/finished_run.h"
 
 namespace geores {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "geores/experiments/experiment.h"
+#include "geores/train/run/presets.h"
 
 namespace geores::arms {
 
@@ -18,22 +19,12 @@ inline json with(json config, const json& changes) {
   return config;
 }
 
-inline json gpt() { return {{"connection", "additive"}, {"layers", 9}}; }
-inline json ddl() { return {{"connection", "ddl_pooled"}, {"layers", 8}}; }
-inline json mhc() { return {{"connection", "mhc_split"}, {"layers", 9}}; }
-inline json jpmhc() { return {{"connection", "jpmhc"}, {"layers", 7}, {"width", 512}}; }
-
-// EΔ as its published numbers were made: the gate with the entropy factor, H_pre and H_post from
-// N(0, 0.02), a neutral gate, the mean over the whole sequence.
+inline json gpt() { return preset("gpt").config; }
+inline json ddl() { return preset("ddl").config; }
+inline json mhc() { return preset("mhc").config; }
+inline json jpmhc() { return preset("jpmhc").config; }
 inline json edelta(const json& changes = json::object()) {
-  return with({{"connection", "edelta"},
-               {"layers", 6},
-               {"gate", "entropy"},
-               {"init", "reference"},
-               {"gate_bias", 0.0},
-               {"gate_weight", 0.1},
-               {"pool", "sequence"}},
-              changes);
+  return with(preset("edelta").config, changes);
 }
 
 // The same without sight of the future and without a gate loss.

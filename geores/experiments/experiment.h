@@ -60,9 +60,6 @@ const std::vector<Experiment>& own_experiments();
 // The one of these whose models' norms are measured.
 inline constexpr auto kOwnNorms = "orthogonal";
 
-// The models of the main table, for `geores train --preset`.
-const std::vector<Arm>& presets();
-
 // "A is better than B on this data": arms of one experiment.
 struct Claim {
   std::string text;

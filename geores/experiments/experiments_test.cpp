@@ -12,6 +12,7 @@
 #include "geores/model/transformer/transformer_kind.h"
 #include "geores/modules/seeding.h"
 #include "geores/testing/testing.h"
+#include "geores/train/run/finished_run.h"
 #include "geores/train/trainer.h"
 
 namespace geores {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "geores/base/pages/svg.h"
+#include "geores/train/run/finished_run.h"
 
 namespace geores {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "geores/base/error.h"
 #include "geores/experiments/own/contrasts.h"
+#include "geores/train/run/finished_run.h"
 
 namespace geores {
 namespace {

@@ -10,6 +10,12 @@ using namespace arms;
 Sample three_seeds(double mean, double deviation) { return {mean, deviation, 3}; }
 Sample one_value(double mean) { return {mean, std::numeric_limits<double>::quiet_NaN(), 1}; }
 
+// A preset with what was published of it, by task.
+Arm published_arm(const std::string& name, std::map<std::string, Sample> published = {}) {
+  const auto& model = preset(name);
+  return {model.name, model.label, model.config, std::move(published)};
+}
+
 Experiment main_tables() {
   return {.name = "main",
           .title = "Tables 6 and 12: five residual connections on four tasks",
@@ -20,42 +26,27 @@ Experiment main_tables() {
               "describe "
               "(plain) stands beside it.",
           .columns = {gyroscope, stability, near_pi, near_pi_multi},
-          .arms = {{"gpt",
-                    "GPT (additive)",
-                    gpt(),
-                    {{"gyroscope", three_seeds(3.78e-3, 0.04e-3)},
-                     {"stability", three_seeds(16.4e-6, 0.7e-6)},
-                     {"near_pi", one_value(1.19e-5)},
-                     {"near_pi_multi", one_value(3.34e-6)}}},
-                   {"ddl",
-                    "DDL (ddl_pooled)",
-                    ddl(),
-                    {{"gyroscope", three_seeds(3.36e-3, 0.13e-3)},
-                     {"stability", three_seeds(15.3e-6, 1.8e-6)},
-                     {"near_pi", one_value(1.11e-5)},
-                     {"near_pi_multi", one_value(3.75e-6)}}},
-                   {"mhc",
-                    "mHC (mhc_split)",
-                    mhc(),
-                    {{"gyroscope", three_seeds(4.02e-3, 0.03e-3)},
-                     {"stability", three_seeds(8650e-6, 140e-6)},
-                     {"near_pi", one_value(9.64e-3)},
-                     {"near_pi_multi", one_value(1.63e-3)}}},
-                   {"jpmhc",
-                    "JPmHC (Cayley)",
-                    jpmhc(),
-                    {{"gyroscope", three_seeds(3.08e-4, 0.02e-4)},
-                     {"stability", three_seeds(8.19e-6, 3.69e-6)},
-                     {"near_pi", one_value(6.54e-6)},
-                     {"near_pi_multi", one_value(1.69e-6)}}},
-                   {"edelta",
-                    "EΔ, entropy gate (as run)",
-                    edelta(),
-                    {{"gyroscope", three_seeds(1.02e-3, 0.26e-3)},
-                     {"stability", three_seeds(4.35e-6, 0.27e-6)},
-                     {"near_pi", one_value(1.44e-6)},
-                     {"near_pi_multi", one_value(1.24e-6)}}},
-                   {"edelta_plain", "EΔ, plain gate (as described)", edelta({{"gate", "plain"}})}},
+          .arms = {published_arm("gpt", {{"gyroscope", three_seeds(3.78e-3, 0.04e-3)},
+                                         {"stability", three_seeds(16.4e-6, 0.7e-6)},
+                                         {"near_pi", one_value(1.19e-5)},
+                                         {"near_pi_multi", one_value(3.34e-6)}}),
+                   published_arm("ddl", {{"gyroscope", three_seeds(3.36e-3, 0.13e-3)},
+                                         {"stability", three_seeds(15.3e-6, 1.8e-6)},
+                                         {"near_pi", one_value(1.11e-5)},
+                                         {"near_pi_multi", one_value(3.75e-6)}}),
+                   published_arm("mhc", {{"gyroscope", three_seeds(4.02e-3, 0.03e-3)},
+                                         {"stability", three_seeds(8650e-6, 140e-6)},
+                                         {"near_pi", one_value(9.64e-3)},
+                                         {"near_pi_multi", one_value(1.63e-3)}}),
+                   published_arm("jpmhc", {{"gyroscope", three_seeds(3.08e-4, 0.02e-4)},
+                                           {"stability", three_seeds(8.19e-6, 3.69e-6)},
+                                           {"near_pi", one_value(6.54e-6)},
+                                           {"near_pi_multi", one_value(1.69e-6)}}),
+                   published_arm("edelta", {{"gyroscope", three_seeds(1.02e-3, 0.26e-3)},
+                                            {"stability", three_seeds(4.35e-6, 0.27e-6)},
+                                            {"near_pi", one_value(1.44e-6)},
+                                            {"near_pi_multi", one_value(1.24e-6)}}),
+                   published_arm("edelta_plain")},
           .quick_seeds = 2};
 }
 
@@ -172,8 +163,6 @@ const std::vector<Experiment>& paper_experiments() {
                                               theta_sweep()};
   return all;
 }
-
-const std::vector<Arm>& presets() { return paper_experiments().front().arms; }
 
 const std::vector<Claim>& paper_claims() {
   static const std::vector<Claim> all = {

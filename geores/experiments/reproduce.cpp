@@ -12,6 +12,7 @@
 #include "geores/ops/run/device_named.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/recorded_work.h"
+#include "geores/train/run/finished_run.h"
 #include "geores/train/trainer.h"
 
 namespace geores {

@@ -77,8 +77,4 @@ struct RunStopped : Error {
 std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
                                DatasetShelf& shelf, const Listener& listener);
 
-// What a finished run left: result.json and the lines of metrics.jsonl.
-nlohmann::json read_result(const std::string& run_folder);
-std::vector<nlohmann::json> read_metrics(const std::string& run_folder);
-
 }  // namespace geores

@@ -12,6 +12,7 @@
 #include "geores/experiments/figures.h"
 #include "geores/experiments/language/language_tables.h"
 #include "geores/experiments/language/learning.h"
+#include "geores/train/run/finished_run.h"
 
 namespace geores {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "geores/diagnostics/mixer_measures.h"
+#include "geores/train/run/finished_run.h"
 
 namespace geores {
 namespace {

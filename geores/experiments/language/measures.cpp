@@ -10,6 +10,7 @@
 #include "geores/experiments/runner.h"
 #include "geores/generation/generator.h"
 #include "geores/modules/seeding.h"
+#include "geores/train/run/finished_run.h"
 #include "geores/train/run/run_folder.h"
 #include "geores/train/text_evaluation.h"
 

@@ -20,6 +20,7 @@
 #include "geores/text/ngrams.h"
 #include "geores/text/prepared.h"
 #include "geores/train/device/recorded_work.h"
+#include "geores/train/run/finished_run.h"
 
 namespace geores {
 namespace {

@@ -15,6 +15,7 @@
 #include "geores/train/puzzles/puzzle_batch.h"
 #include "geores/train/puzzles/puzzle_evaluation.h"
 #include "geores/train/puzzles/puzzle_trainer.h"
+#include "geores/train/run/finished_run.h"
 
 namespace geores {
 namespace {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "geores/train/device/recorded_work.h"
+#include "geores/train/run/version.h"
 
 namespace geores {
 namespace {
@@ -41,7 +42,7 @@ nlohmann::json made_with(const std::string& device) {
   std::ostringstream cpuinfo;
   if (device != "cuda") cpuinfo << std::ifstream("/proc/cpuinfo").rdbuf();
   return {{"machine", device == "cuda" ? gpu_name() : processor_in(cpuinfo.str())},
-          {"program", "geores " GEORES_VERSION ", commit " GEORES_COMMIT}};
+          {"program", version_and_commit()}};
 }
 
 }  // namespace geores

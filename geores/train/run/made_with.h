@@ -7,8 +7,7 @@
 
 namespace geores {
 
-// {"machine": the GPU's or the processor's name, "program": version and commit}. The commit is that of
-// the last time CMake was configured, "unknown" where there was no repository.
+// {"machine": the GPU's or the processor's name, "program": version_and_commit()}.
 nlohmann::json made_with(const std::string& device);
 
 // The processor that a text of /proc/cpuinfo describes, with how many there are: "2 × Neoverse-N1".

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/commands.h"
+#include "cli/lab/lab.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/stop_on_signal.h"
 #include "geores/base/error.h"
@@ -59,12 +59,13 @@ void add_study(CLI::App& app, int& exit_code) {
   for (const auto& study : puzzle_studies())
     names += fmt::format("  {:<5} {}\n", study.name, study.title);
   auto* command = app.add_subcommand(
-      "study",
-      "What does a mixer add to a recursive model? Arms at the same width and number of "
-      "parameters,\n"
-      "several seeds, controls and t-tests. Makes its puzzles, trains what has no result yet, and\n"
-      "writes OUT/index.html (tables and learning curves, opens offline), OUT/tables.md and\n"
-      "OUT/results.json. Killed, it continues.\n" +
+      kStudy.name,
+      std::string(kStudy.about) +
+          "\nArms at the same width and number of parameters,\n"
+          "several seeds, controls and t-tests. Makes its puzzles, trains what has no result yet, "
+          "and\n"
+          "writes OUT/index.html (tables and learning curves, opens offline), OUT/tables.md and\n"
+          "OUT/results.json. Killed, it continues.\n" +
           names +
           "Examples:\n"
           "  geores study s6 --scale quick --out try\n"

@@ -1,12 +1,12 @@
-#include "geores/experiments/comparison.h"
+#include "geores/train/comparison.h"
 
 #include <cmath>
 #include <filesystem>
 
 #include "geores/base/error.h"
 #include "geores/base/pages/svg.h"
-#include "geores/experiments/runner.h"
-#include "geores/train/trainer.h"
+#include "geores/train/run/finished_run.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "cli/bench_sizes.h"
+#include "cli/lab/bench_sizes.h"
 #include "geores/base/error.h"
 #include "geores/benchmark/generation_benchmark.h"
 #include "geores/ops/run/device_named.h"

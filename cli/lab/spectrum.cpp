@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/lab/lab.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/spectrum/figure1.h"
@@ -273,16 +273,17 @@ std::string mixer_help() {
 void add_spectrum(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<SpectrumFlags>();
   auto* command = app.add_subcommand(
-      "spectrum",
-      "What a mixer does to gradients at depth: the singular values of J = Y_L ... Y_1,\n"
-      "Y = A x I + X, predicted by free probability, beside Monte Carlo and the equation as\n"
-      "printed by JPmHC.\n"
-      "Examples:\n"
-      "  geores spectrum --mixer bistochastic --depth 10 --monte-carlo 500 --out spectrum.svg\n"
-      "  geores spectrum --mixer orthogonal,shc --depth 48 --streams 8\n"
-      "  geores spectrum --mixer file:mixer.txt --depth 24 --sigma2-total 0.5 --json\n"
-      "  geores spectrum --mixer identity --spread 1,1,1,1 --gather 0.25,0.25,0.25,0.25\n"
-      "  geores spectrum --figure1 --out figure1.svg");
+      kSpectrum.name,
+      std::string(kSpectrum.about) +
+          "\nJ = Y_L ... Y_1 with Y = A x I + X, predicted by free probability, next to Monte "
+          "Carlo and\n"
+          "the equation as printed by JPmHC.\n"
+          "Examples:\n"
+          "  geores spectrum --mixer bistochastic --depth 10 --monte-carlo 500 --out spectrum.svg\n"
+          "  geores spectrum --mixer orthogonal,shc --depth 48 --streams 8\n"
+          "  geores spectrum --mixer file:mixer.txt --depth 24 --sigma2-total 0.5 --json\n"
+          "  geores spectrum --mixer identity --spread 1,1,1,1 --gather 0.25,0.25,0.25,0.25\n"
+          "  geores spectrum --figure1 --out figure1.svg");
   command->add_option("--mixer", flags->mixers, mixer_help())
       ->delimiter(',')
       ->capture_default_str();

@@ -1,4 +1,4 @@
-#include "cli/bench_sizes.h"
+#include "cli/lab/bench_sizes.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,11 @@
 #include <sstream>
 
 #include "geores/base/error.h"
-#include "geores/experiments/experiment.h"
 #include "geores/model/recursive/recursive_kind.h"
 #include "geores/model/transformer/parameter_budget.h"
 #include "geores/model/transformer/transformer_kind.h"
+#include "geores/train/run/presets.h"
+#include "geores/train/run/train_config.h"
 
 namespace geores::cli {
 namespace {

@@ -3,8 +3,9 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
-#include "cli/commands.h"
+#include "cli/lab/lab.h"
 #include "geores/spectrum/spectral_gap.h"
 
 namespace geores::cli {
@@ -40,10 +41,11 @@ void run_spectral_gap(const SpectralGapFlags& flags) {
 void add_spectral_gap(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<SpectralGapFlags>();
   auto* command = app.add_subcommand(
-      "spectral-gap",
-      "Which permutations mix n streams best: exhaustive search over all sets of K permutations\n"
-      "that generate S_n for the largest spectral gap of the random walk on the group.\n"
-      "Example: geores spectral-gap --streams 4 --generators 4");
+      kSpectralGap.name,
+      std::string(kSpectralGap.about) +
+          "\nExhaustive search over all sets of K permutations that generate S_n for the largest\n"
+          "spectral gap of the random walk on the group.\n"
+          "Example: geores spectral-gap --streams 4 --generators 4");
   command->add_option("--streams", flags->streams, "n, 2 to 6")->capture_default_str();
   command->add_option("--generators", flags->generators, "K, permutations in a set")
       ->capture_default_str();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/lab/lab.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/stop_on_signal.h"
@@ -124,10 +124,10 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ReproduceFlags>();
   auto& options = flags->options;
   auto* command = app.add_subcommand(
-      "reproduce",
+      kReproduce.name,
       fmt::format(
-          "A paper's tables and figures, trained again and laid beside the published numbers,\n"
-          "with trivial baselines, controls and t-tests. Writes OUT/index.html (opens offline),\n"
+          "{}\n"
+          "With trivial baselines, controls and t-tests. Writes OUT/index.html (opens offline),\n"
           "OUT/tables.md and OUT/results.json. Killed, it continues with what is missing when\n"
           "started again with the same --out.\n"
           "  quick   small models and data, minutes on two cores; not comparable with the paper\n"
@@ -158,7 +158,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
           "Several machines without a network between them:\n"
           "  geores reproduce --shard 1/2 --out part1         (and 2/2 into part2 elsewhere)\n"
           "  geores reproduce --merge part1 part2 --out report",
-          fmt::join(experiment_names(), ", ")));
+          kReproduce.about, fmt::join(experiment_names(), ", ")));
   command->add_option("--paper", flags->paper, "edelta, mgt, shc or nanogpt")
       ->capture_default_str()
       ->check(CLI::IsMember({"edelta", "mgt", "shc", "nanogpt"}));
