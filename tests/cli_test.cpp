@@ -449,7 +449,12 @@ TEST(ProgressBar, ShowsAPieceOfWorkAfterAnother) {
 TEST_F(CommandLine, HelpTeaches) {
   const auto help = run_program("--help");
   EXPECT_EQ(help.exit_code, 0);
-  EXPECT_NE(help.output.find("geores verify dump.safetensors"), std::string::npos);
+  EXPECT_NE(help.output.find("geores train --task text"), std::string::npos);
+  // A line for each command: the first sentence of its help.
+  for (const auto* line :
+       {"  verify                      Compare a model with a dump of another implementation.\n",
+        "  bench                       What a training step costs, fused"})
+    EXPECT_NE(help.output.find(line), std::string::npos) << line << help.output;
   EXPECT_NE(run_program("verify --help").output.find("1e-9"), std::string::npos);
 }
 

@@ -18,8 +18,8 @@
 #include "geores/reference/verify.h"
 #include "geores/storage/state_file.h"
 #include "geores/testing/testing.h"
-#include "geores/train/trainer.h"
 #include "geores/train/run/finished_run.h"
+#include "geores/train/trainer.h"
 
 namespace geores {
 namespace {

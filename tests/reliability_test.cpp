@@ -237,5 +237,22 @@ TEST_F(Reliability, PredictionsNameTheStepOfTheirWeights) {
   EXPECT_NE(output().find("weights of step 12"), std::string::npos) << output();
 }
 
+// geores starts geores-lab, which lies in its folder, with the same arguments.
+TEST_F(Reliability, CommandsOfTheLabRunWhereItIsAndAreRefusedWhereItIsNot) {
+  EXPECT_EQ(run("spectral-gap --streams 3 --generators 2"), 0);
+  EXPECT_NE(output().find("best gap 0.50000"), std::string::npos) << output();
+  EXPECT_EQ(run("reproduce --scale none --out " + out()), 1);
+  EXPECT_EQ(output().find("geores: [reproduce]"), 0u) << output();
+
+  const auto alone = root_ / "geores";
+  fs::copy_file(GEORES_PROGRAM, alone);
+  const auto command =
+      fmt::format("{} bench --repeats 1 > {} 2>&1", alone.string(), (root_ / "output").string());
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+  EXPECT_EQ(output(), fmt::format("geores: [bench] needs {}/geores-lab, which is not built: run "
+                                  "scripts/build release\n",
+                                  root_.string()));
+}
+
 }  // namespace
 }  // namespace geores
