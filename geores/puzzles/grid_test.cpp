@@ -57,7 +57,7 @@ TEST(Grid, HashOfAPuzzleDoesNotDependOnTheOrderOfItsPairs) {
 }
 
 TEST(Grid, HashOfAPuzzleIsTheGoldens) {
-  if (!has_arc()) GTEST_SKIP() << "needs the ARC tasks";
+  if (!has_arc()) GTEST_SKIP() << "GEORES_DATA_DIR has no ARC tasks";
   const auto& each = golden()["puzzle_hash"];
   const auto& task = find_task(arc_subset("evaluation"), each["puzzle"], "evaluation");
   auto pairs = task.demonstrations;

@@ -21,7 +21,7 @@ inline const nlohmann::json& golden() {
   return file;
 }
 
-inline std::filesystem::path arc_folder() { return GEORES_SHARED_DIR "/data/arc-agi"; }
+inline std::filesystem::path arc_folder() { return GEORES_DATA_DIR "/arc-agi"; }
 inline bool has_arc() { return std::filesystem::exists(arc_folder()); }
 
 // Read once.

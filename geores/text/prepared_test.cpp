@@ -299,13 +299,13 @@ TEST(Words, AreSeparatedBySpaceAndLineEndsCount) {
 TEST(Words, OfWikiTextAreThePublishedOnes) {
   const auto valid = GEORES_DATA_DIR "/wikitext-2/valid.txt",
              test = GEORES_DATA_DIR "/wikitext-2/test.txt";
-  if (!fs::exists(valid)) GTEST_SKIP() << "WikiText-2 is not here";
+  if (!fs::exists(valid)) GTEST_SKIP() << "GEORES_DATA_DIR has no WikiText-2";
   EXPECT_EQ(count_words(read_text_file(valid)), 217646);
   EXPECT_EQ(count_words(read_text_file(test)), 245569);
 }
 
 TEST_F(PreparedFolder, TinyShakespeareIsNanoGptsAndItsNGramsAreKnown) {
-  if (!fs::exists(kPlays)) GTEST_SKIP() << "tinyshakespeare is not here";
+  if (!fs::exists(kPlays)) GTEST_SKIP() << "GEORES_DATA_DIR has no tinyshakespeare";
   const auto made = prepare_text({.input = {kPlays}, .out = out(), .tokenizer = "chars"});
   EXPECT_EQ(made.vocabulary, 65);
   EXPECT_EQ(made.splits.at("train").ids, 1003854);

@@ -85,7 +85,7 @@ TEST(Tokenizer, CharsAreSortedCodePoints) {
 class Gpt2 : public testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(kMerges)) GTEST_SKIP() << "GPT-2's merges are not here";
+    if (!fs::exists(kMerges)) GTEST_SKIP() << "GEORES_DATA_DIR has no merges of GPT-2";
     const auto merges = read_text_file(kMerges);
     ASSERT_EQ(sha256(merges).substr(0, 8), "1ce16647");
     tokenizer_ = gpt2_tokenizer(merges, kMerges);
@@ -116,7 +116,7 @@ TEST_F(Gpt2, LosesNothing) {
 
 // nanoGPT's own counts for its cut at 90 % of the characters.
 TEST_F(Gpt2, CountsTinyShakespeareAsNanoGptDoes) {
-  if (!fs::exists(kShakespeare)) GTEST_SKIP() << "tinyshakespeare is not here";
+  if (!fs::exists(kShakespeare)) GTEST_SKIP() << "GEORES_DATA_DIR has no tinyshakespeare";
   const auto text = read_text_file(kShakespeare);
   const std::string_view all = text;
   EXPECT_EQ(tokenizer_->encode(all.substr(0, 1003854), "train").size(), 301966u);

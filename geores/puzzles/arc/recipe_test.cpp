@@ -45,7 +45,7 @@ std::string sum_of_rows(const ArcRecipe& recipe, bool train, bool labels) {
 }
 
 TEST(ArcBuild, IsThatOfThePublicCodeToTheBit) {
-  if (!has_arc()) GTEST_SKIP() << "needs the ARC tasks";
+  if (!has_arc()) GTEST_SKIP() << "GEORES_DATA_DIR has no ARC tasks";
   const auto& expected = golden()["build"];
   const auto recipe = build_arc(arc_subsets(), {.variants = expected["augmentations"]});
   const auto names = names_of(recipe);
@@ -62,7 +62,7 @@ TEST(ArcBuild, IsThatOfThePublicCodeToTheBit) {
 }
 
 TEST(ArcBuild, OfAThousandVariantsHasThePublishedIdentifiers) {
-  if (!has_arc()) GTEST_SKIP() << "needs the ARC tasks";
+  if (!has_arc()) GTEST_SKIP() << "GEORES_DATA_DIR has no ARC tasks";
   const auto recipe = build_arc(arc_subsets(), {});
   EXPECT_EQ(recipe.groups.size(), 960u);
   EXPECT_EQ(recipe.variants.size() + 1, 876406u);
@@ -85,7 +85,7 @@ TEST(ArcBuild, OfAThousandVariantsHasThePublishedIdentifiers) {
 }
 
 TEST(ArcBuild, OnASmallCanvasLeavesLargerTasksOut) {
-  if (!has_arc()) GTEST_SKIP() << "needs the ARC tasks";
+  if (!has_arc()) GTEST_SKIP() << "GEORES_DATA_DIR has no ARC tasks";
   const auto recipe = build_arc(arc_subsets(), {.variants = 0, .canvas = 10});
   std::map<std::string, int> tasks;
   std::size_t tests = 0;

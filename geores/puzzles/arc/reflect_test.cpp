@@ -20,7 +20,7 @@ std::vector<Task> all_tasks() {
 std::string id_of(const ReflectTask& each) { return each.task.subset + "/" + each.task.name; }
 
 TEST(Reflect, PublishedChoiceIsTheGoldens) {
-  if (!has_arc()) GTEST_SKIP() << "needs the ARC tasks";
+  if (!has_arc()) GTEST_SKIP() << "GEORES_DATA_DIR has no ARC tasks";
   const auto choice = choose_published(all_tasks(), 42);
   for (const std::string label : {"reflect", "control"}) {
     const auto& expected = golden()["reflect_lite"][label];
@@ -46,7 +46,7 @@ TEST(Reflect, PublishedChoiceIsTheGoldens) {
 }
 
 TEST(Reflect, StrictChoiceHasFiveReflectionsAndTwentyFourControls) {
-  if (!has_arc()) GTEST_SKIP() << "needs the ARC tasks";
+  if (!has_arc()) GTEST_SKIP() << "GEORES_DATA_DIR has no ARC tasks";
   std::map<std::string, int> count;
   for (const auto& each : choose_strict(all_tasks()).selected) ++count[each.label];
   EXPECT_EQ(count["reflect"], 5);
