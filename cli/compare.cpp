@@ -37,7 +37,7 @@ void add_compare(CLI::App& app, int& exit_code) {
       app.add_subcommand("compare",
                          "Compare finished runs on the same data.\n"
                          "The table includes predictors that need no model. "
-                         "The lowest loss is marked with a *.\n"
+                         "The lowest loss of each column is marked with a *.\n"
                          "Example: geores compare runs/gpt runs/edelta --page comparison.html");
   command->add_option("runs", flags->runs, "folders of runs")->required();
   command->add_option("--page", flags->page, "write table and curves here (HTML, opens offline)");

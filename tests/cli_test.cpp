@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -367,9 +368,24 @@ TEST_F(UserData, ComparesRunsOnTheSameData) {
   const auto page = file("page.html");
   auto result = run_program("compare " + out() + " " + out() + "2 --page " + page);
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  for (const auto* text : {"run2", "additive", "no model: running_mean", "  *"})
+  for (const auto* text : {"run2", "additive", "no model: running_mean", "*"})
     EXPECT_NE(result.output.find(text), std::string::npos) << result.output;
-  EXPECT_NE(read_text_file(page).find("Validation loss"), std::string::npos);
+  const auto html = read_text_file(page);
+  EXPECT_NE(html.find("Validation loss"), std::string::npos);
+  // In each column of losses the lowest number is marked, in whatever row it is.
+  std::vector<double> bests, exacts;
+  const auto results =
+      nlohmann::json::parse(run_program("compare --json " + out() + " " + out() + "2").output);
+  for (const auto& one : results.at("runs")) {
+    bests.push_back(one.at("result").at("best_validation"));
+    exacts.push_back(one.at("result").at("exact_best"));
+  }
+  for (const auto& [name, loss] : results.at("trivial_baselines").items()) exacts.push_back(loss);
+  for (const auto& losses : {bests, exacts})
+    EXPECT_NE(html.find(fmt::format("<td class=\"marked\">{:.3e}</td>",
+                                    *std::ranges::min_element(losses))),
+              std::string::npos)
+        << html;
   EXPECT_EQ(nlohmann::json::parse(run_program("compare --json " + out()).output).at("runs").size(),
             1u);
 

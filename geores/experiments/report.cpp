@@ -96,15 +96,13 @@ Table column_table(const ExperimentFindings& findings, const Column& column) {
                "against the first row", "parameters"},
               {}};
   const auto first = sample_of(findings.cell(column.name, findings.experiment.arms[0].name).best);
-  double lowest = std::numeric_limits<double>::infinity();
+  std::vector<double> bests, exacts;
   for (const auto& arm : findings.experiment.arms) {
     const auto& cell = findings.cell(column.name, arm.name);
     const auto best = sample_of(cell.best), exact = sample_of(cell.exact);
     const auto is_first = table.rows.empty();
-    if (best.mean < lowest) {
-      lowest = best.mean;
-      table.marked = {table.rows.size()};
-    }
+    bests.push_back(best.mean);
+    exacts.push_back(exact.mean);
     table.rows.push_back({arm.label, format_sample(published(arm, column.name)),
                           format_sample(best) + diverged_note(cell), format_sample(exact),
                           is_first ? ""
@@ -113,9 +111,14 @@ Table column_table(const ExperimentFindings& findings, const Column& column) {
                           fmt::format("{}", cell.parameters)});
     if (auto& text = table.rows.back()[4]; text.ends_with(", ")) text.resize(text.size() - 2);
   }
-  for (const auto& baseline : findings.baselines.at(column.name))
+  for (const auto& baseline : findings.baselines.at(column.name)) {
     table.rows.push_back(
         {"no model: " + baseline.name, "", "", format_value(baseline.mse), "", ""});
+    bests.push_back(std::nan(""));
+    exacts.push_back(baseline.mse);
+  }
+  mark_lowest(table, 2, bests);
+  mark_lowest(table, 3, exacts);
   return table;
 }
 
@@ -307,7 +310,7 @@ Document make_report(const Findings& findings) {
       document.text(
           "Best evaluation: the lowest of the evaluations on random batches, as the paper reports "
           "it. Whole validation set: the same weights, exactly. ± is the standard deviation over "
-          "seeds. In bold: the best model.");
+          "seeds. In bold: the lowest measured value of each column.");
       for (const auto& column : one.experiment.columns)
         document.subheading(column.label).table(column_table(one, column));
       document.figure("training", training_figure(one),

@@ -35,22 +35,24 @@ Table Comparison::table() const {
       "",
       {"run", "model", "parameters", "steps", "seconds", "best evaluation", "whole validation set"},
       {}};
-  double lowest = std::numeric_limits<double>::infinity();
-  const auto add = [&](std::vector<std::string> row, double loss) {
+  std::vector<double> best, exact;
+  const auto add = [&](std::vector<std::string> row, double best_evaluation, double loss) {
     row.push_back(std::isfinite(loss) ? fmt::format("{:.3e}", loss) : "diverged");
-    if (loss < lowest) {
-      lowest = loss;
-      table.marked = {table.rows.size()};
-    }
     table.rows.push_back(std::move(row));
+    best.push_back(best_evaluation);
+    exact.push_back(loss);
   };
-  for (const auto& run : runs)
+  for (const auto& run : runs) {
+    const auto best_evaluation = number_at(run.result, "best_validation");
     add({run.name, run.config.model.label(), run.result.at("parameters").dump(),
          run.result.at("steps").dump(), fmt::format("{:.0f}", number_at(run.result, "seconds")),
-         fmt::format("{:.3e}", number_at(run.result, "best_validation"))},
-        number_at(run.result, "exact_best"));
+         fmt::format("{:.3e}", best_evaluation)},
+        best_evaluation, number_at(run.result, "exact_best"));
+  }
   for (const auto& baseline : baselines)
-    add({"no model: " + baseline.name, "", "", "", "", ""}, baseline.mse);
+    add({"no model: " + baseline.name, "", "", "", "", ""}, std::nan(""), baseline.mse);
+  mark_lowest(table, 5, best);
+  mark_lowest(table, 6, exact);
   return table;
 }
 
@@ -59,7 +61,9 @@ Document Comparison::page() const {
   auto shown = table();
   shown.explanation =
       "Best evaluation: lowest of the evaluations on random batches while training. Whole "
-      "validation set: the same weights, exactly. In bold: the lowest, be it a model or not.";
+      "validation set: the same weights, exactly. In bold: the lowest of each of these columns, be "
+      "it a model or "
+      "not.";
   document.table(shown);
   svg::Figure figure{.columns = 2, .panel_width = 510, .panel_height = 290};
   const auto add = [&](const char* key, const char* title) {

@@ -20,7 +20,7 @@ struct Comparison {
   std::vector<ComparedRun> runs;
   std::vector<Baseline> baselines;
 
-  // The lowest loss over the whole validation set is marked, whoever has it.
+  // In each column of losses the lowest is marked, be it of a model or not.
   Table table() const;
   Document page() const;
   nlohmann::json to_json() const;

@@ -13,7 +13,7 @@ constexpr const char* kStyle =
     ".warning{border-left:4px solid #d55e00;background:#fdf1e8;padding:.5em .8em;margin:.6em 0}"
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13px;margin:0 0 1.6em}"
     "th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}"
-    "th:first-child,td:first-child{text-align:left}tr.marked{font-weight:bold;background:#eef5fb}"
+    "th:first-child,td:first-child{text-align:left}td.marked{font-weight:bold;background:#eef5fb}"
     "figure>svg{max-width:100%;height:auto}";
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "geores/base/error.h"
 
@@ -23,14 +25,12 @@ void check(const Table& table) {
             row.empty() ? "" : row.front(), row.size(), table.heads.size());
 }
 
-bool is_marked(const Table& table, std::size_t row) {
-  return std::find(table.marked.begin(), table.marked.end(), row) != table.marked.end();
+bool is_marked(const Table& table, std::size_t row, std::size_t column) {
+  return std::ranges::find(table.marked, Table::Cell{row, column}) != table.marked.end();
 }
 
-std::string html_row(const Row& row, const char* tag, const std::string& attributes = "") {
-  std::string html = "<tr" + attributes + ">";
-  for (const auto& text : row) html += fmt::format("<{0}>{1}</{0}>", tag, escape_html(text));
-  return html + "</tr>\n";
+bool has_marks(const Table& table, std::size_t column) {
+  return std::ranges::any_of(table.marked, [&](const auto& cell) { return cell.column == column; });
 }
 
 std::string markdown_cell(const std::string& text) {
@@ -47,7 +47,17 @@ void drop_empty_columns(Table& table) {
     const auto offset = static_cast<std::ptrdiff_t>(c);
     table.heads.erase(table.heads.begin() + offset);
     for (auto& row : table.rows) row.erase(row.begin() + offset);
+    std::erase_if(table.marked, [c](const auto& cell) { return cell.column == c; });
+    for (auto& cell : table.marked) cell.column -= cell.column > c;
   }
+}
+
+void mark_lowest(Table& table, std::size_t column, std::span<const double> values) {
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const double value : values) lowest = std::fmin(lowest, value);
+  if (!std::isfinite(lowest)) return;
+  for (std::size_t row = 0; row < values.size(); ++row)
+    if (values[row] == lowest) table.marked.push_back({row, column});
 }
 
 std::string to_text(const Table& table) {
@@ -57,37 +67,39 @@ std::string to_text(const Table& table) {
     widths.push_back(columns_of(table.heads[c]));
     for (const auto& row : table.rows) widths[c] = std::max(widths[c], columns_of(row[c]));
   }
-  const auto line = [&](const Row& row) {
+  const auto line = [&](const Row& row, const auto& is_marked) {
     std::string text;
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::string blanks(widths[c] - columns_of(row[c]), ' ');
       text += c == 0 ? row[c] + blanks : "  " + blanks + row[c];
+      if (has_marks(table, c)) text += is_marked(c) ? '*' : ' ';
     }
     text.erase(text.find_last_not_of(' ') + 1);
-    return text;
+    return text + "\n";
   };
-  auto text = line(table.heads) + "\n";
+  auto text = line(table.heads, [](std::size_t) { return false; });
   for (std::size_t r = 0; r < table.rows.size(); ++r)
-    text += line(table.rows[r]) + (is_marked(table, r) ? "  *\n" : "\n");
+    text += line(table.rows[r], [&](std::size_t c) { return is_marked(table, r, c); });
   return text;
 }
 
 std::string to_markdown(const Table& table) {
   check(table);
   auto text = table.explanation.empty() ? "" : table.explanation + "\n\n";
-  const auto line = [&](const Row& row, const char* around) {
+  const auto line = [&](const Row& row, const auto& is_marked) {
     text += "|";
-    for (const auto& cell : row)
-      text += cell.empty() ? std::string(" |")
-                           : fmt::format(" {0}{1}{0} |", around, markdown_cell(cell));
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += row[c].empty()
+                  ? std::string(" |")
+                  : fmt::format(" {0}{1}{0} |", is_marked(c) ? "**" : "", markdown_cell(row[c]));
     text += "\n";
   };
-  line(table.heads, "");
+  line(table.heads, [](std::size_t) { return false; });
   text += "|";
   for (std::size_t c = 0; c < table.heads.size(); ++c) text += c == 0 ? "---|" : "---:|";
   text += "\n";
   for (std::size_t r = 0; r < table.rows.size(); ++r)
-    line(table.rows[r], is_marked(table, r) ? "**" : "");
+    line(table.rows[r], [&](std::size_t c) { return is_marked(table, r, c); });
   return text;
 }
 
@@ -95,9 +107,16 @@ std::string to_html(const Table& table) {
   check(table);
   std::string html;
   if (!table.explanation.empty()) html += "<p>" + escape_html(table.explanation) + "</p>\n";
-  html += "<div class=\"scroll\">\n<table>\n" + html_row(table.heads, "th");
-  for (std::size_t r = 0; r < table.rows.size(); ++r)
-    html += html_row(table.rows[r], "td", is_marked(table, r) ? " class=\"marked\"" : "");
+  html += "<div class=\"scroll\">\n<table>\n<tr>";
+  for (const auto& head : table.heads) html += fmt::format("<th>{}</th>", escape_html(head));
+  html += "</tr>\n";
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    html += "<tr>";
+    for (std::size_t c = 0; c < table.rows[r].size(); ++c)
+      html += fmt::format("<td{}>{}</td>", is_marked(table, r, c) ? " class=\"marked\"" : "",
+                          escape_html(table.rows[r][c]));
+    html += "</tr>\n";
+  }
   return html + "</table>\n</div>\n";
 }
 

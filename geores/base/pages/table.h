@@ -3,6 +3,7 @@
 //   fmt::print("{}", to_text(table));
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +11,20 @@
 namespace geores {
 
 struct Table {
+  struct Cell {
+    std::size_t row, column;
+    bool operator==(const Cell&) const = default;
+  };
+
   std::string explanation;  // what a reader should know, in a sentence or two
   std::vector<std::string> heads;
   std::vector<std::vector<std::string>> rows;  // the first cell names the row
-  std::vector<std::size_t> marked = {};        // rows that stand out: bold on pages, * in texts
+  std::vector<Cell> marked = {};               // cells that stand out: bold on pages, * in texts
 };
+
+// Marks the cell of a column with the lowest value, or several cells with the same. `values` has one
+// number a row; NaN for a cell without a number.
+void mark_lowest(Table& table, std::size_t column, std::span<const double> values);
 
 // Removes columns without any text; the first, which names the rows, stays.
 void drop_empty_columns(Table& table);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "geores/base/error.h"
 #include "geores/base/pages/document.h"
 
@@ -9,29 +11,29 @@ namespace geores {
 namespace {
 
 Table example() {
-  return {"Losses.", {"model", "σ", "a|b"}, {{"γ<1", "1", "x"}, {"other", "22", ""}}, {1}};
+  return {"Losses.", {"model", "σ", "a|b"}, {{"γ<1", "1", "x"}, {"other", "22", ""}}, {{1, 1}}};
 }
 
-TEST(Table, TextAlignsColumnsByCharactersAndMarksRows) {
+TEST(Table, TextAlignsColumnsByCharactersAndMarksCells) {
   EXPECT_EQ(to_text(example()),
-            "model   σ  a|b\n"
-            "γ<1     1    x\n"
-            "other  22  *\n");
+            "model   σ   a|b\n"
+            "γ<1     1     x\n"
+            "other  22*\n");
 }
 
-TEST(Table, MarkdownEscapesBarsAndSetsMarkedRowsInBold) {
+TEST(Table, MarkdownEscapesBarsAndSetsMarkedCellsInBold) {
   EXPECT_EQ(to_markdown(example()),
             "Losses.\n\n"
             "| model | σ | a\\|b |\n"
             "|---|---:|---:|\n"
             "| γ<1 | 1 | x |\n"
-            "| **other** | **22** | |\n");
+            "| other | **22** | |\n");
 }
 
 TEST(Table, HtmlIsEscaped) {
   const auto html = to_html(example());
   EXPECT_NE(html.find("<td>γ&lt;1</td>"), html.npos) << html;
-  EXPECT_NE(html.find("<tr class=\"marked\"><td>other</td>"), html.npos) << html;
+  EXPECT_NE(html.find("<tr><td>other</td><td class=\"marked\">22</td>"), html.npos) << html;
 }
 
 TEST(Document, IsOnePageThatLoadsNothingAndTheSameInMarkdown) {
@@ -56,6 +58,20 @@ TEST(Table, RefusesARowOfAnotherLength) {
   EXPECT_THROW(to_text(table), Error);
   EXPECT_THROW(to_markdown(table), Error);
   EXPECT_THROW(to_html(table), Error);
+}
+
+TEST(Table, TheLowestOfEachColumnIsMarkedWhereverItIs) {
+  const auto nan = std::nan("");
+  Table table{
+      "", {"", "a", "b", "c"}, {{"x", "1", "5", ""}, {"y", "2", "4", ""}, {"z", "", "4", ""}}};
+  mark_lowest(table, 1, std::vector{1.0, 2.0, nan});
+  mark_lowest(table, 2, std::vector{5.0, 4.0, 4.0});
+  mark_lowest(table, 3, std::vector{nan, nan, nan});
+  EXPECT_EQ(table.marked, (std::vector<Table::Cell>{{0, 1}, {1, 2}, {2, 2}}));
+  table.rows[0][3] = "7";
+  table.rows[0][1] = table.rows[1][1] = "";
+  drop_empty_columns(table);  // a column before the marks
+  EXPECT_EQ(table.marked, (std::vector<Table::Cell>{{1, 1}, {2, 1}}));
 }
 
 TEST(Table, ColumnsWithoutTextCanBeDroppedButForTheNames) {
