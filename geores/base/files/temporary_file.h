@@ -1,4 +1,5 @@
-// Temporary files of write_file_atomically(), and the removal of those that a killed process left.
+// Temporary files of write_file_atomically(), folders that are not finished yet, and the removal of those
+// that a killed process left.
 #pragma once
 
 #include <filesystem>
@@ -14,5 +15,11 @@ int create_temporary_file(const std::filesystem::path& folder, std::filesystem::
 // process count as left by an earlier one that had the same id, as often happens in containers: call
 // it before this process writes into the folder. Problems are ignored.
 void remove_abandoned_files(const std::filesystem::path& folder);
+
+// TARGET.partial-PROCESS: where this process makes a folder before it takes its place.
+std::filesystem::path partial_folder(const std::filesystem::path& target);
+
+// The same as remove_abandoned_files() for the partial folders of one target.
+void remove_abandoned_folders(const std::filesystem::path& target);
 
 }  // namespace geores

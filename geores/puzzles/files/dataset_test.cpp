@@ -1,6 +1,8 @@
 #include "geores/puzzles/dataset.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -234,6 +236,26 @@ TEST_F(PuzzleFolder, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(refusal([&] { write_arc(path("z"), "arc", recipe, Rows::made, {}); }),
             "[arc] no task is left for the test split");
   EXPECT_EQ(folder_.file_count(), 1);
+}
+
+TEST_F(PuzzleFolder, WhatDeadProcessesLeftIsRemovedAndALivingOnesStays) {
+  const auto child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  const auto left_by = [&](const std::string& whom) { return path("x.partial-" + whom); };
+  const std::vector<std::string> dead = {std::to_string(child), std::to_string(::getpid())};
+  const std::vector<std::string> others = {std::to_string(::getppid()), "7x", "", "0"};
+  for (const auto& names : {dead, others})
+    for (const auto& whom : names) {
+      fs::create_directories(left_by(whom) / "train");
+      write_file_atomically(left_by(whom) / "train/old", std::string_view("old"));
+    }
+  fs::create_directories(path("y.partial-" + std::to_string(child)));
+  write_arc(path("x"), "arc", small_arc(), Rows::made, {});
+  for (const auto& whom : dead) EXPECT_FALSE(fs::exists(left_by(whom))) << whom;
+  for (const auto& whom : others) EXPECT_TRUE(fs::exists(left_by(whom))) << whom;
+  EXPECT_TRUE(fs::exists(path("y.partial-" + std::to_string(child)))) << "of another data set";
+  EXPECT_FALSE(fs::exists(path("x") / "train/old"));
 }
 
 }  // namespace

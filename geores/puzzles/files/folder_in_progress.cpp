@@ -1,12 +1,8 @@
 #include "geores/puzzles/files/folder_in_progress.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-
 #include "geores/base/error.h"
 #include "geores/base/file.h"
+#include "geores/base/files/temporary_file.h"
 #include "geores/base/formats/npy.h"
 
 namespace geores::puzzles {
@@ -21,8 +17,8 @@ FolderInProgress::FolderInProgress(fs::path target) : target_(std::move(target))
           "exists already; choose another folder or remove it");
   const auto parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
   require(fs::is_directory(parent), parent.native(), "is not a folder");
-  partial_ = target_;
-  partial_ += fmt::format(".partial-{}", ::getpid());
+  remove_abandoned_folders(target_);
+  partial_ = partial_folder(target_);
   std::error_code problem;
   fs::create_directory(partial_, problem);
   require(!problem, partial_.native(), "cannot be made: {}", problem.message());

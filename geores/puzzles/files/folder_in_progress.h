@@ -2,7 +2,8 @@
 //   FolderInProgress folder("arc1");        refuses if arc1 exists already
 //   folder.write("train/dataset.json", text);
 //   folder.finish();
-// The files are in arc1.partial-PID until then; an exception removes them.
+// The files are in arc1.partial-PID until then; an exception removes them, and so does the next attempt
+// at arc1 after the process was killed.
 #pragma once
 
 #include <filesystem>
