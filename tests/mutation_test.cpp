@@ -146,7 +146,11 @@ class RunMutations : public testing::Test {
 };
 
 TEST_F(RunMutations, OfCheckpoints) {
-  const auto text = to_text(read_file(run_ / "checkpoint.safetensors"));
+  // Another name for the checksum: with it, nearly all damage would be found there and nowhere else.
+  auto text = to_text(read_file(run_ / "checkpoint.safetensors"));
+  const std::string key = "geores_xxh3", other = "other_xxh3_";
+  ASSERT_NE(text.find(key), text.npos);
+  text.replace(text.find(key), key.size(), other);
   uint64_t header = 0;
   std::memcpy(&header, text.data(), sizeof header);
   const auto model = make_model(config_.model, input_shape(data_));

@@ -224,6 +224,66 @@ TEST(LastWords, ShortenWhatLibTorchSaysOfAGpusMemory) {
   EXPECT_EQ(said("something else\nin two lines"), "something else");
 }
 
+// One bit of one weight changes on the disk: numbers, not a shape or a name.
+TEST_F(Reliability, AFlippedBitInTheWeightsOfARunIsFound) {
+  const auto text = (root_ / "a.txt").string(), ids = (root_ / "ids").string(),
+             sudokus = (root_ / "sudokus").string();
+  std::string words;
+  for (int i = 0; i < 20; ++i) words += fmt::format("{} words of a text\n", i * i);
+  write_file_atomically(text, words);
+  ASSERT_EQ(run(fmt::format("data text --input {} --tokenizer chars --out {}", text, ids)), 0);
+  ASSERT_EQ(run("data sudoku --size 4 --train 8 --test 4 --shuffles 2 --out " + sudokus), 0);
+  const auto without_best = [&] { fs::remove(file("best.safetensors")); };
+  struct {
+    std::string train, weights;
+    std::function<void()> before;
+  } const cases[] = {
+      {train(), "best.safetensors", [] {}},
+      {train(), "checkpoint.safetensors", without_best},
+      {fmt::format("train --task text --data {} --model additive --context 4 {} --steps 4 --out {}",
+                   ids, kModel, out()),
+       "best.safetensors", [] {}},
+      {fmt::format("train --task puzzles --data {} --mixer none --width 16 --heads 2 --prefix 1 "
+                   "--h-cycles 1 --l-cycles 1 --act-steps 2 --batch 8 --steps 4 --out {}",
+                   sudokus, out()),
+       "checkpoint.safetensors", [] {}}};
+  for (const auto& [arguments, weights, before] : cases) {
+    ASSERT_EQ(run(arguments + " --overwrite"), 0) << output();
+    before();
+    EXPECT_EQ(run("eval --run " + out()), 0) << output();
+    const auto path = file(weights.c_str());
+    auto bytes = read_file(path);
+    bytes[bytes.size() - 2] ^= std::byte{1};
+    write_file_atomically(path, bytes);
+    EXPECT_EQ(run("eval --run " + out()), 1) << arguments;
+    EXPECT_EQ(output(), fmt::format("geores: [{}] was damaged after it was written: its checksum "
+                                    "does not fit\n",
+                                    path.string()));
+    bytes[bytes.size() - 2] ^= std::byte{1};
+    write_file_atomically(path, bytes);
+    EXPECT_EQ(run("eval --run " + out()), 0) << output();
+  }
+}
+
+TEST_F(Reliability, DataThatIsMadeAgainRemovesWhatAKilledProcessLeft) {
+  const auto set = (root_ / "set").string();
+  const auto left = [&] {
+    int folders = 0;
+    for (const auto& entry : fs::directory_iterator(root_))
+      folders += entry.path().filename().native().starts_with("set.partial-") ? 1 : 0;
+    return folders;
+  };
+  const auto child = start(
+      "data sudoku --size 4 --rounds 0 --train 40 --test 1 --rows stored --shuffles 20000 --out " +
+      set);
+  for (int i = 0; i < 60000 && left() == 0; ++i) std::this_thread::sleep_for(1ms);
+  kill(child, SIGKILL);
+  ASSERT_EQ(wait_for(child), -SIGKILL);
+  ASSERT_EQ(left(), 1);
+  EXPECT_EQ(run("data maze --size 5 --train 2 --test 2 --out " + set), 0) << output();
+  EXPECT_EQ(left(), 0);
+}
+
 TEST_F(Reliability, PredictionsNameTheStepOfTheirWeights) {
   ASSERT_EQ(run(train("--steps 12 --eval-interval 1000")), 0) << output();
   const NpyArray array{

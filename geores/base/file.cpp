@@ -88,7 +88,8 @@ std::vector<std::byte> read_file(const fs::path& path) {
 
 std::string read_text_file(const fs::path& path) { return read_whole<std::string>(path); }
 
-void write_file_atomically(const fs::path& path, const ByteSource& content) {
+void write_file_atomically(const fs::path& path, const ByteSource& content,
+                           const std::function<Amendment()>& amendment) {
   constexpr auto complaint = "cannot be written";
   struct stat old {};
   const bool replaces = ::stat(path.c_str(), &old) == 0;
@@ -109,14 +110,18 @@ void write_file_atomically(const fs::path& path, const ByteSource& content) {
   check(file.is_open(), path, complaint);
   Removal removal{temporary};
   if (replaces) check(::fchmod(file.get(), old.st_mode & 07777) == 0, path, complaint);
-  content([&](std::span<const std::byte> bytes) {
+  const ByteSink write = [&](std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const auto count = ::write(file.get(), bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
       check(count >= 0, path, complaint);
       bytes = bytes.subspan(static_cast<std::size_t>(count));
     }
-  });
+  };
+  content(write);
+  const auto [offset, bytes] = amendment ? amendment() : Amendment();
+  check(::lseek(file.get(), static_cast<off_t>(offset), SEEK_SET) >= 0, path, complaint);
+  write(std::as_bytes(std::span(bytes)));
   check(::fsync(file.get()) == 0, path, complaint);
   check(::rename(temporary.c_str(), target.c_str()) == 0, path, complaint);
   removal.needed = false;
@@ -124,6 +129,10 @@ void write_file_atomically(const fs::path& path, const ByteSource& content) {
   // EINVAL: this file system has nothing to flush for a folder.
   const bool flushed = ::fsync(open_folder.get()) == 0 || errno == EINVAL;
   check(flushed, path, "is written, but its folder cannot be flushed");
+}
+
+void write_file_atomically(const fs::path& path, const ByteSource& content) {
+  write_file_atomically(path, content, {});
 }
 
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes) {

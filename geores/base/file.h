@@ -33,4 +33,12 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 using ByteSource = std::function<void(const ByteSink&)>;
 void write_file_atomically(const std::filesystem::path& path, const ByteSource& content);
 
+// Bytes that are known only when all others have been written: they replace as many at `offset`.
+struct Amendment {
+  std::size_t offset = 0;
+  std::string bytes;
+};
+void write_file_atomically(const std::filesystem::path& path, const ByteSource& content,
+                           const std::function<Amendment()>& amendment);
+
 }  // namespace geores

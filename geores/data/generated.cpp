@@ -102,6 +102,7 @@ void write_cache(const fs::path& path, const States& states, const Recipe& recip
   require(!problem, path.parent_path().string(), "cannot be made: {}", problem.message());
   SafetensorsWriter writer;
   writer.metadata("recipe", recipe_text(recipe));
+  writer.add_checksum();
   add_tensor(writer, "train", states.train);
   add_tensor(writer, "validation", states.validation);
   if (states.validation_theta.defined())

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "geores/base/checksum.h"
 #include "geores/base/error.h"
 #include "geores/base/json.h"
 #include "geores/base/nearest.h"
@@ -16,6 +17,30 @@ namespace {
 
 constexpr uint64_t longest_header = 100'000'000;  // the limit of the reference implementation
 constexpr auto metadata_key = "__metadata__";
+constexpr auto checksum_key = "geores_xxh3";
+const std::string no_checksum(Checksum::kDigits, '0');
+
+// Where the digits of the checksum begin, from the beginning of the header; npos if there is none. A quoted
+// key with a quoted value stands in the metadata and nowhere else.
+std::size_t find_checksum(std::string_view header) {
+  const auto key = fmt::format("\"{}\":\"", checksum_key);
+  const auto at = header.find(key);
+  return at == header.npos ? at : at + key.size();
+}
+
+void verify_checksum(const std::string& expected, std::span<const std::byte> file,
+                     std::string_view header, const std::string& where) {
+  const auto digits = find_checksum(header);
+  Checksum sum;
+  if (digits != header.npos) {
+    const auto at = sizeof(uint64_t) + digits;
+    sum.add(file.first(at));
+    sum.add(std::as_bytes(std::span(no_checksum)));
+    sum.add(file.subspan(std::min(at + Checksum::kDigits, file.size())));
+  }
+  require(sum.hex() == expected, where,
+          "was damaged after it was written: its checksum does not fit");
+}
 
 std::string json_text(const nlohmann::json& json) { return printable(json.dump(), 80); }
 
@@ -184,6 +209,8 @@ Safetensors Safetensors::parse(std::vector<std::byte> file, std::string name) {
     }
   }
   result.names_ = names_by_position(result.tensors_, data, where);
+  if (const auto sum = result.metadata_.find(checksum_key); sum != result.metadata_.end())
+    verify_checksum(sum->second, bytes, header_text, where);
   return result;
 }
 
@@ -237,9 +264,17 @@ std::string SafetensorsWriter::header() const {
   return text;
 }
 
-void SafetensorsWriter::write_to(const ByteSink& sink) const {
+void SafetensorsWriter::add_checksum() { metadata(checksum_key, no_checksum); }
+
+Amendment SafetensorsWriter::write_to(const ByteSink& given_sink) const {
   const auto text = header();
   const uint64_t length = text.size();
+  const bool has_checksum = metadata_.contains(checksum_key);
+  Checksum sum;
+  const ByteSink sink = [&](std::span<const std::byte> bytes) {
+    if (has_checksum) sum.add(bytes);
+    given_sink(bytes);
+  };
   sink(std::as_bytes(std::span(&length, 1)));
   sink(std::as_bytes(std::span(text)));
   for (const auto& [key, entry] : entries_) {
@@ -252,6 +287,8 @@ void SafetensorsWriter::write_to(const ByteSink& sink) const {
     });
     require_fit(name, dtype, entry.shape, written);
   }
+  if (!has_checksum) return {};
+  return {.offset = sizeof length + find_checksum(text), .bytes = sum.hex()};
 }
 
 std::vector<std::byte> SafetensorsWriter::serialize() const {
@@ -259,14 +296,18 @@ std::vector<std::byte> SafetensorsWriter::serialize() const {
   for (const auto& [key, entry] : entries_) size += entry.size;
   std::vector<std::byte> file;
   file.reserve(size);
-  write_to([&](std::span<const std::byte> bytes) {
+  const auto amendment = write_to([&](std::span<const std::byte> bytes) {
     file.insert(file.end(), bytes.begin(), bytes.end());
   });
+  std::ranges::copy(std::as_bytes(std::span(amendment.bytes)),
+                    file.begin() + static_cast<std::ptrdiff_t>(amendment.offset));
   return file;
 }
 
 void SafetensorsWriter::save(const std::filesystem::path& path) const {
-  write_file_atomically(path, [&](const ByteSink& sink) { write_to(sink); });
+  Amendment amendment;
+  write_file_atomically(
+      path, [&](const ByteSink& sink) { amendment = write_to(sink); }, [&] { return amendment; });
 }
 
 }  // namespace geores

@@ -11,11 +11,15 @@
 //   writer.add("w", Dtype::f32, {2, 3}, std::as_bytes(std::span(values)));
 //   writer.save("model.safetensors");
 //
+// A writer that was asked for a checksum puts one into the metadata: "geores_xxh3", XXH3 of the whole file
+// with sixteen zeros in the place of the checksum's own digits. A reader verifies it wherever it is.
+//
 // A file that breaks any rule of the format is refused with one line that names the file, the
 // tensor and the values:
 //   [model.safetensors] header length 1152921504606846976 exceeds the 312 bytes that follow it
 //   [model.safetensors] tensor 'w': shape [2,3] of F32 needs 24 bytes, data_offsets give 20
 //   [model.safetensors] tensor 'blok.0.w' is missing, did you mean 'blocks.0.w'?
+//   [model.safetensors] was damaged after it was written: its checksum does not fit
 #pragma once
 
 #include <cstddef>
@@ -82,6 +86,9 @@ class SafetensorsWriter {
   // A key that was already given gets the new value.
   void metadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
 
+  // So that a reader notices when a bit changes.
+  void add_checksum();
+
   std::vector<std::byte> serialize() const;
 
   // Uses write_file_atomically(), tensor by tensor.
@@ -95,7 +102,8 @@ class SafetensorsWriter {
   };
 
   std::string header() const;
-  void write_to(const ByteSink& sink) const;
+  // Returns what is to replace the zeros of the checksum; nothing: there is none.
+  Amendment write_to(const ByteSink& sink) const;
 
   std::map<std::string, std::string> metadata_;
   std::map<std::pair<Dtype, std::string>, Entry> entries_;

@@ -171,6 +171,42 @@ TEST(Safetensors, SavedFilesLoad) {
   EXPECT_EQ(Safetensors::load(path).names().size(), std::size(dtypes) + 3);
 }
 
+TEST(Safetensors, AChecksumFindsEveryBitThatChangesWhatIsRead) {
+  auto writer = writer_of_everything();
+  const auto without = writer.serialize().size();
+  writer.add_checksum();
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "model.safetensors";
+  writer.save(path);
+  auto file = read_file(path);
+  EXPECT_EQ(file, writer.serialize());
+  EXPECT_EQ(refusal_of(file), "");
+  EXPECT_GT(file.size(), without);
+  const auto key = to_text(file).find("geores_xxh3");
+  ASSERT_NE(key, std::string::npos);
+  int found = 0;
+  for (std::size_t bit = 0; bit < 8 * file.size(); ++bit) {
+    const auto flip = std::byte{1} << (bit % 8);
+    file[bit / 8] ^= flip;
+    const auto text = refusal_of(file);
+    // In another key's value no checksum is looked for; everything else is as it was written.
+    const bool renames_key = bit / 8 >= key && bit / 8 < key + std::string("geores_xxh3").size();
+    if (!renames_key) {
+      EXPECT_NE(text, "") << "bit " << bit;
+    }
+    found += text == "[x.safetensors] was damaged after it was written: its checksum does not fit";
+    file[bit / 8] ^= flip;
+  }
+  EXPECT_GT(found, 8 * 200) << "where nothing else finds it";
+}
+
+TEST(Safetensors, AChecksumInAnotherFormatDoesNotFit) {
+  EXPECT_EQ(refusal_of(R"({"__metadata__":{"geores_xxh3": "0123456789abcdef"}})", 0),
+            "[x.safetensors] was damaged after it was written: its checksum does not fit");
+  EXPECT_EQ(refusal_of(R"({"__metadata__":{"geores_xxh3":"short"}})", 0),
+            "[x.safetensors] was damaged after it was written: its checksum does not fit");
+}
+
 TEST(Safetensors, BytesThatComeInPiecesAreTheSameFile) {
   const auto bytes = std::as_bytes(std::span("abcdef", 6));
   SafetensorsWriter whole, pieces, short_of_one;

@@ -74,11 +74,12 @@ FoundPuzzleCheckpoint load_puzzle_checkpoint(const std::string& folder, Recursiv
     if (!fs::exists(path)) continue;
     try {
       const auto step = load_from(path, model, training);
-      if (!problem.empty() && notice)
+      if (!problem.empty())
         notice(
             fmt::format("{}; continuing from the checkpoint before it, at step {}", problem, step));
       return {step, name == kNewest};
     } catch (const Error& error) {
+      if (!notice) throw;
       problem = error.what();
     }
   }
@@ -148,6 +149,7 @@ void PuzzleFiles::write_model(const nlohmann::json& description) {
 void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& training, int64_t step) {
   if (in_memory()) return;
   SafetensorsWriter writer;
+  writer.add_checksum();
   add_state(writer, model, "model/");
   // The states of all rows are by far the largest part at the papers' size, and a state that is kept in
   // bfloat16 needs half of their bytes.

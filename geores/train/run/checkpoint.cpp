@@ -67,6 +67,7 @@ bool is_finite(TrainingStep& training) {
 void save_checkpoint(const std::string& folder, const Model& model, TrainingStep& training,
                      const RunPosition& position, bool keep_newest) {
   SafetensorsWriter writer;
+  writer.add_checksum();
   add_state(writer, model, "model/");
   add_tensor(writer, "optimizer/first_moment", training.optimizer().first_moment());
   add_tensor(writer, "optimizer/second_moment", training.optimizer().second_moment());
@@ -91,11 +92,12 @@ FoundCheckpoint load_checkpoint(const std::string& folder, Model& model, Trainin
     if (!fs::exists(path)) continue;
     try {
       load_from(path, model, training, position);
-      if (!problem.empty() && notice)
+      if (!problem.empty())
         notice(problem + "; continuing from the checkpoint before it, at step " +
                std::to_string(position.step));
       return which;
     } catch (const Error& error) {
+      if (!notice) throw;
       problem = error.what();
     }
   }

@@ -25,7 +25,8 @@ void save_checkpoint(const std::string& folder, const Model& model, TrainingStep
 
 enum class FoundCheckpoint { none, newest, previous };
 
-// `notice` is told when the newest one could not be used.
+// `notice` is told when the newest one could not be used. Without a notice that is an error: the weights
+// before it are not those that were asked for.
 FoundCheckpoint load_checkpoint(const std::string& folder, Model& model, TrainingStep& training,
                                 RunPosition& position,
                                 const std::function<void(const std::string&)>& notice);

@@ -35,6 +35,7 @@ nlohmann::json with_absolute_data(nlohmann::json config) {
 SafetensorsWriter weights_of(const Model& model, int64_t step) {
   SafetensorsWriter writer;
   writer.metadata("step", std::to_string(step));
+  writer.add_checksum();
   add_state(writer, model);
   return writer;
 }
