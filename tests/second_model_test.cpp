@@ -282,14 +282,14 @@ TEST(SecondModel, TheDeviceLoopCarriesAsTheHostDoes) {
   const DeviceData there{doubles(data().train_x), doubles(data().train_y),
                          doubles(data().validation_x), doubles(data().validation_y)};
   const BatchSampler sampler(1, data().train_x.size(0));
-  std::vector<std::vector<int64_t>> batches;
-  for (int64_t step = 0; step < config.steps; ++step)
-    batches.push_back(sampler.indices(0, step, config.batch));
-  DeviceLoop loop(*device_model, device, config, there, batches, 0);
+  const auto batch_of = [&](int64_t step) {
+    return LoopBatch{.rows = sampler.indices(0, step, config.batch), .terms = {}};
+  };
+  DeviceLoop loop(*device_model, device, config, there, batch_of, 0);
   const Schedule schedule{
       .peak = config.lr, .floor = config.min_lr, .warmup = config.warmup, .total = config.steps};
   for (int64_t step = 0; step < 10; ++step) {
-    const auto [x, y] = rows_of(there.train_x, there.train_y, batches[size_t(step)]);
+    const auto [x, y] = rows_of(there.train_x, there.train_y, batch_of(step).rows);
     host.run(x, y, schedule.at(step));
     loop.step();
   }

@@ -168,9 +168,9 @@ class DeviceRun {
     data_ = {random(), random(), random(), random()};
     model_->to(device_);
     step_ = std::make_unique<TrainingStep>(*model_, AdamWOptions(), model_->initial_carry(batch));
-    std::vector<std::vector<int64_t>> batches;
-    for (int64_t i = 0; i < training_.steps; ++i)
-      batches.push_back(BatchSampler(1, sequences).indices(0, i, batch));
+    const auto batches = [sampler = BatchSampler(1, sequences), batch](int64_t step) {
+      return LoopBatch{.rows = sampler.indices(0, step, batch), .terms = {}};
+    };
     loop_ = std::make_unique<DeviceLoop>(*model_, *step_, training_, data_, batches, 0);
   }
 

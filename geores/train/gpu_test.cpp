@@ -215,11 +215,11 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
               .to(device_);
       const auto y = tokens ? x.roll(1, -1) : torch::tanh(x.roll(1, -1));
       const DeviceData data{x, y, x, y};
-      std::vector<std::vector<int64_t>> batches;
-      for (int64_t step = 0; step < training.steps; ++step) {
-        batches.emplace_back();
-        for (int64_t i = 0; i < training.batch; ++i) batches.back().push_back((7 * step + i) % 40);
-      }
+      const auto batch_of = [&](int64_t step) {
+        LoopBatch batch;
+        for (int64_t i = 0; i < training.batch; ++i) batch.rows.push_back((7 * step + i) % 40);
+        return batch;
+      };
       const auto make = [&] {
         auto model = with_seed(9, [&] { return std::make_shared<Transformer>(config); });
         model->to(device_);
@@ -227,15 +227,14 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
       };
       const auto recorded = make(), plain = make();
       TrainingStep recorded_step(*recorded, {}), plain_step(*plain, {});
-      DeviceLoop loop(*recorded, recorded_step, training, data, batches, 0);
+      DeviceLoop loop(*recorded, recorded_step, training, data, batch_of, 0, /*window=*/7);
       const Schedule schedule{.peak = training.lr,
                               .floor = training.min_lr,
                               .warmup = training.warmup,
                               .total = training.steps};
       for (int64_t step = 0; step < training.steps; ++step) {
         loop.step();
-        const auto rows =
-            torch::tensor(batches[static_cast<size_t>(step)], torch::kInt64).to(device_);
+        const auto rows = torch::tensor(batch_of(step).rows, torch::kInt64).to(device_);
         const ExecutionScope scope(precision_from(precision));
         plain_step.set_pass(training.seed, torch::full({1}, step, torch::kInt64).to(device_));
         const auto wanted = plain_step.run(x.index_select(0, rows), y.index_select(0, rows),

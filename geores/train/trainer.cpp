@@ -191,15 +191,14 @@ class Run {
   }
 
   void make_device_loop() {
-    std::vector<std::vector<int64_t>> batches;
-    std::vector<double> terms;
-    for (int64_t step = 0; step < config_.steps; ++step) {
+    const auto batch_of = [this](int64_t step) {
       const auto batch = training_batch(step);
-      if (terms_.defined()) terms.push_back(terms_of(batch).item<double>());
-      batches.push_back(own_rows(communicator_, batch));
-    }
-    loop_ = std::make_unique<DeviceLoop>(*model_, training_, config_, data_, batches,
-                                         position_.step, terms);
+      LoopBatch taken{.rows = own_rows(communicator_, batch), .terms = {}};
+      if (terms_.defined()) taken.terms = terms_of(batch).item<double>();
+      return taken;
+    };
+    loop_ =
+        std::make_unique<DeviceLoop>(*model_, training_, config_, data_, batch_of, position_.step);
   }
 
   // Of the whole batch; undefined where all sequences have as many.
@@ -283,12 +282,11 @@ class Run {
     return step % config_.log_interval == 0 || step + 1 == config_.steps;
   }
 
-  // False when loss or gradient is not finite; the weights are then those before the step.
+  // False when loss or gradient is not finite: such a step is not taken.
   bool train_one(int64_t step) {
     if (loop_) return train_one_on_device(step);
     const auto batch = training_batch(step);
     const auto [x, y] = rows_of(data_.train_x, data_.train_y, own_rows(communicator_, batch));
-    const auto before = training_.parameters().values().clone();
     StepResult done;
     training_.set_pass(config_.seed, torch::full({1}, step, torch::kInt64));
     {
@@ -298,7 +296,6 @@ class Run {
     hear_of_stop();
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
-      training_.parameters().values().copy_(before);
       report_divergence(cause_of_divergence(step, loss, norm));
       return false;
     }

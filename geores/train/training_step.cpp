@@ -1,7 +1,10 @@
 #include "geores/train/training_step.h"
 
+#include <type_traits>
+
 #include "geores/base/error.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/training/scalar.h"
 
 namespace geores {
 namespace {
@@ -57,12 +60,21 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   return total;
 }
 
+// With rates on the device the work is the same whatever the numbers are: it can be recorded.
+template <class Rate>
+StepResult TrainingStep::update_after(const Tensor& loss, const Rate& rate) {
+  constexpr bool host_decides = std::is_same_v<Rate, double>;
+  if (host_decides && is_known_not_finite(loss))
+    return {.loss = loss, .gradient_norm = parameters_.gradients().norm()};
+  const auto norm = optimizer_.step(rate);
+  if (!host_decides || !is_known_not_finite(norm)) model_.manifold_step();
+  return {.loss = loss, .gradient_norm = norm};
+}
+
 template <class Rate>
 StepResult TrainingStep::update_by_sums(const Rate& rate) {
   sums_.give_back();
-  const auto norm = optimizer_.step(rate);
-  model_.manifold_step();
-  return {.loss = sums_.number(0).clone(), .gradient_norm = norm};
+  return update_after(sums_.number(0).clone(), rate);
 }
 
 template <class Rate>
@@ -73,10 +85,7 @@ StepResult TrainingStep::take(const Tensor& x, const Tensor& y, const Rate& rate
     sum_gradients();
     return update_by_sums(rate);
   }
-  const auto loss = accumulate_gradients(x, y, parts, whole_terms);
-  const auto norm = optimizer_.step(rate);
-  model_.manifold_step();
-  return {.loss = loss, .gradient_norm = norm};
+  return update_after(accumulate_gradients(x, y, parts, whole_terms), rate);
 }
 
 void TrainingStep::leave_gradients(const Tensor& x, const Tensor& y, int64_t parts,

@@ -32,7 +32,8 @@ class TrainingStep {
 
   // x and y, this process's rows, are split into `parts` equal pieces whose gradients are summed.
   // whole_terms: terms of the loss over the whole batch, all processes together, one value; undefined
-  // where every piece has as many.
+  // where every piece has as many. On a CPU, with a learning rate that the host knows, a step whose loss or
+  // gradient is not finite changes no weight, moment or count.
   StepResult run(const Tensor& x, const Tensor& y, double learning_rate, int64_t parts = 1,
                  const Tensor& whole_terms = {});
   StepResult run(const Tensor& x, const Tensor& y, const AdamW::Rates& rates, int64_t parts = 1,
@@ -61,6 +62,8 @@ class TrainingStep {
   template <class Rate>
   StepResult take(const Tensor& x, const Tensor& y, const Rate& rate, int64_t parts,
                   const Tensor& whole_terms);
+  template <class Rate>
+  StepResult update_after(const Tensor& loss, const Rate& rate);
   template <class Rate>
   StepResult update_by_sums(const Rate& rate);
 

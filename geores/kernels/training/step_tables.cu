@@ -39,7 +39,7 @@ __global__ void take(BatchTable batches, Sequences<T, A> x, Sequences<T, T> y, S
                      int64_t blocks_of_x) {
   wait_for_previous();
   const int64_t step = *batches.step, block = blockIdx.x;
-  const int64_t* numbers = batches.table + step * batches.sequences;
+  const int64_t* numbers = batches.table + step % batches.window * batches.sequences;
   if (block == 0 && threadIdx.x < rates.size)
     rates.taken[threadIdx.x] = rates.table[step * rates.size + threadIdx.x];
   if (block < blocks_of_x)

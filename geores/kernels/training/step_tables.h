@@ -16,10 +16,10 @@ struct Sequences {
   A* taken;
 };
 
-// The sequences of each batch: table (steps, sequences).
+// The sequences of each batch: table (window, sequences), where a step's row is step mod window.
 struct BatchTable {
   const int64_t *step, *table;
-  int64_t sequences;
+  int64_t window, sequences;
 };
 
 // One row of a table (steps, size).

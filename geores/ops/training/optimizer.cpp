@@ -16,10 +16,11 @@ Tensor fused_adamw(const FlatAdamW& step) {
     const auto size = step.values.numel();
     const auto length = std::sqrt(kernels::sum_of_squares(values<T>(step.gradients), size));
     norm = scalar_of<T>(length, step.values.options());
+    if (!std::isfinite(norm.item<double>())) return;
     const auto scale = step.clip > 0 ? std::min(1.0, step.clip / (length + 1e-6)) : 1.0;
     kernels::adamw_update(values<T>(step.values), values<T>(step.gradients),
                           values<T>(step.first_moment), values<T>(step.second_moment), size,
-                          {.gradient_scale = std::isnan(length) ? length : scale,
+                          {.gradient_scale = scale,
                            .decay = step.decay,
                            .decayed = step.decayed,
                            .beta1 = step.beta1,

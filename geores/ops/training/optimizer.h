@@ -18,7 +18,8 @@ struct FlatAdamW {
   double epsilon;
 };
 
-// Updates all four in place; returns the gradients' norm before clipping, 0-dimensional.
+// Updates all four in place; returns the gradients' norm before clipping, 0-dimensional. Changes nothing
+// if that is not finite.
 Tensor fused_adamw(const FlatAdamW& step);
 
 // The same on a GPU, with the numbers that change from step to step on the device: one value each,

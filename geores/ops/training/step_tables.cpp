@@ -9,13 +9,16 @@ namespace geores {
 using fused::on_gpu;
 using fused::values;
 
+Tensor row_of_step(const Tensor& step, int64_t window) { return step.remainder(window); }
+
 StepInput step_input(const StepTables& tables, const Tensor& x, const Tensor& y) {
   const torch::NoGradGuard no_grad;
   const auto fits = [&](const Tensor& t) {
     return t.scalar_type() == x.scalar_type() && t.is_contiguous() && t.numel() > 0;
   };
   if (!runs_cuda_kernel(x) || !fits(x) || !fits(y) || !fits(tables.rates)) {  // token ids, for one
-    const auto rows = tables.batches.index_select(0, tables.step).view(-1);
+    const auto row = row_of_step(tables.step, tables.batches.size(0));
+    const auto rows = tables.batches.index_select(0, row).view(-1);
     return {sequences_at(x, rows), sequences_at(y, rows),
             tables.rates.index_select(0, tables.step).view(-1)};
   }
@@ -32,6 +35,7 @@ StepInput step_input(const StepTables& tables, const Tensor& x, const Tensor& y)
         stream,
         {.step = values<int64_t>(tables.step),
          .table = values<int64_t>(tables.batches),
+         .window = tables.batches.size(0),
          .sequences = sequences},
         {.all = values<T>(x), .size = x.numel() / x.size(0), .taken = values<A>(taken.x)},
         {.all = values<T>(y), .size = y.numel() / y.size(0), .taken = values<T>(taken.y)},

@@ -10,10 +10,13 @@ using torch::Tensor;
 
 struct StepTables {
   Tensor step;           // (1) int64
-  Tensor batches;        // (steps, batch) int64: which sequences
+  Tensor batches;        // (window, batch) int64: which sequences; step's row is step mod window
   Tensor rates;          // (steps, any)
   Tensor losses, norms;  // (steps)
 };
+
+// Of a table of a window of steps, the index of this step's row; (1) int64.
+Tensor row_of_step(const Tensor& step, int64_t window);
 
 struct StepInput {
   Tensor x, y, rates;

@@ -35,14 +35,16 @@ Tensor by_step(int64_t steps, const Tensor& like, Value&& value) {
 }  // namespace
 
 DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
-                       const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
-                       int64_t first_step, const std::vector<double>& terms)
+                       const DeviceData& data, LoopBatches batches, int64_t first_step,
+                       int64_t window)
     : model_(model),
       training_(training),
       config_(config),
       data_(data),
       device_(training.parameters().values().device()),
+      batches_(std::move(batches)),
       next_step_(first_step),
+      window_(std::min(window, config.steps)),
       training_work_(device_, [this] { train_work(); }),
       update_work_(device_, [this] { update_work(); }),
       evaluation_work_(device_, [this] { evaluate_work(data_.validation_x, data_.validation_y); }),
@@ -55,17 +57,7 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
     return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
   };
   tables_.step = torch::full({1}, first_step, counter);
-  const auto table = table_of(batches);
-  // Kernels do not check bounds; do it here.
-  require(table.size(0) == config.steps && first_step >= 0, "train",
-          "{} steps need as many batches, not {}", config.steps, table.size(0));
-  require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
-                                 table.max().item<int64_t>() < data.train_x.size(0)),
-          "train", "a batch asks for sequences that are not there");
-  require(terms.empty() || static_cast<int64_t>(terms.size()) == config.steps, "train",
-          "{} steps need as many counts of terms, not {}", config.steps, terms.size());
-  if (!terms.empty()) terms_ = torch::tensor(terms, torch::kFloat64).to(device_);
-  tables_.batches = table.to(device_);
+  require(window_ >= 1 && first_step >= 0, "train", "there is no step to take");
   tables_.rates =
       torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
                     by_step(config.steps, like, correction(options.beta1)),
@@ -82,8 +74,39 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
   training.parameters().keep_ready();
 }
 
+// A window begins at a multiple of its length, wherever training began. What the device still does with
+// the one before it comes first: the copies wait in the same CUDA stream.
+void DeviceLoop::fill_window() {
+  const auto first = next_step_ / window_ * window_, end = std::min(first + window_, config_.steps);
+  std::vector<std::vector<int64_t>> rows;
+  std::vector<double> terms;
+  for (auto step = first; step < end; ++step) {
+    auto batch = batches_(step);
+    rows.push_back(std::move(batch.rows));
+    if (batch.terms) terms.push_back(*batch.terms);
+  }
+  const auto table = table_of(rows);
+  // Kernels do not check bounds; do it here.
+  require(table.numel() == 0 || (table.min().item<int64_t>() >= 0 &&
+                                 table.max().item<int64_t>() < data_.train_x.size(0)),
+          "train", "a batch asks for sequences that are not there");
+  require(terms.empty() || static_cast<int64_t>(terms.size()) == end - first, "train",
+          "{} batches need as many counts of terms, not {}", end - first, terms.size());
+  // The tables stay where they are: a recording knows their place.
+  const auto put = [&](Tensor& kept, const Tensor& from) {
+    if (!kept.defined()) {
+      auto shape = from.sizes().vec();
+      shape[0] = window_;
+      kept = torch::zeros(shape, from.options().device(device_));
+    }
+    kept.slice(0, 0, from.size(0)).copy_(from);
+  };
+  put(tables_.batches, table);
+  if (!terms.empty()) put(terms_, torch::tensor(terms, torch::kFloat64));
+}
+
 Tensor DeviceLoop::terms_of_step() const {
-  return terms_.defined() ? terms_.index_select(0, tables_.step) : Tensor();
+  return terms_.defined() ? terms_.index_select(0, row_of_step(tables_.step, window_)) : Tensor();
 }
 
 AdamW::Rates DeviceLoop::rates_of(const Tensor& rates) const {
@@ -114,6 +137,7 @@ void DeviceLoop::update_work() {
 
 void DeviceLoop::step() {
   require(next_step_ < config_.steps, "train", "all {} steps are taken", config_.steps);
+  if (!tables_.batches.defined() || next_step_ % window_ == 0) fill_window();
   training_.parameters().before_replay();
   training_work_.run();
   if (in_group()) {

@@ -6,6 +6,7 @@
 // between them: forward and backward pass, then optimiser.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -23,14 +24,24 @@ struct DeviceData {
 
 enum class EvaluatedSet { validation, train };
 
+// What a step is taken with: a function of its number alone.
+struct LoopBatch {
+  std::vector<int64_t> rows;  // this process's rows of the batch
+  std::optional<double>
+      terms;  // what TrainingStep::run calls whole_terms; every step has it or none
+};
+using LoopBatches = std::function<LoopBatch(int64_t step)>;
+
 class DeviceLoop {
  public:
+  // The batches of so many steps are on the device at once.
+  static constexpr int64_t kWindow = 4096;
+
   // Training goes on at `first_step`. Everything given must outlive the loop. From here on the
-  // parameters are kept ready for the next step (flat_parameters.h). `batches`: this process's rows of
-  // each step's. `terms`: what TrainingStep::run calls whole_terms, by step; none: undefined.
+  // parameters are kept ready for the next step (flat_parameters.h).
   DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& config,
-             const DeviceData& data, const std::vector<std::vector<int64_t>>& batches,
-             int64_t first_step, const std::vector<double>& terms = {});
+             const DeviceData& data, LoopBatches batches, int64_t first_step,
+             int64_t window = kWindow);
 
   void step();
 
@@ -51,6 +62,7 @@ class DeviceLoop {
 
  private:
   bool in_group() const { return training_.communicator().is_group(); }
+  void fill_window();  // with the batches of the next step and those after it
   Tensor terms_of_step() const;
   AdamW::Rates rates_of(const Tensor& rates) const;
   void train_work();   // a whole step; in a group as far as the gradients
@@ -62,10 +74,11 @@ class DeviceLoop {
   const TrainConfig& config_;
   const DeviceData& data_;
   torch::Device device_;
-  int64_t next_step_;
+  LoopBatches batches_;
+  int64_t next_step_, window_;
 
   StepTables tables_;                            // rates: learning rate, bias corrections
-  Tensor terms_;                                 // (steps), or undefined
+  Tensor terms_;                                 // (window), or undefined
   Tensor evaluation_step_;                       // (1)
   Tensor evaluation_losses_;                     // (most batches)
   Tensor evaluation_rows_, evaluation_weights_;  // (most batches, batch)

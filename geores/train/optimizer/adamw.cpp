@@ -1,9 +1,11 @@
 #include "geores/train/optimizer/adamw.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "geores/ops/run/execution.h"
 #include "geores/ops/training/optimizer.h"
+#include "geores/ops/training/scalar.h"
 
 namespace geores {
 
@@ -17,13 +19,14 @@ AdamW::AdamW(FlatParameters& parameters, const AdamWOptions& options)
 
 Tensor AdamW::step(double learning_rate) {
   torch::NoGradGuard no_grad;
-  ++steps_;
-  const auto t = static_cast<double>(steps_);
+  const auto t = static_cast<double>(steps_ + 1);
   const auto bias1 = 1 - std::pow(options_.beta1, t), bias2 = 1 - std::pow(options_.beta2, t);
   if (muon_) muon_->before_adamw();
   const auto norm = runs_cpu_kernel(parameters_.values())
                         ? fused_step(learning_rate, bias1, bias2)
                         : composed_step(learning_rate, bias1, bias2);
+  if (is_known_not_finite(norm)) return norm;
+  ++steps_;
   if (muon_) muon_->after_adamw(learning_rate);
   parameters_.optimizer_wrote(/*left_ready=*/false);
   return norm;
@@ -79,6 +82,8 @@ Tensor AdamW::composed_step(const Number& learning_rate, const Number& bias1, co
   using std::sqrt;
   auto &values = parameters_.values(), &gradients = parameters_.gradients();
   const auto norm = gradients.norm();
+  if constexpr (std::is_same_v<Number, double>)
+    if (is_known_not_finite(norm)) return norm;
   if (options_.clip > 0) gradients.mul_((options_.clip / (norm + 1e-6)).clamp_max(1.0));
 
   values.slice(0, 0, parameters_.decayed()).mul_(1 - learning_rate * options_.weight_decay);

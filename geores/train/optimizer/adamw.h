@@ -27,7 +27,8 @@ class AdamW {
 
   // One step with the gradients as they are, which it clips in place. Returns their norm before
   // clipping as a 0-dimensional tensor: reading it is the caller's choice of when to wait. Leaves
-  // parameters that are kept ready (flat_parameters.h) ready for the next one.
+  // parameters that are kept ready (flat_parameters.h) ready for the next one. On a CPU a step whose norm
+  // is not finite changes nothing.
   Tensor step(double learning_rate);
 
   // The same with numbers that lie on the device, one value each: for work that is recorded once
