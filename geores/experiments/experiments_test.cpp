@@ -299,12 +299,20 @@ TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
   // As a copy of the numbers alone has it. Not by remove_all: see testing.h.
   for (const auto& figure : fs::directory_iterator(folder.path() / "figures")) fs::remove(figure);
   fs::remove(folder.path() / "figures");
+  std::vector<std::string> notices;
+  listener.notice = [&](const std::string& text) {
+    EXPECT_EQ(steps, -1) << "before the work begins";
+    notices.push_back(text);
+  };
   reproduce(options, listener);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_TRUE(notices[0].starts_with("1 run with 4 steps: about ")) << notices[0];
   EXPECT_EQ(steps, tiny_scale().steps + 1) << "a probe's ten steps count as one, at least one";
   auto again = nlohmann::json::parse(read_text_file(folder.path() / "results.json"));
   EXPECT_EQ(again.at("claims"), results.at("claims"));
   steps = -1;
   reproduce(options, listener);
+  EXPECT_EQ(notices.size(), 1u);
   EXPECT_EQ(steps, -1) << "and a third time there is nothing to do";
 }
 

@@ -9,6 +9,7 @@
 #include "geores/base/files/folder_lock.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
+#include "geores/experiments/time_estimate.h"
 #include "geores/ops/run/device_named.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/recorded_work.h"
@@ -272,6 +273,14 @@ bool work(const ReproduceOptions& options, const std::vector<Experiment>& experi
     std::erase_if(measurements,
                   [&](const Measurement& one) { return !any_has_name(planned, one.job.after); });
     add_missing(norms, measurements, listener.stop);
+  }
+  if (listener.notice && !jobs.empty()) {
+    int64_t beside = 0;
+    for (const auto* others : {&probes, &norms})
+      for (const auto& job : *others) beside += job.size;
+    listener.notice(
+        estimate_time(runs_to_time(planned, runs, shelf), beside, options.jobs, listener.stop)
+            .text());
   }
   try {
     run_jobs(mixed(jobs, mixed(probes, norms)), options.jobs, listener.progress);

@@ -16,6 +16,7 @@
 #include "geores/experiments/language/sweep.h"
 #include "geores/experiments/language/verdicts.h"
 #include "geores/experiments/report.h"
+#include "geores/experiments/time_estimate.h"
 #include "geores/ops/run/precision.h"
 #include "geores/text/ngrams.h"
 #include "geores/text/prepared.h"
@@ -208,6 +209,19 @@ std::vector<double> ngrams_of(const std::string& folder, int64_t scored, const s
   return losses;
 }
 
+// Of the sweeps' runs and of those that come after them.
+void tell_time(std::vector<PlannedRun> runs, const std::vector<Experiment>& experiments,
+               const Scale& scale, const LanguageOptions& options, DatasetShelf& shelf,
+               const ReproduceListener& listener) {
+  std::vector<Experiment> at_a_rate;
+  for (const auto& experiment : experiments) at_a_rate.push_back(at_first_rate(experiment));
+  for (const auto& run : planned_runs(at_a_rate, scale, options.hardware))
+    if (std::ranges::find(runs, run.name, &PlannedRun::name) == runs.end()) runs.push_back(run);
+  const auto missing = runs_to_time(runs, (fs::path(options.out) / "runs").string(), shelf);
+  if (missing.empty()) return;
+  listener.notice(estimate_time(missing, 0, options.jobs, listener.stop).text());
+}
+
 bool train_and_measure(const LanguagePaper& paper, const LanguageOptions& options,
                        const LanguageOptions& with_earlier, const ReproduceListener& listener) {
   auto experiments = wanted_experiments(paper, options);
@@ -224,6 +238,9 @@ bool train_and_measure(const LanguagePaper& paper, const LanguageOptions& option
     std::vector<Experiment> sweeps;
     for (const auto& experiment : experiments)
       if (!experiment.rates.empty()) sweeps.push_back(sweep_of(experiment));
+    if (listener.notice)
+      tell_time(planned_runs(sweeps, sweep_scale(scale), options.hardware), experiments, scale,
+                options, shelf, listener);
     run_jobs(jobs_of(planned_runs(sweeps, sweep_scale(scale), options.hardware)), options.jobs,
              listener.progress);
     for (auto& experiment : experiments) {

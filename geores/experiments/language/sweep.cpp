@@ -53,6 +53,13 @@ Experiment settled(const Experiment& experiment, const ExperimentFindings& sweep
   return result;
 }
 
+Experiment at_first_rate(const Experiment& experiment) {
+  auto result = experiment;
+  if (!experiment.rates.empty())
+    for (auto& arm : result.arms) arm.config.update(rates(experiment.rates.front()));
+  return result;
+}
+
 double rate_of(const Arm& arm, const std::string& column) {
   const auto here = arm.at.find(column);
   if (here != arm.at.end() && here->second.contains("lr")) return here->second["lr"].get<double>();

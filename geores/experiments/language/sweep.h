@@ -17,6 +17,9 @@ Scale sweep_scale(const Scale& scale);
 // runs; where none is, or all diverged, the rate that the arm is configured with.
 Experiment settled(const Experiment& experiment, const ExperimentFindings& sweep);
 
+// Every arm at its first rate: as long to train as at its best one.
+Experiment at_first_rate(const Experiment& experiment);
+
 // The rate of an arm of a settled experiment.
 double rate_of(const Arm& arm, const std::string& column);
 

@@ -113,7 +113,11 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
   EXPECT_FALSE(run_study(study, options,
                          {.progress = {}, .notice = {}, .stop = [&] { return ++asked > 2; }}));
   EXPECT_TRUE(can_resume(options.out + "/runs/none-1"));
-  const auto results = *run_study(study, options);
+  std::string notices;
+  const auto results = *run_study(
+      study, options,
+      {.progress = {}, .notice = [&](const std::string& text) { notices += text + "\n"; }});
+  EXPECT_TRUE(notices.starts_with("4 runs with 16 steps together: about ")) << notices;
   for (const auto* arm : {"none", "identity"}) {
     const auto& exact = results["arms"][arm]["numbers"]["exact"];
     EXPECT_EQ(exact["values"].size(), 2u) << arm;
@@ -135,7 +139,8 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
   // Nothing is left to train.
   bool trained = false;
   EXPECT_EQ(*run_study(study, options,
-                       {.progress = [&](const JobProgress&) { trained = true; }, .notice = {}}),
+                       {.progress = [&](const JobProgress&) { trained = true; },
+                        .notice = [&](const std::string&) { trained = true; }}),
             results);
   EXPECT_FALSE(trained);
 }

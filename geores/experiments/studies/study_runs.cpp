@@ -9,6 +9,7 @@
 #include "geores/diagnostics/recursion_report.h"
 #include "geores/experiments/report.h"
 #include "geores/experiments/studies/study_report.h"
+#include "geores/experiments/time_estimate.h"
 #include "geores/puzzles/arc/recipe.h"
 #include "geores/puzzles/files/dataset_writer.h"
 #include "geores/puzzles/scoring/plain_scores.h"
@@ -239,6 +240,11 @@ std::optional<json> run_study(const Study& study, const StudyOptions& options,
                       {"runs", "figures"});
   make_study_data(study.data, folder, options.arc_tasks);
   const auto data = puzzles::Dataset::open(folder);
+  std::vector<RunToTime> missing;
+  for (const auto& run : runs)
+    if (!finished(run)) missing.push_back(run_to_time(run.config, data));
+  if (listener.notice && !missing.empty())
+    listener.notice(estimate_time(missing, 0, options.jobs, listener.stop).text());
   bool stopped = false;
   try {
     run_jobs(study_jobs(runs, data, listener), options.jobs, listener.progress);
