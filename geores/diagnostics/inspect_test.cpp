@@ -96,7 +96,9 @@ TEST(InspectAdditive, PostNormHasNoLinearPathButAJacobian) {
   EXPECT_FALSE(in.operators.front().branch_variance.has_value());
   // A LayerNorm forgets mean and length of the state: two singular values are zero.
   EXPECT_LT(in.residual_path.sigma_min(), 1e-3 * in.residual_path.sigma_max());
-  EXPECT_NE(in.to_table().find("whole stack"), std::string::npos);
+  EXPECT_NE(in.to_table().find(fmt::format("{:.3g}", in.whole_stack.sigma_max())),
+            std::string::npos)
+      << in.to_table();
   const TemporaryFolder folder;
   EXPECT_FALSE(save_mixers(in, folder.path()));
 }

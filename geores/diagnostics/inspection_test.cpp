@@ -16,9 +16,9 @@ Inspection example() {
   in.blocks = 1;
   in.streams = 2;
   in.state_width = 4;
-  in.sequences = 1;
-  in.length = 8;
-  in.positions = 1;
+  in.sequences = 31;
+  in.length = 87;
+  in.positions = 19;
   for (const auto* name : {"block 0 attention", "block 0 mlp"}) {
     OperatorReport o;
     o.name = name;
@@ -53,7 +53,7 @@ TEST(InspectionTable, ShowsValuesWithSpreadAndLeavesOutColumnsWithoutValues) {
   EXPECT_NE(text.find("0.5 to 1.5"), text.npos) << text;
   EXPECT_NE(text.find("warning: γ <is> near ½"), text.npos);
   EXPECT_NE(text.find("50.0 %"), text.npos);
-  EXPECT_NE(text.find("measured on 1 sequence of 8, operators at 1 position"), text.npos);
+  for (const auto* number : {" 31 ", " 87", " 19 "}) EXPECT_NE(text.find(number), text.npos);
   EXPECT_EQ(text.find("β"), text.npos) << "there is no β here";
   EXPECT_EQ(text.find(" \n"), text.npos) << "no blanks at the end of a line";
 }
@@ -71,6 +71,12 @@ TEST(InspectionJson, KeepsEveryNumberAndWritesNullForWhatIsNotThere) {
   EXPECT_EQ(json["jacobian"]["whole_stack"]["singular_values"].size(), 4u);
 }
 
+int64_t drawings(const std::string& page) {
+  int64_t count = 0;
+  for (auto at = page.find("<svg "); at != page.npos; at = page.find("<svg ", at + 1)) ++count;
+  return count;
+}
+
 TEST(InspectionPage, IsOneEscapedFileThatLoadsNothing) {
   const auto page = to_page(example(), "runs/<a>&b");
   EXPECT_NE(page.find("<title>runs/&lt;a&gt;&amp;b</title>"), page.npos);
@@ -79,19 +85,20 @@ TEST(InspectionPage, IsOneEscapedFileThatLoadsNothing) {
   EXPECT_EQ(page.find("<script"), page.npos);
   EXPECT_EQ(page.find("src="), page.npos);
   EXPECT_EQ(page.find("href="), page.npos);
-  EXPECT_NE(page.find("Gate γ"), page.npos);
-  EXPECT_EQ(page.find("Strength β"), page.npos) << "a chart without values";
-  EXPECT_NE(page.find("Cosine between streams"), page.npos);
-  EXPECT_NE(page.find("Singular values of the Jacobians"), page.npos);
+  EXPECT_NE(page.find(">γ</text>"), page.npos);
+  EXPECT_EQ(page.find(">β</text>"), page.npos) << "a chart without values";
 }
 
 TEST(InspectionPage, DrawsAConnectionWithoutOperators) {
   auto in = example();
+  const auto with_cosines = drawings(to_page(in, "streams"));
+  in.input_cosine = std::nullopt;
+  EXPECT_EQ(drawings(to_page(in, "streams")), with_cosines - 1);
   in.composite = in.composite_of_means = std::nullopt;
   in.operators.assign(2, OperatorReport());
   const auto page = to_page(in, "post-norm");
-  EXPECT_EQ(page.find("Gate γ"), page.npos);
-  EXPECT_NE(page.find("Size of the state"), page.npos);
+  EXPECT_EQ(page.find(">γ</text>"), page.npos);
+  EXPECT_GE(drawings(page), 4) << "a figure with norms, ranks and singular values";
 }
 
 }  // namespace

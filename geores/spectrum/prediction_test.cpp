@@ -29,15 +29,26 @@ TEST(Prediction, DrawsWhatItHas) {
   const auto bare = draw(
       predict(chain, {.printed = false, .threads = 1, .monte_carlo = {}, .measured = {}}), "a");
   ASSERT_EQ(bare.series.size(), 1u);
-  EXPECT_EQ(bare.series[0].name, "theory, corrected");
+  const auto& theory = bare.series[0];
+  EXPECT_EQ(theory.mark, svg::Mark::Line);
   const auto full = draw(predict(chain, {.threads = 1,
                                          .monte_carlo = MonteCarlo{.samples = 3, .block = 5},
                                          .measured = {0.9, 1.1}}),
                          "a");
   ASSERT_EQ(full.series.size(), 4u);
-  EXPECT_EQ(full.series[1].name, "measured on the model");
-  EXPECT_EQ(full.series[2].name, "theory as printed");
-  EXPECT_NE(full.note.find("% below 0.1"), std::string::npos);
+  // Monte Carlo, then what was measured: nothing of it is below 0.8.
+  for (const auto i : {0, 1}) EXPECT_EQ(full.series.at(i).mark, svg::Mark::Steps);
+  const auto& measured = full.series[1];
+  double low = 0, all = 0;
+  for (std::size_t i = 0; i < measured.y.size(); ++i) {
+    all += measured.y[i];
+    if (measured.x[i + 1] < 0.8) low += measured.y[i];
+  }
+  EXPECT_GT(all, 0);
+  EXPECT_EQ(low, 0);
+  EXPECT_NE(full.series[2].y, theory.y) << "the printed equation";
+  EXPECT_EQ(full.series[3].y, theory.y);
+  EXPECT_NE(full.note.find(" 0.1"), std::string::npos);
   EXPECT_NO_THROW(svg::render({.title = "", .subtitle = "", .panels = {bare, full}}));
 }
 

@@ -41,7 +41,9 @@ Document& Document::warning(std::string sentences) {
 }
 
 Document& Document::table(Table table) {
-  return add(geores::to_html(table), geores::to_markdown(table));
+  add(geores::to_html(table), geores::to_markdown(table));
+  tables_.push_back(std::move(table));
+  return *this;
 }
 
 Document& Document::figure(std::string name, std::string svg, std::string caption) {

@@ -34,6 +34,7 @@ class Document {
     std::string name, svg;
   };
   const std::vector<Figure>& figures() const { return figures_; }
+  const std::vector<Table>& tables() const { return tables_; }
 
  private:
   struct Block {
@@ -44,6 +45,7 @@ class Document {
   std::string title_;
   std::vector<Block> blocks_;
   std::vector<Figure> figures_;
+  std::vector<Table> tables_;
 };
 
 }  // namespace geores

@@ -77,16 +77,17 @@ TEST(Learning, TheTargetIsTheLossAfterHalfTheStepsAndSeedsThatReachItAreCounted)
   add("L12", "mgt", 2, {{0, 9}, {20, 6}, {60, 5}});  // after 40
   add("L12", "mgt", 3, {{0, 9}, {20, 6}});
   const auto table = target_table(depth);
-  EXPECT_NE(table.explanation.find("loss of 5.500, which pre-norm with L24 has after 48 steps"),
-            std::string::npos)
-      << table.explanation;
+  for (const auto* number : {" 5.500", " L24", " 48 "})
+    EXPECT_NE(table.explanation.find(number), std::string::npos) << table.explanation;
   using Row = std::vector<std::string>;
   ASSERT_EQ(table.rows.size(), 3u);
   // 35 steps of 128 tokens are 0.00448M.
   EXPECT_EQ(table.rows[0], (Row{"MGT", "L12", "0.004 ± 0.001M", "2 of 3"}));
   EXPECT_EQ(table.rows[1][0], "pre-norm");
   EXPECT_EQ(table.rows[1][3], "2 of 2");
-  EXPECT_EQ(table.rows[2], (Row{"MGT", "L24", "not reached", "0 of 1"}));
+  EXPECT_EQ(table.rows[2][1], "L24");
+  EXPECT_EQ(table.rows[2][2].find_first_of("0123456789"), std::string::npos) << table.rows[2][2];
+  EXPECT_EQ(table.rows[2][3], "0 of 1");
 }
 
 TEST(Learning, GradientNormsAreOfAllStepsAndSeeds) {
@@ -110,9 +111,12 @@ TEST(Learning, GradientNormsAreOfAllStepsAndSeeds) {
   EXPECT_FALSE(norms_of_gradients({}, 1).has_value());
 }
 
-const Verdict& verdict_about(const std::vector<Verdict>& all, const std::string& words) {
-  return *std::ranges::find_if(
-      all, [&](const Verdict& one) { return one.claim.find(words) != std::string::npos; });
+// The columns that a claim is limited to.
+std::vector<std::string> columns_in(const Verdict& verdict) {
+  std::vector<std::string> found;
+  for (const auto* name : {"L12", "L24", "L48", "L100"})
+    if (verdict.claim.find(name) != std::string::npos) found.push_back(name);
+  return found;
 }
 
 LanguageFindings findings_of(const ExperimentFindings& one) {
@@ -120,37 +124,35 @@ LanguageFindings findings_of(const ExperimentFindings& one) {
 }
 
 TEST(LanguageVerdicts, DepthIsJudgedBetweenTheDepthsThatAreTrained) {
+  using Columns = std::vector<std::string>;
+  // The verdicts on depth: MGT's gain, and its lead over pre-norm.
+  constexpr std::size_t kGain = 0, kLead = 1;
   auto depth = depth_findings({"L12", "L24", "L48", "L100"});
   const auto set = [&](const char* column, const char* arm, std::vector<double> losses,
                        std::vector<int64_t> seeds = {42, 123, 456}) {
     depth.cells[column][arm].exact = std::move(losses);
     depth.cells[column][arm].seeds = std::move(seeds);
   };
-  EXPECT_EQ(verdict_about(language_verdicts(findings_of(depth)), "gains").verdict, "open");
+  EXPECT_EQ(language_verdicts(findings_of(depth)).at(kGain).verdict, "open");
   set("L24", "mgt", {5.0, 5.1, 5.2});
-  EXPECT_EQ(verdict_about(language_verdicts(findings_of(depth)), "gains").verdict, "open")
+  EXPECT_EQ(language_verdicts(findings_of(depth)).at(kGain).verdict, "open")
       << "one depth alone";
   set("L24", "pre", {5.1, 5.2, 5.3});
   set("L48", "mgt", {4.0, 4.1, 4.2});
   set("L48", "pre", {5.0, 5.12, 5.24});
   set("L100", "mgt", {6.0, 6.1, 6.2});
   auto verdicts = language_verdicts(findings_of(depth));
-  const auto& gain = verdict_about(verdicts, "gains");
-  EXPECT_EQ(gain.claim, "MGT gains from depth at an equal number of parameters (L24 to L100 only)");
-  EXPECT_EQ(gain.verdict, "reversed");
-  const auto& lead = verdict_about(verdicts, "lead");
-  EXPECT_EQ(lead.claim, "MGT's lead over pre-norm grows with depth (L24 to L48 only)")
-      << "L100 has no pre-norm";
-  EXPECT_EQ(lead.verdict, "holds");
+  EXPECT_EQ(columns_in(verdicts.at(kGain)), (Columns{"L24", "L100"}));
+  EXPECT_EQ(verdicts.at(kGain).verdict, "reversed");
+  EXPECT_EQ(columns_in(verdicts.at(kLead)), (Columns{"L24", "L48"})) << "L100 has no pre-norm";
+  EXPECT_EQ(verdicts.at(kLead).verdict, "holds");
   // Pre-norm's seed 42 diverged: the others keep their partners, 1.02 and 1.04 apart.
   set("L48", "pre", {5.12, 5.24}, {123, 456});
-  const auto fewer = language_verdicts(findings_of(depth));
-  EXPECT_NE(verdict_about(fewer, "lead").numbers.find("1.03"), std::string::npos)
-      << verdict_about(fewer, "lead").numbers;
+  const auto fewer = language_verdicts(findings_of(depth)).at(kLead);
+  EXPECT_NE(fewer.numbers.find("1.03"), std::string::npos) << fewer.numbers;
   set("L12", "mgt", {7.0, 7.1, 7.2});
   verdicts = language_verdicts(findings_of(depth));
-  EXPECT_EQ(verdict_about(verdicts, "gains").claim,
-            "MGT gains from depth at an equal number of parameters");
+  EXPECT_EQ(columns_in(verdicts.at(kGain)), Columns{}) << "all columns";
 }
 
 // What is measured on a finished run needs its weights, which rarely all travel.
@@ -174,9 +176,9 @@ TEST(LanguageVerdicts, BetasOfSeedsWithoutMeasuresAreThoseOfTheirLastLine) {
   beta.cells["text"]["start2"].runs.push_back((folder.path() / "measured").string());
   auto findings = findings_of(beta);
   findings.measured["measured"] = {{"end", {{"beta", {{{"mean", -0.3}, {"negative", 0.5}}}}}}};
-  const auto verdicts = language_verdicts(findings);
-  EXPECT_EQ(verdict_about(verdicts, "is negative").numbers, "-0.2000 ± 0.1000");
-  EXPECT_EQ(verdict_about(verdicts, "is negative").verdict, "open");
+  const auto negative = language_verdicts(findings).at(0);
+  EXPECT_EQ(negative.numbers, "-0.2000 ± 0.1000");
+  EXPECT_EQ(negative.verdict, "open");
 }
 
 TEST(LanguageTables, NegativeEntriesAreOfTheWholeDepthAndAllSeeds) {
@@ -195,10 +197,9 @@ TEST(LanguageTables, NegativeEntriesAreOfTheWholeDepthAndAllSeeds) {
     findings.measured[name]["end"]["mixers"] = {
         {"layers", {layer}}, {"thirds", {third(0.5, {30, 10}), third(last, {4, 6})}}};
   const auto table = mixer_table(findings, mixers);
-  const auto place = std::ranges::find(table.heads, "negative entries") - table.heads.begin();
   ASSERT_EQ(table.rows.size(), 1u);
   // (40 · 0.5 + 10 · 0.2)/50 and (40 · 0.5 + 10 · 0.6)/50
-  EXPECT_EQ(table.rows[0][static_cast<size_t>(place)], "0.480 ± 0.057");
+  EXPECT_EQ(table.rows[0][6], "0.480 ± 0.057");
 }
 
 TEST(LanguageTables, BetasAreShownAtAQuarterAndHalfOfTheSteps) {
@@ -237,6 +238,14 @@ int64_t marks(const std::string& figure, const std::string& text) {
   return count;
 }
 
+// Every panel is a drawing inside that of the figure.
+int64_t panels(const std::string& figure) {
+  int64_t count = -1;
+  for (auto at = figure.find("<svg "); at != std::string::npos; at = figure.find("<svg ", at + 1))
+    ++count;
+  return count;
+}
+
 // The loss of the untrained model would take most of the axis.
 TEST(LanguageFigures, LossCurvesBeginWithTrainingAndAreByTokensToo) {
   const TemporaryFolder folder;
@@ -252,9 +261,7 @@ TEST(LanguageFigures, LossCurvesBeginWithTrainingAndAreByTokensToo) {
   }
   findings.cells["text"]["pre"].runs = {run_with(folder.path() / "run", metrics)};
   const auto figure = loss_figure(findings);
-  for (const auto* label : {"seconds", "train loss"}) EXPECT_EQ(marks(figure, label), 1) << label;
-  for (const auto* label : {"million tokens", "validation loss"})
-    EXPECT_EQ(marks(figure, label), 2) << label;
+  EXPECT_EQ(panels(figure), 3) << "validation by tokens and by seconds, training by tokens";
   EXPECT_EQ(marks(figure, "13.4"), 2);
   EXPECT_EQ(marks(figure, "150"), 2) << "100 steps of 1.6 million tokens";
   EXPECT_EQ(marks(figure, "10"), 1) << "seconds";
@@ -271,8 +278,7 @@ TEST(LanguageFigures, GradientNormsAreMediansAndMaximaOfAHundredSteps) {
         nlohmann::json{{"step", step}, {"grad_norm", step % 100 == 50 ? 1000 : 10}}.dump() + "\n";
   findings.cells["text"]["pre"].runs = {run_with(folder.path() / "run", metrics)};
   const auto figure = gradient_figure(findings);
-  EXPECT_EQ(marks(figure, "norm, median of 100 steps"), 1);
-  EXPECT_EQ(marks(figure, "norm, largest of 100 steps"), 1);
+  EXPECT_EQ(panels(figure), 2) << "medians and maxima";
   for (const auto* label : {"5", "10", "20"}) EXPECT_EQ(marks(figure, label), 1) << label;
   EXPECT_EQ(marks(figure, "1000"), 1);
   EXPECT_EQ(marks(figure, "100"), 2) << "steps; no mean of the two";
@@ -296,9 +302,8 @@ TEST(LanguageFigures, WhatChangesInTrainingIsByStepAndArm) {
                         line(0, 0.9, 0.8) + line(70, 0.7, 0.6));
   findings.cells["text"]["mgt"].runs = {run};
   const auto figure = over_training_figure(findings);
-  for (const auto* label : {"row maximum, median", "second singular value of the product",
-                            "cosine of streams, mean over mixers", "rank after the last block"})
-    EXPECT_EQ(marks(figure, label), 1) << label;
+  EXPECT_EQ(panels(figure), 4) << "row maxima, singular values, cosines, ranks";
+  for (const auto* mark : {"0.90", "0.80"}) EXPECT_GE(marks(figure, mark), 1) << figure;
   EXPECT_EQ(marks(figure, "MGT"), 1) << "one legend";
   EXPECT_EQ(marks(figure, "pre-norm"), 0) << "nothing was measured";
   findings.cells["text"]["mgt"].runs = {};
@@ -325,15 +330,19 @@ TEST(LanguageFigures, DifferencesAreTakenSeedBySeed) {
   EXPECT_EQ(marks(figure, "-0.4") + marks(figure, "-0.40"), 1);
   EXPECT_EQ(marks(figure, "-1"), 0);
   EXPECT_EQ(marks(figure, "2"), 0);
-  EXPECT_EQ(marks(figure, "Validation loss, less that of " + findings.experiment.arms[0].label), 1);
+  // The title names the base; the other arms have the legend.
+  EXPECT_NE(figure.find(findings.experiment.arms[0].label), std::string::npos);
+  EXPECT_EQ(marks(figure, findings.experiment.arms[0].label), 0);
+  EXPECT_EQ(marks(figure, findings.experiment.arms[1].label), 1);
 
   // Without runs of the first arm the next one is the base.
   cells[first].runs.clear();
   findings.experiment.arms.push_back({"third", "a third", findings.experiment.arms[0].config});
   cells["third"].runs = {run("c-seed2", 5, 3), run("c-seed1", 7, 6)};
-  EXPECT_EQ(marks(difference_figure(findings),
-                  "Validation loss, less that of " + findings.experiment.arms[1].label),
-            1);
+  const auto other = difference_figure(findings);
+  EXPECT_NE(other.find(findings.experiment.arms[1].label), std::string::npos);
+  EXPECT_EQ(marks(other, findings.experiment.arms[1].label), 0);
+  EXPECT_EQ(marks(other, "a third"), 1);
 }
 
 TEST(LanguageFigures, BetaHasFiveQuantilesOfFourOperators) {
@@ -350,8 +359,10 @@ TEST(LanguageFigures, BetaHasFiveQuantilesOfFourOperators) {
   EXPECT_EQ(beta_quantile_figure(findings), "") << "nothing was recorded";
   write_file_atomically(folder.path() / "run" / "diagnostics.jsonl", lines);
   const auto figure = beta_quantile_figure(findings);
-  for (const int l : {0, 3, 6, 9}) EXPECT_EQ(marks(figure, fmt::format("operator {}, text", l)), 1);
-  EXPECT_EQ(marks(figure, "operator 1, text"), 0);
+  EXPECT_EQ(panels(figure), 4);
+  const auto panel_of = [&](int l) { return figure.find(fmt::format("operator {}, ", l)); };
+  for (const int l : {0, 3, 6, 9}) EXPECT_NE(panel_of(l), std::string::npos) << l;
+  EXPECT_EQ(panel_of(1), std::string::npos);
   EXPECT_EQ(marks(figure, "MGT"), 4);
 }
 
@@ -396,16 +407,15 @@ TEST(LanguageTables, ComparesWithTheFirstRowAndTheFixedIdentity) {
   EXPECT_EQ(table.rows[1].at(1), "1.9000 ± 0.0141, -5.0 %, p = 0.019 (9.0)");
   EXPECT_EQ(table.rows[2].at(1), "1.9500, -2.5 % (9.0)");
   const auto figure = mixer_figure(all, mixers);
-  EXPECT_NE(figure.find("less the fixed identity"), std::string::npos);
   EXPECT_NE(figure.find("\"end\">-0.2</text>"), std::string::npos) << figure;
 }
 
 TEST(LanguageFigures, QuartersAreTheFirstTheLastAndTwoBetween) {
-  using Places = std::vector<std::size_t>;
-  EXPECT_EQ(quarters(10), (Places{0, 3, 6, 9}));
-  EXPECT_EQ(quarters(2), (Places{0, 1}));
-  EXPECT_EQ(quarters(1), (Places{0}));
-  EXPECT_EQ(quarters(0), Places{});
+  using Indices = std::vector<std::size_t>;
+  EXPECT_EQ(quarters(10), (Indices{0, 3, 6, 9}));
+  EXPECT_EQ(quarters(2), (Indices{0, 1}));
+  EXPECT_EQ(quarters(1), (Indices{0}));
+  EXPECT_EQ(quarters(0), Indices{});
 }
 
 TEST(LanguageVerdicts, AMeanIsTestedAgainstANumber) {

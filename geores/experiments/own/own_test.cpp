@@ -39,12 +39,12 @@ TEST(Own, NamesAreDistinctAndCombinationsComplete) {
   std::set<std::string> experiments;
   for (const auto& experiment : own_experiments()) {
     EXPECT_TRUE(experiments.insert(experiment.name).second) << experiment.name;
-    std::set<std::string> arms, places;
+    std::set<std::string> arms, cells;
     for (const auto& arm : experiment.arms) {
       EXPECT_TRUE(arms.insert(arm.name).second) << experiment.name << " " << arm.name;
       EXPECT_EQ(arm.row.empty(), !experiment.two_way()) << arm.name;
       if (experiment.two_way()) {
-        EXPECT_TRUE(places.insert(arm.row + "|" + arm.way).second) << arm.name;
+        EXPECT_TRUE(cells.insert(arm.row + "|" + arm.way).second) << arm.name;
       }
     }
   }
@@ -146,7 +146,8 @@ TEST(Reproduce, SomeModelsOnSomeDataOfAnOwnExperiment) {
   EXPECT_EQ(columns[0].at("arms").size(), 3u);
   EXPECT_EQ(results.at("experiments").at(0).at("contrasts").size(), 2u);
   const auto markdown = read_text_file(folder.path() / "tables.md");
-  EXPECT_NE(markdown.find("small maps"), markdown.npos);
+  for (const auto* arm : {"gpt", "gpt_small", "hc_small"})
+    EXPECT_NE(markdown.find("| " + own("start_maps").arm(arm).label + " |"), markdown.npos) << arm;
   EXPECT_NE(markdown.find("(figures/start_maps.svg)"), markdown.npos);
 
   options.arms = {"gtp"};
