@@ -27,7 +27,7 @@ struct ExploreFlags {
 };
 
 // What the page holds where runs go; web/src/page.tsx writes it.
-constexpr std::string_view kPlace = R"(<script type="application/json" id="runs">)";
+constexpr std::string_view kRunsBlock = R"(<script type="application/json" id="runs">)";
 
 fs::path find_page(const std::string& given) {
   if (!given.empty()) return given;
@@ -104,11 +104,11 @@ nlohmann::json run_for_page(const std::string& run, const std::string& cache) {
 void explore(const ExploreFlags& flags) {
   const auto source = find_page(flags.page);
   auto page = read_text_file(source);
-  const auto place = page.find(kPlace);
-  const auto begin = place + kPlace.size();
-  const auto end = place == page.npos ? page.npos : page.find("</script>", begin);
-  require(end != page.npos && page.find(kPlace, begin) == page.npos, source.string(),
-          "has no place for runs: it is not the explorer's page");
+  const auto block = page.find(kRunsBlock);
+  const auto begin = block + kRunsBlock.size();
+  const auto end = block == page.npos ? page.npos : page.find("</script>", begin);
+  require(end != page.npos && page.find(kRunsBlock, begin) == page.npos, source.string(),
+          "has no block for runs: it is not the explorer's page");
   auto runs = nlohmann::json::array();
   for (const auto& run : flags.runs) runs.push_back(run_for_page(run, flags.cache));
   page.replace(begin, end - begin, for_html(runs));

@@ -51,7 +51,7 @@ bool connection_has(const std::string& key) {
 }
 
 // Attention with dropout takes memory, and on a CPU it is not fused: worth knowing before hours of it.
-void tell_price_of_dropout(const TrainConfig& config) {
+void warn_about_dropout(const TrainConfig& config) {
   const auto options = config.model.completed().options;
   const auto rate = options.value("dropout", nlohmann::json());
   if (rate.is_number() && rate.get<double>() > 0)
@@ -96,7 +96,7 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
   const StopOnSignal stop;
   const auto dataset = load_dataset(config.task, flags.cache);
   set_steps_of_epochs(config, dataset);
-  if (group.is_first()) tell_price_of_dropout(config);
+  if (group.is_first()) warn_about_dropout(config);
   ProgressBar bar(fmt::format("{} on {}", config.model.label(), config.task.name));
   Listener listener;
   listener.stop = StopOnSignal::requested;

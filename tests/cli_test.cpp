@@ -102,8 +102,7 @@ TEST_F(CommandLine, VerifyNamesTheGroupThatDiffers) {
   });
   const auto result = run_program("verify " + path);
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.output.find(" grad\n"), std::string::npos)
-      << result.output;
+  EXPECT_NE(result.output.find(" grad\n"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find(" grad/pos_emb"), std::string::npos) << result.output;
 
   const auto json = nlohmann::json::parse(run_program("verify --json " + path).output);

@@ -201,7 +201,7 @@ std::string refused_difference(const Communicator& communicator) {
 }
 
 TEST(DistributedWorker, DISABLED_Trains) {
-  RunGroup group(*group_place(), 30);
+  RunGroup group(*group_member(), 30);
   const auto communicator = group.communicator("cpu");
   auto results = all_results(*communicator);
   require_same_values(*communicator, {torch::ones({3})}, "");

@@ -117,7 +117,7 @@ TEST_F(Explore, ADamagedRunIsRefusedInOneLineAndNothingIsWritten) {
   expect_refused("config.json");
 }
 
-TEST_F(Explore, APageWithoutAPlaceForRunsIsRefused) {
+TEST_F(Explore, APageWithoutABlockForRunsIsRefused) {
   write_file_atomically(path("page.html"), "<p>another page</p>");
   const auto result = explore("");
   EXPECT_EQ(result.exit_code, 1);

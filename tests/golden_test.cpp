@@ -133,19 +133,19 @@ TEST(LanguageGoldenFinds, TheOtherOrderOfSinkhorn) {
 
 TEST(LanguageGoldenFinds, AMixerThatIsNotTransposed) {
   const auto transposed = [](const std::string& kind, const std::string& parameter, int64_t n) {
-    auto place = public_place(kind, parameter, n);
+    auto source = public_tensor(kind, parameter, n);
     const bool bias = parameter.ends_with("res.bias"), weight = parameter.ends_with("res.weight");
     if (kind == "lm_mhc_lite" && (bias || weight))  // each permutation instead of its inverse
-      place.part = [n, bias](const Tensor& t) { return (bias ? t : t.t()).slice(0, n); };
+      source.part = [n, bias](const Tensor& t) { return (bias ? t : t.t()).slice(0, n); };
     else if (bias || (weight && kind == "lm_mhc"))  // in lm_hc a stream j writes a whole column
-      place.part = [n, part = place.part](const Tensor& t) {
+      source.part = [n, part = source.part](const Tensor& t) {
         const auto ours = part(t);
         return ours.reshape({n, n, -1}).transpose(0, 1).reshape(ours.sizes());
       };
-    return place;
+    return source;
   };
   for (const auto& kind : kHyperKinds)
-    for (const auto& [group, error] : language_errors(kind, {.place = transposed}))
+    for (const auto& [group, error] : language_errors(kind, {.source = transposed}))
       EXPECT_GT(error, 1e3) << kind << " " << group;
 }
 

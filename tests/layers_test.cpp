@@ -331,7 +331,7 @@ TEST(Layers, TheCheckSeesAViolation) {
   EXPECT_TRUE(refused("geores/residual/hc/hc.h", "\"geores/residual/mhc/mhc.h\""));
   EXPECT_TRUE(refused("geores/residual/hc/hc.h", "\"geores/model/block.h\""));
   EXPECT_TRUE(refused("geores/model/block.h", "\"geores/residual/hc/hc.h\""));
-  EXPECT_TRUE(refused("geores/ops/run/choice.h", "\"geores/modules/layers.h\""));
+  EXPECT_TRUE(refused("geores/ops/run/kernel_choice.h", "\"geores/modules/layers.h\""));
   EXPECT_TRUE(refused("geores/train/optimizer/adamw.h", "\"cli/commands.h\""));
   EXPECT_TRUE(refused("geores/ops/mixers/cayley.cpp", "<gtest/gtest.h>"));
   EXPECT_TRUE(refused("geores/ops/mixers/cayley.cpp", "<CLI/CLI.hpp>"));

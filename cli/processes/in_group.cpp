@@ -32,38 +32,38 @@ constexpr int kLostProcess = 4;  // exit code
   end_at_once(kLostProcess);
 }
 
-int work_in(const GroupPlace& place, double timeout,
+int work_in(const GroupMember& member, double timeout,
             const std::function<int(CommandGroup&)>& work) {
-  RunGroup group(place, timeout);
+  RunGroup group(member, timeout);
   CommandGroup command(&group);
   return work(command);
 }
 
 // In a process that another one's --processes has started. Its parent tells what it has to say; where
 // the parent is gone, rank 1 does.
-int as_child(const GroupPlace& place, double timeout,
+int as_child(const GroupMember& member, double timeout,
              const std::function<int(CommandGroup&)>& work) {
   const auto parent = getppid();
   const auto parent_is_there = [&] {
     std::error_code ignored;
-    return getppid() == parent && std::filesystem::exists(place.folder, ignored);
+    return getppid() == parent && std::filesystem::exists(member.folder, ignored);
   };
   const auto last = [&](const std::string& words, bool lost) {
     try {
-      if (parent_is_there()) leave_last_words(place, words, lost);
+      if (parent_is_there()) leave_last_words(member, words, lost);
     } catch (const Error&) {
       // The parent has just removed the folder.
     }
     // A process that is killed closes its connections a moment before it is gone.
     for (int i = 0; lost && i < 50 && parent_is_there(); ++i) std::this_thread::sleep_for(10ms);
-    if (!parent_is_there() && place.rank == 1) {
-      remove_group_folder(place.folder);
+    if (!parent_is_there() && member.rank == 1) {
+      remove_group_folder(member.folder);
       end_with("rank 0 has ended: " + words);
     }
     end_at_once(kLostProcess);
   };
   try {
-    work_in(place, timeout, work);  // rank 0 has the exit code
+    work_in(member, timeout, work);  // rank 0 has the exit code
     return 0;
   } catch (const LostProcess& error) {
     last(error.what(), true);
@@ -84,7 +84,7 @@ int as_parent(const GroupFlags& flags, const std::function<int(CommandGroup&)>& 
   LocalProcesses children(flags.processes, threads, give_up);
   started = &children;
   try {
-    const auto code = work_in(children.place(), flags.timeout, work);
+    const auto code = work_in(children.member(), flags.timeout, work);
     children.finish();
     return code;
   } catch (const LostProcess& error) {
@@ -112,18 +112,18 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
 }
 
 int in_group(const GroupFlags& flags, const std::function<int(CommandGroup&)>& work) {
-  const auto place = group_place();
-  if (place && !place->folder.empty()) return as_child(*place, flags.timeout, work);
-  require(!place || flags.processes == 1, "train",
+  const auto member = group_member();
+  if (member && !member->folder.empty()) return as_child(*member, flags.timeout, work);
+  require(!member || flags.processes == 1, "train",
           "--processes {} starts processes of its own, but this one is rank {} of {} already",
-          flags.processes, place ? place->rank : 0, place ? place->size : 1);
+          flags.processes, member ? member->rank : 0, member ? member->size : 1);
   if (flags.processes > 1) return as_parent(flags, work);
-  if (!place) {
+  if (!member) {
     CommandGroup alone(nullptr);
     return work(alone);
   }
   try {
-    return work_in(*place, flags.timeout, work);
+    return work_in(*member, flags.timeout, work);
   } catch (const LostProcess& error) {
     end_with(error.what());
   }

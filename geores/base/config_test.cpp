@@ -350,7 +350,7 @@ TEST(Json, WhatStandsBehindANulByteIsNotIgnored) {
             "[x] not valid JSON: NUL byte at position 2");
 }
 
-TEST(Json, SyntaxErrorsAreOneLineThatNamesThePlace) {
+TEST(Json, SyntaxErrorsAreOneLineThatNamesThePosition) {
   EXPECT_TRUE(refusal([] {
                 parse_json("{\n\"a\": 1,\n}", "run.json");
               }).starts_with("[run.json] not valid JSON: parse error at line 3, column 1: "));

@@ -278,7 +278,7 @@ ConnectionTimes connection_times(const std::string& connection, const ResidualCo
     shape = {run.batch, run.length, traits.streams, traits.state_width / traits.streams};
   const auto state = [&] {
     const auto values = torch::randn(shape).to(device);
-    return residual->takes_half_state() ? in_state_type(values) : values;
+    return residual->supports_bf16_state() ? in_state_type(values) : values;
   };
   const auto x = state().requires_grad_(true), cotangent = state();
   auto inputs = residual->parameters();

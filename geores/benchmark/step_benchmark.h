@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "geores/ops/run/choice.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/residual/registry.h"
 #include "geores/train/training_step.h"
 

@@ -63,7 +63,7 @@ void add_level(svg::Panel& panel, double level) {
 }
 
 // For dots at 0 … number − 1 that should not lie on the frame.
-void leave_room(svg::Axis& axis, std::size_t number) {
+void add_margin(svg::Axis& axis, std::size_t number) {
   const auto last = static_cast<double>(number) - 1;
   axis.from = -0.03 * std::max(last, 1.0);
   axis.to = last - axis.from;
@@ -76,7 +76,7 @@ svg::Panel operator_panel(const Inspection& in, const std::string& title, const 
   panel.note = note;
   panel.x.label = "operator, in order of depth";
   panel.y.label = label;
-  leave_room(panel.x, in.operators.size());
+  add_margin(panel.x, in.operators.size());
   return panel;
 }
 
@@ -129,7 +129,7 @@ void add_state_panel(svg::Figure& figure, const std::string& title, const std::s
   panel.note = note;
   panel.x.label = "after block (0: input)";
   panel.y.label = label;
-  leave_room(panel.x, values.size());
+  add_margin(panel.x, values.size());
   add_dotted_line(panel, "mean over tokens", values);
   figure.panels.push_back(std::move(panel));
 }
@@ -170,8 +170,8 @@ void add_spectrum_panel(svg::Figure& figure, const Inspection& in) {
                        const JacobianSpectrum& spectrum) {
     std::vector<double> share(kBars, 0.0);
     for (const auto sigma : spectrum.singular_values) {
-      const auto place = sigma > 0 ? (std::log10(sigma) - low) / (high - low) * kBars : 0.0;
-      share[static_cast<std::size_t>(std::clamp(place, 0.0, kBars - 1.0))] +=
+      const auto bar = sigma > 0 ? (std::log10(sigma) - low) / (high - low) * kBars : 0.0;
+      share[static_cast<std::size_t>(std::clamp(bar, 0.0, kBars - 1.0))] +=
           1.0 / static_cast<double>(spectrum.singular_values.size());
     }
     panel.series.push_back(

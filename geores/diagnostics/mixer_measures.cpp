@@ -23,14 +23,14 @@ std::vector<double> quantiles(const Tensor& values, const std::vector<double>& s
   // millions for each operator, which a CPU would sort for minutes.
   const auto sorted = std::get<0>(values.detach().flatten().sort());
   std::vector<double> parts;
-  std::vector<int64_t> places;  // of the values below and above each quantile
+  std::vector<int64_t> indices;  // of the values below and above each quantile
   for (const auto share : shares) {
-    const auto place = share * static_cast<double>(sorted.numel() - 1);
-    const auto below = static_cast<int64_t>(place);
-    places.insert(places.end(), {below, std::min(below + 1, sorted.numel() - 1)});
-    parts.push_back(place - static_cast<double>(below));
+    const auto index = share * static_cast<double>(sorted.numel() - 1);
+    const auto below = static_cast<int64_t>(index);
+    indices.insert(indices.end(), {below, std::min(below + 1, sorted.numel() - 1)});
+    parts.push_back(index - static_cast<double>(below));
   }
-  const auto found = in_double(sorted.index_select(0, torch::tensor(places).to(sorted.device())));
+  const auto found = in_double(sorted.index_select(0, torch::tensor(indices).to(sorted.device())));
   const auto* at = found.data_ptr<double>();
   std::vector<double> result;
   for (size_t i = 0; i < parts.size(); ++i, at += 2)

@@ -354,9 +354,9 @@ double RankReport::slope() const {
   const auto middle = (count - 1) / 2;
   double above = 0, below = 0;
   for (size_t i = 0; i < plain.size(); ++i) {
-    const auto place = static_cast<double>(i) - middle;
-    above += place * std::log(plain[i]);
-    below += place * place;
+    const auto offset = static_cast<double>(i) - middle;
+    above += offset * std::log(plain[i]);
+    below += offset * offset;
   }
   return below > 0 ? above / below : 0;
 }

@@ -50,7 +50,7 @@ void add_dots(svg::Panel& panel, svg::Series series) {
 }  // namespace
 
 svg::Series mean_curve(const std::string& name,
-                       const std::map<int64_t, std::vector<PlacedValue>>& by_step) {
+                       const std::map<int64_t, std::vector<PositionedValue>>& by_step) {
   svg::Series series{.name = name};
   for (const auto& [step, points] : by_step) {
     double x = 0;

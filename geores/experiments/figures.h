@@ -12,11 +12,11 @@ namespace geores {
 
 // What runs with several seeds have at each step: the mean in a band of one standard deviation, at the
 // mean of their x (the step itself, or seconds).
-struct PlacedValue {
+struct PositionedValue {
   double x, y;
 };
 svg::Series mean_curve(const std::string& name,
-                       const std::map<int64_t, std::vector<PlacedValue>>& by_step);
+                       const std::map<int64_t, std::vector<PositionedValue>>& by_step);
 
 // Validation loss and gradient norm by step, for each data set; the best trivial predictor dashed.
 std::string training_figure(const ExperimentFindings& findings);

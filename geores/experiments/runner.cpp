@@ -47,8 +47,8 @@ void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& s
         [log = std::make_shared<DiagnosticsLog>(
              validation_sample(*dataset, follow.betas ? kDiagnosedSequences : kFollowedSequences).x,
              follow, follow.betas ? 1 : followed_interval(run.config), run.config.steps)](
-            int64_t step, Model& model, const fs::path& place) {
-          log->measure(step, model, place);
+            int64_t step, Model& model, const fs::path& folder) {
+          log->measure(step, model, folder);
         };
   const auto result =
       train(run.config, *dataset, {.path = path, .resume = can_resume(path)}, listener);
@@ -75,7 +75,7 @@ const std::vector<Baseline>& DatasetShelf::baselines(const TaskConfig& task) {
 std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments, const Scale& scale,
                                      const Hardware& hardware) {
   std::vector<PlannedRun> runs;
-  std::map<std::string, std::size_t> places;  // in runs
+  std::map<std::string, std::size_t> index_of;  // in runs
   for (const auto& experiment : experiments)
     for (const auto& column : experiment.columns)
       for (const auto seed : scale.seeds(experiment))
@@ -84,9 +84,9 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
           const auto measured = [&](const char* what) {
             return std::ranges::count(experiment.measures, what) > 0;
           };
-          const auto [place, is_new] = places.emplace(run_name(config), runs.size());
-          if (is_new) runs.push_back({place->first, config});
-          auto& follow = runs[place->second].follow;
+          const auto [found, is_new] = index_of.emplace(run_name(config), runs.size());
+          if (is_new) runs.push_back({found->first, config});
+          auto& follow = runs[found->second].follow;
           follow.mixers |= measured("mixers");
           follow.ranks |= measured("ranks");
           follow.betas |= measured("beta");

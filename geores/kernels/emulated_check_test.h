@@ -35,7 +35,7 @@ Values<T> drawn(int64_t size) {
 }
 
 template <class T>
-Values<T> room(int64_t size) {
+Values<T> zeros(int64_t size) {
   return Values<T>(static_cast<size_t>(size), T(0));
 }
 

@@ -14,60 +14,61 @@ namespace {
 
 constexpr double kRate = 0.3;
 
-struct Place {
+struct MaskPosition {
   int64_t step, site, first;
 };
-const Place kPlaces[] = {{0, 0, 0}, {5, 9, 0}, {4999, 18, 77}, {1, 2, int64_t{3} << 32}};
+const MaskPosition kPositions[] = {{0, 0, 0}, {5, 9, 0}, {4999, 18, 77}, {1, 2, int64_t{3} << 32}};
 
-DropoutMask mask_at(const Place& place) {
-  return {.step = &place.step,
+DropoutMask mask_at(const MaskPosition& position) {
+  return {.step = &position.step,
           .seed_word = SplitMix::word(0, 7),
-          .site = static_cast<uint64_t>(place.site),
-          .first = static_cast<uint64_t>(place.first),
+          .site = static_cast<uint64_t>(position.site),
+          .first = static_cast<uint64_t>(position.first),
           .limit = static_cast<uint64_t>(kRate * 4294967296.0),
           .scale = 1 / (1 - kRate)};
 }
 
-std::string text(const Place& place, int64_t size) {
-  return std::to_string(size) + " values, step " + std::to_string(place.step) + ", site " +
-         std::to_string(place.site) + ", first " + std::to_string(place.first);
+std::string text(const MaskPosition& position, int64_t size) {
+  return std::to_string(size) + " values, step " + std::to_string(position.step) + ", site " +
+         std::to_string(position.site) + ", first " + std::to_string(position.first);
 }
 
 // `from`: where the values begin, which is at a multiple of 16 bytes or not.
 template <class T>
-void compare_dropped(const Place& place, int64_t size, int64_t from) {
+void compare_dropped(const MaskPosition& position, int64_t size, int64_t from) {
   const auto x = drawn<T>(size + from);
-  auto y = room<T>(size + from), wanted = y;
-  const auto mask = mask_at(place);
+  auto y = zeros<T>(size + from), wanted = y;
+  const auto mask = mask_at(position);
   drop_elements(kStream, x.data() + from, y.data() + from, size, mask);
   drop_elements(x.data() + from, wanted.data() + from, size, mask);
-  EXPECT_EQ(y, wanted) << text(place, size);
+  EXPECT_EQ(y, wanted) << text(position, size);
 }
 
 TEST(EmulatedDropout, DropsAndScalesAsTheCpuDoes) {
-  for (const auto& place : kPlaces) {
+  for (const auto& position : kPositions) {
     for (const int64_t size : {1, 3, 4, 1025, 20004})  // of the last, threads take several runs
       for (const int64_t from : {0, 1}) {
-        compare_dropped<float>(place, size, from);
-        compare_dropped<double>(place, size, from);
+        compare_dropped<float>(position, size, from);
+        compare_dropped<double>(position, size, from);
       }
   }
 }
 
 TEST(EmulatedDropout, InBfloat16IsThatOfFloat32Rounded) {
-  for (const auto& place : kPlaces)
+  for (const auto& position : kPositions)
     for (const int64_t size : {1, 7, 8, 1032}) {
-      auto x = drawn<float>(size), wanted = room<float>(size);
+      auto x = drawn<float>(size), wanted = zeros<float>(size);
       std::vector<BFloat16> half(x.size()), y(x.size());
       for (size_t i = 0; i < x.size(); ++i) {
         half[i].bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(x[i]) >> 16);
         x[i] = std::bit_cast<float>(static_cast<uint32_t>(half[i].bits) << 16);
       }
-      drop_elements(kStream, half.data(), y.data(), size, mask_at(place));
-      drop_elements(x.data(), wanted.data(), size, mask_at(place));
+      drop_elements(kStream, half.data(), y.data(), size, mask_at(position));
+      drop_elements(x.data(), wanted.data(), size, mask_at(position));
       for (size_t i = 0; i < x.size(); ++i) {
         const auto is = std::bit_cast<float>(static_cast<uint32_t>(y[i].bits) << 16);
-        EXPECT_NEAR(is, wanted[i], std::abs(wanted[i]) / 256) << text(place, size) << " at " << i;
+        EXPECT_NEAR(is, wanted[i], std::abs(wanted[i]) / 256)
+            << text(position, size) << " at " << i;
       }
     }
 }
@@ -115,9 +116,9 @@ Values<T> gradient_of(const Values<T>& scores, const Values<T>& dweights, const 
 // `from`: where the scores begin, which is at a multiple of 16 bytes or not. What a causal row does not
 // see is NaN: nobody may read it.
 template <class T>
-void compare_softmax(const Place& place, const WeightsShape& s, int64_t from) {
+void compare_softmax(const MaskPosition& position, const WeightsShape& s, int64_t from) {
   const auto size = s.rows * s.length;
-  const auto mask = mask_at(place);
+  const auto mask = mask_at(position);
   const auto scores = drawn<T>(size), dweights = drawn<T>(size);
   Values<T> given(static_cast<size_t>(from), T(0)), dgiven = dweights;
   given.insert(given.end(), scores.begin(), scores.end());
@@ -127,7 +128,7 @@ void compare_softmax(const Place& place, const WeightsShape& s, int64_t from) {
   Values<T> weights(scores.size(), T(NAN)), dscores = weights;
   dropped_softmax_forward(kStream, given.data() + from, weights.data(), mask, s);
   dropped_softmax_backward(kStream, given.data() + from, dgiven.data(), dscores.data(), mask, s);
-  const auto what = text(place, size) + ", length " + std::to_string(s.length);
+  const auto what = text(position, size) + ", length " + std::to_string(s.length);
   const auto wanted = weights_of(scores, mask, s);
   expect_close(weights, wanted, what);
   for (size_t i = 0; i < wanted.size(); ++i)
@@ -138,11 +139,11 @@ void compare_softmax(const Place& place, const WeightsShape& s, int64_t from) {
 TEST(EmulatedDropout, SoftmaxOfScoresIsItsDefinition) {
   static_assert(dropped_softmax_fits(4096, 1024) && !dropped_softmax_fits(4096, 1025));
   const auto compare = [](int64_t rows, int64_t length, bool causal) {
-    const auto& place = kPlaces[static_cast<size_t>(length % 4)];
+    const auto& position = kPositions[static_cast<size_t>(length % 4)];
     const WeightsShape shape{.rows = rows, .length = length, .scale = 0.4, .causal = causal};
-    compare_softmax<float>(place, shape, 0);
-    compare_softmax<float>(place, shape, 1);
-    compare_softmax<double>(place, shape, 0);
+    compare_softmax<float>(position, shape, 0);
+    compare_softmax<float>(position, shape, 1);
+    compare_softmax<double>(position, shape, 0);
   };
   for (const bool causal : {true, false})
     for (const int64_t length : {1, 3, 4, 31, 36}) compare(4 * length, length, causal);
@@ -155,28 +156,28 @@ TEST(EmulatedDropout, SoftmaxOfLargeScoresIsFinite) {
   const WeightsShape shape{.rows = 33, .length = 33, .scale = 1, .causal = true};
   auto scores = drawn<float>(33 * 33), weights = scores;
   for (auto& score : scores) score *= 1000;
-  dropped_softmax_forward(kStream, scores.data(), weights.data(), mask_at(kPlaces[1]), shape);
-  expect_close(weights, weights_of(scores, mask_at(kPlaces[1]), shape), "scores around 1000");
+  dropped_softmax_forward(kStream, scores.data(), weights.data(), mask_at(kPositions[1]), shape);
+  expect_close(weights, weights_of(scores, mask_at(kPositions[1]), shape), "scores around 1000");
 }
 
 TEST(EmulatedDropout, GradientOfSoftmaxIsThatOfCentralDifferences) {
-  for (const auto& place : kPlaces)
+  for (const auto& position : kPositions)
     for (const bool causal : {true, false}) {
       const WeightsShape shape{.rows = 14, .length = 7, .scale = 0.7, .causal = causal};
       const auto size = shape.rows * shape.length;
       const auto scores = drawn<double>(size), cotangent = drawn<double>(size);
-      auto gradient = room<double>(size);
+      auto gradient = zeros<double>(size);
       dropped_softmax_backward(kStream, scores.data(), cotangent.data(), gradient.data(),
-                               mask_at(place), shape);
+                               mask_at(position), shape);
       expect_slope(
           {scores}, {gradient},
           [&](const std::vector<Values<double>>& inputs) {
-            auto weights = room<double>(size);
-            dropped_softmax_forward(kStream, inputs[0].data(), weights.data(), mask_at(place),
+            auto weights = zeros<double>(size);
+            dropped_softmax_forward(kStream, inputs[0].data(), weights.data(), mask_at(position),
                                     shape);
             return inner(weights, cotangent);
           },
-          text(place, size));
+          text(position, size));
     }
 }
 
@@ -196,7 +197,7 @@ TEST(EmulatedDropout, SoftmaxInBfloat16IsThatOfFloat32Rounded) {
   for (const int64_t length : {33, 64, 256}) {
     const WeightsShape shape{.rows = length, .length = length, .scale = 0.5, .causal = true};
     const auto size = shape.rows * length;
-    const auto mask = mask_at(kPlaces[2]);
+    const auto mask = mask_at(kPositions[2]);
     const auto scores = half(drawn<float>(size)), dweights = half(drawn<float>(size));
     auto weights = scores, dscores = scores;
     dropped_softmax_forward(kStream, scores.data(), weights.data(), mask, shape);

@@ -14,7 +14,7 @@ void compare_embedding(const EmbeddingShape& s) {
              dout = drawn<T>(s.tokens * s.width);
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < s.tokens; ++i) ids.push_back(i * i % s.ids);  // some more than once
-  auto out = room<T>(s.tokens * s.width), wanted = out;
+  auto out = zeros<T>(s.tokens * s.width), wanted = out;
   auto dtable = drawn<T>(s.ids * s.width), wanted_back = dtable;
   embed(kStream, table.data(), ids.data(), rows.data(), out.data(), s);
   add_to_table(kStream, ids.data(), dout.data(), dtable.data(), s);

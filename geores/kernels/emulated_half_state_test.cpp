@@ -99,8 +99,8 @@ HalfResults around_a_sublayer(const HalfInputs& in, const StreamShape& s, bool n
   wide_read_forward(kStream, in.read.data(), x.data(), norm, h.data(), statistics.data(), s);
   auto out = x, dx = x;
   wide_write_forward(kStream, in.res.data(), x.data(), in.write.data(), in.y.data(), out.data(), s);
-  auto dwrite = room<float>(s.tokens * s.n), dread = dwrite,
-       dres = room<float>(s.tokens * s.n * s.n), dweight = room<float>(s.d);
+  auto dwrite = zeros<float>(s.tokens * s.n), dread = dwrite,
+       dres = zeros<float>(s.tokens * s.n * s.n), dweight = zeros<float>(s.d);
   wide_write_backward(kStream, in.write.data(), in.y.data(), dout.data(), dwrite.data(), dy.data(),
                       s);
   wide_read_backward<float, Half, S>(kStream,
@@ -126,7 +126,7 @@ template <class S>
 HalfResults mixed_alone(const HalfInputs& in, const StreamShape& s) {
   const auto x = held<S>(in.x), dout = held<S>(in.dout);
   auto out = x, dx = x;
-  auto dres = room<float>(s.tokens * s.n * s.n);
+  auto dres = zeros<float>(s.tokens * s.n * s.n);
   wide_write_forward<float, Half, S>(kStream, in.res.data(), x.data(), nullptr, nullptr, out.data(),
                                      s);
   wide_read_backward<float, Half, S>(kStream,
@@ -151,7 +151,7 @@ HalfResults write_and_norm(const HalfInputs& in, const StreamShape& s) {
   const auto x = held<S>(in.x), dout = held<S>(in.dout), added = held<S>(in.added),
              given = held<S>(in.out);
   auto out = x, sum = x, dv = x;
-  auto inverse = room<float>(s.tokens), dwrite = room<float>(s.tokens * s.n);
+  auto inverse = zeros<float>(s.tokens), dwrite = zeros<float>(s.tokens * s.n);
   auto dy = in.y;
   wide_write_norm_forward<float, Half, S>(kStream,
                                           {.res = in.res.data(),
@@ -184,12 +184,12 @@ HalfResults projections(const Values<Half>& given, const Values<Half>& given_ski
                         const WideProjectionShape& s, bool skips) {
   const auto x = held<S>(given), skip = held<S>(given_skip);
   const auto bias = Values<float>(static_cast<size_t>(s.count), 0.5f);
-  auto plain = room<float>(s.rows * s.count), raw = plain, inverse = room<float>(s.rows),
-       partial = room<float>(wide_projection_values<float>(s));
+  auto plain = zeros<float>(s.rows * s.count), raw = plain, inverse = zeros<float>(s.rows),
+       partial = zeros<float>(wide_projection_values<float>(s));
   wide_projection_forward(kStream, x.data(), w.data(), bias.data(), 0.1f, partial.data(),
                           plain.data(), raw.data(), inverse.data(), s);
-  auto factors = room<float>(s.rows * (s.count + 1)), dw = room<float>(s.count * s.width),
-       dbias = room<float>(s.count);
+  auto factors = zeros<float>(s.rows * (s.count + 1)), dw = zeros<float>(s.count * s.width),
+       dbias = zeros<float>(s.count);
   auto dx = x;
   wide_projection_backward<float, S>(kStream,
                                      {.x = x.data(),
@@ -249,7 +249,7 @@ HalfResults post_normed(const std::vector<Values<Half>>& in, const Values<float>
              dsum = held<S>(in[4]);
   const auto &branch = in[5], &dproduct = in[6];
   auto y = x, sum = x, dx = x, dadded = x;
-  auto inverse = room<float>(rows);
+  auto inverse = zeros<float>(rows);
   post_norm_forward(kStream,
                     PostNormForward<float, Half, S>{.x = x.data(),
                                                     .branch = branch.data(),

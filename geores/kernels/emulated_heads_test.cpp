@@ -13,7 +13,7 @@ void compare_joined(const HeadsShape& s, int64_t from) {
   const auto row = s.heads * s.head_width, tokens = s.batch * s.length;
   const auto dq = drawn<T>(tokens * row + from), dk = drawn<T>(tokens * row),
              dv = drawn<T>(tokens * row);
-  auto joined = room<T>(3 * tokens * row), wanted = joined;
+  auto joined = zeros<T>(3 * tokens * row), wanted = joined;
   split_heads_backward<T, T>(kStream, dq.data() + from, dk.data(), dv.data(), nullptr, nullptr,
                              joined.data(), s);
   const T* parts[] = {dq.data() + from, dk.data(), dv.data()};
@@ -38,7 +38,7 @@ TEST(EmulatedHeads, QueriesAndKeysTurnAndValuesMayStayWhereTheyAre) {
     const auto row = s.heads * s.head_width, tokens = s.batch * s.length, half = s.head_width / 2;
     const auto qkv = drawn<float>(3 * tokens * row), cosine = drawn<float>(s.length * half),
                sine = drawn<float>(s.length * half);
-    auto q = room<float>(tokens * row), k = q, v = q, q_alone = q, k_alone = q;
+    auto q = zeros<float>(tokens * row), k = q, v = q, q_alone = q, k_alone = q;
     split_heads_forward<float, float>(kStream, qkv.data(), cosine.data(), sine.data(), q.data(),
                                       k.data(), v.data(), s);
     split_heads_forward<float, float>(kStream, qkv.data(), cosine.data(), sine.data(),

@@ -49,11 +49,12 @@ struct JointRun {
   Results run(const Inputs& i, const Doubles& dmixed, const Doubles& dpenalty) const {
     const auto in = n * d;
     const auto s = shape();
-    auto sums = room<double>(sequences * kSummaryParts * in), input = room<double>(sequences * in),
-         normal = input, dmean = input, inverse = room<double>(sequences), penalty = inverse,
-         hiddens = room<double>(sequences * hidden), dhidden = hiddens,
-         raw = room<double>(sequences * (3 * n + 2)), draw = raw,
-         g = room<double>(sequences * n * n), mixed = room<double>(sequences * length * in),
+    auto sums = zeros<double>(sequences * kSummaryParts * in),
+         input = zeros<double>(sequences * in), normal = input, dmean = input,
+         inverse = zeros<double>(sequences), penalty = inverse,
+         hiddens = zeros<double>(sequences * hidden), dhidden = hiddens,
+         raw = zeros<double>(sequences * (3 * n + 2)), draw = raw,
+         g = zeros<double>(sequences * n * n), mixed = zeros<double>(sequences * length * in),
          dx = mixed, dg = Doubles(static_cast<size_t>(sequences * kMixParts * n * n), NAN);
     const JointState<double> state{input.data(), normal.data(), inverse.data(), hiddens.data(),
                                    raw.data()};
@@ -86,7 +87,7 @@ struct JointRun {
   Doubles operators(const Inputs& i) const {
     const auto in = static_cast<size_t>(n * d), units = static_cast<size_t>(hidden),
                outputs = static_cast<size_t>(3 * n + 2), count = static_cast<size_t>(n);
-    Doubles u, v, k, beta, gamma, g = room<double>(sequences * n * n);
+    Doubles u, v, k, beta, gamma, g = zeros<double>(sequences * n * n);
     for (int64_t b = 0; b < sequences; ++b) {
       Doubles a(in, 0), made(outputs, 0);
       for (int64_t t = 0; t < length; ++t)

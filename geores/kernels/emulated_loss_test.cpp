@@ -45,7 +45,7 @@ void compare_cross_entropy(int64_t rows, int64_t vocabulary) {
       wanted.push_back(
           target < 0 ? 0 : (std::exp(static_cast<double>(x[i])) / sum - (i == target)) / count);
   }
-  auto losses = room<T>(rows);
+  auto losses = zeros<T>(rows);
   std::vector<L> apart(logits.size());
   const bool in_place = holds_logits(vocabulary, sizeof(L));
   auto* gradients = reinterpret_cast<A*>(in_place ? logits.data() : apart.data());
@@ -70,7 +70,7 @@ void compare_cross_entropy(int64_t rows, int64_t vocabulary) {
   }
 }
 
-TEST(EmulatedLoss, CrossEntropyAndItsGradientsInThePlaceOfTheLogits) {
+TEST(EmulatedLoss, CrossEntropyAndItsGradientsOverTheLogits) {
   static_assert(holds_logits(100000, 2) && !holds_logits(4100, 2) && holds_logits(4100, 4) &&
                 holds_logits(50304, 4) && !holds_logits(4101, 4) && !holds_logits(65536, 4) &&
                 !holds_logits(5000, 8));

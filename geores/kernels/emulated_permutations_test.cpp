@@ -13,7 +13,7 @@ void compare_mixtures(int64_t tokens) {
   using Set = manifold::AllPermutations<N>;
   constexpr int64_t count = Set::count;
   const auto logits = drawn<double>(tokens * count), dh = drawn<double>(tokens * N * N);
-  auto h = room<double>(tokens * N * N), dlogits = room<double>(tokens * count), wanted_h = h,
+  auto h = zeros<double>(tokens * N * N), dlogits = zeros<double>(tokens * count), wanted_h = h,
        wanted_dlogits = dlogits;
   permutation_mixture_forward(kStream, logits.data(), h.data(), {.tokens = tokens, .n = N});
   permutation_mixture_backward(kStream, logits.data(), dh.data(), dlogits.data(),

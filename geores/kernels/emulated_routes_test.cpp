@@ -31,12 +31,12 @@ void compare_projections(const WideProjectionShape& s, bool skips) {
              bias = drawn<T>(s.count), draw = drawn<T>(s.rows * s.count),
              skip = drawn<T>(s.rows * s.width);
   const T* w = flat_w.data() + (skips ? 0 : 1);
-  auto plain = room<T>(s.rows * s.count), raw = plain, inverse = room<T>(s.rows),
+  auto plain = zeros<T>(s.rows * s.count), raw = plain, inverse = zeros<T>(s.rows),
        partial = Values<T>(static_cast<size_t>(wide_projection_values<T>(s)), T(NAN));
   wide_projection_forward<T>(kStream, x.data(), w, bias.data(), eps, partial.data(), plain.data(),
                              raw.data(), inverse.data(), s);
-  auto factors = room<T>(s.rows * (s.count + 1)), dx = Values<T>(x.size(), T(NAN)),
-       dw = room<T>(s.count * s.width), dbias = room<T>(s.count);
+  auto factors = zeros<T>(s.rows * (s.count + 1)), dx = Values<T>(x.size(), T(NAN)),
+       dw = zeros<T>(s.count * s.width), dbias = zeros<T>(s.count);
   wide_projection_backward<T>(kStream,
                               {.x = x.data(),
                                .w = w,
@@ -117,12 +117,12 @@ TEST(Emulated, PartsOfProjectionsAreThoseOfTheirRoutes) {
   constexpr double kOffset = 0.3;
   const auto run = [&](bool in_parts) {
     const int n = in_parts ? static_cast<int>(kN) : 0;
-    auto plain = room<double>(kRows * s.count), raw = plain, draw = plain,
-         inverse = room<double>(kRows), read = room<double>(kRows * kN), write = read,
-         others = room<double>(kRows * kRest), dx = room<double>(kRows * s.width),
-         dw = room<double>(s.count * s.width), dbias = room<double>(s.count),
-         factors = room<double>(kRows * (s.count + 1)),
-         partial = room<double>(wide_projection_values<double>(s));
+    auto plain = zeros<double>(kRows * s.count), raw = plain, draw = plain,
+         inverse = zeros<double>(kRows), read = zeros<double>(kRows * kN), write = read,
+         others = zeros<double>(kRows * kRest), dx = zeros<double>(kRows * s.width),
+         dw = zeros<double>(s.count * s.width), dbias = zeros<double>(s.count),
+         factors = zeros<double>(kRows * (s.count + 1)),
+         partial = zeros<double>(wide_projection_values<double>(s));
     const SigmoidParts<double> parts{read.data(), write.data(), others.data(), n};
     wide_projection_forward(kStream, x.data(), w.data(), bias.data(), 0.1, partial.data(),
                             plain.data(), raw.data(), inverse.data(), s, parts, kOffset);
@@ -173,7 +173,7 @@ void compare_packed(int in) {
     gradients.each[i] = {dweights[i].data(), dbiases[i].data(), count ? dscales[i].data() : nullptr,
                          rows, shared};
   }
-  auto packed = room<double>(p.rows() * in), bias = room<double>(p.rows());
+  auto packed = zeros<double>(p.rows() * in), bias = zeros<double>(p.rows());
   pack_projections(kStream, p, packed.data(), bias.data());
   const auto dpacked = drawn<double>(p.rows() * in);
   const auto dbias = drawn<double>(p.rows());

@@ -16,7 +16,7 @@ TEST(EmulatedSinkhorn, FourLanesEqualTheManifold) {
     for (const double bound : {0.0, 5.0}) {
       const LogSinkhorn<double> spec{
           .iterations = 7, .bound = bound, .unrolled = false, .rows_last = rows_last};
-      auto p = room<double>(kTokens * 16), wanted = p;
+      auto p = zeros<double>(kTokens * 16), wanted = p;
       quad_log_sinkhorn_forward(kStream, logits.data(), spec, p.data(), kTokens);
       for (int64_t t = 0; t < kTokens; ++t) {
         manifold::Matrix<double, 4> l{};

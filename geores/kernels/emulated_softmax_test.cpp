@@ -32,12 +32,12 @@ struct SoftmaxPass {
 
 SoftmaxPass softmax_pass(const Arrays& in, const SoftmaxShape& s,
                          const SoftmaxRouting<double>& routing) {
-  SoftmaxPass pass{
-      room<double>(s.count() * s.width),
-      room<double>(s.differences()),
-      room<double>(s.rows * s.count()),
-      room<double>(s.rows),
-      {room<double>(s.rows * s.n * s.n), room<double>(s.rows * s.n), room<double>(s.rows * s.n)}};
+  SoftmaxPass pass{zeros<double>(s.count() * s.width),
+                   zeros<double>(s.differences()),
+                   zeros<double>(s.rows * s.count()),
+                   zeros<double>(s.rows),
+                   {zeros<double>(s.rows * s.n * s.n), zeros<double>(s.rows * s.n),
+                    zeros<double>(s.rows * s.n)}};
   pack_differences(kStream, generator_in(in, s), pass.packed.data(), pass.bias.data(), s);
   auto partial =
       Values<double>(static_cast<size_t>(wide_projection_values<double>(s.projection())), NAN);
@@ -54,7 +54,8 @@ SoftmaxPass softmax_pass(const Arrays& in, const SoftmaxShape& s,
 template <int N>
 Arrays defined_routes(const Arrays& in, const SoftmaxShape& s,
                       const SoftmaxRouting<double>& routing) {
-  Arrays out = {room<double>(s.rows * N * N), room<double>(s.rows * N), room<double>(s.rows * N)};
+  Arrays out = {zeros<double>(s.rows * N * N), zeros<double>(s.rows * N),
+                zeros<double>(s.rows * N)};
   const auto width = static_cast<size_t>(s.width);
   for (size_t row = 0; row < static_cast<size_t>(s.rows); ++row) {
     const double* x = in[0].data() + row * width;
@@ -108,14 +109,14 @@ void compare_softmax_routes(const SoftmaxShape& s, const SoftmaxRouting<double>&
   const Arrays d = {drawn<double>(s.rows * N * N), drawn<double>(s.rows * N),
                     drawn<double>(s.rows * N)};
   auto factors = Values<double>(static_cast<size_t>(s.rows * (s.count() + 1)), NAN);
-  auto dbias = room<double>(s.differences()), dpacked = room<double>(s.count() * s.width);
+  auto dbias = zeros<double>(s.differences()), dpacked = zeros<double>(s.count() * s.width);
   softmax_routes_backward<double>(
       kStream,
       {pass.plain.data(), pass.inverse.data(), pass.bias.data(), d[0].data(), d[1].data(),
        d[2].data(), factors.data(), dbias.data()},
       routing, s);
-  Arrays gradients = {Values<double>(in[0].size(), NAN), room<double>(s.outputs() * s.width),
-                      room<double>(s.outputs()), room<double>(s.width), room<double>(s.width)};
+  Arrays gradients = {Values<double>(in[0].size(), NAN), zeros<double>(s.outputs() * s.width),
+                      zeros<double>(s.outputs()), zeros<double>(s.width), zeros<double>(s.width)};
   wide_projection_from_factors<double>(kStream,
                                        {.x = in[0].data(),
                                         .w = pass.packed.data(),
@@ -175,9 +176,9 @@ TEST(EmulatedSoftmax, FloatsHaveTheRoutesOfDoubles) {
   const auto wanted = softmax_pass(in, s, routing).out;
   std::vector<Values<float>> f;
   for (const auto& values : in) f.emplace_back(values.begin(), values.end());
-  auto packed = room<float>(s.count() * s.width), bias = room<float>(s.differences()),
-       partial = room<float>(wide_projection_values<float>(s.projection())),
-       res = room<float>(s.rows * 16), read = room<float>(s.rows * 4), write = read;
+  auto packed = zeros<float>(s.count() * s.width), bias = zeros<float>(s.differences()),
+       partial = zeros<float>(wide_projection_values<float>(s.projection())),
+       res = zeros<float>(s.rows * 16), read = zeros<float>(s.rows * 4), write = read;
   pack_differences<float>(kStream, {f[1].data(), f[2].data(), f[3].data(), f[4].data()},
                           packed.data(), bias.data(), s);
   wide_projection_sums(kStream, f[0].data(), packed.data(), partial.data(), s.projection());
@@ -194,7 +195,7 @@ TEST(EmulatedSoftmax, FloatsHaveTheRoutesOfDoubles) {
 // Inputs: res, x, write, y.
 Values<double> defined_write_norm(const Arrays& in, const StreamShape& s) {
   const auto n = static_cast<size_t>(s.n), d = static_cast<size_t>(s.d);
-  auto out = room<double>(s.tokens * s.n * s.d);
+  auto out = zeros<double>(s.tokens * s.n * s.d);
   for (size_t t = 0; t < static_cast<size_t>(s.tokens); ++t) {
     double squares = 0;
     for (size_t i = 0; i < n; ++i)
@@ -216,7 +217,7 @@ void compare_write_norm(const StreamShape& s) {
   const auto n = static_cast<size_t>(s.n), d = static_cast<size_t>(s.d);
   const Arrays in = {drawn<double>(s.tokens * s.n * s.n), drawn<double>(s.tokens * s.n * s.d),
                      drawn<double>(s.tokens * s.n), drawn<double>(s.tokens * s.d)};
-  auto out = room<double>(s.tokens * s.n * s.d), inverse = room<double>(s.tokens);
+  auto out = zeros<double>(s.tokens * s.n * s.d), inverse = zeros<double>(s.tokens);
   const auto added = drawn<double>(s.tokens * s.n * s.d);
   auto sum = out, sum_alone = out;
   WideWriteNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),
@@ -233,9 +234,9 @@ void compare_write_norm(const StreamShape& s) {
   EXPECT_EQ(sum_alone, sum) << what;
 
   const auto dout = drawn<double>(s.tokens * s.n * s.d);
-  auto dv = room<double>(s.tokens * s.n * s.d);
-  Arrays gradients = {room<double>(s.tokens * s.n * s.n), dv, room<double>(s.tokens * s.n),
-                      room<double>(s.tokens * s.d)};
+  auto dv = zeros<double>(s.tokens * s.n * s.d);
+  Arrays gradients = {zeros<double>(s.tokens * s.n * s.n), dv, zeros<double>(s.tokens * s.n),
+                      zeros<double>(s.tokens * s.d)};
   wide_write_norm_backward<double, double>(
       kStream,
       {in[2].data(), in[3].data(), out.data(), inverse.data(), dout.data(), dv.data(),
@@ -257,8 +258,8 @@ void compare_write_norm(const StreamShape& s) {
   std::vector<Values<float>> f;
   for (const auto& values : in) f.emplace_back(values.begin(), values.end());
   const Values<float> fdout(dout.begin(), dout.end());
-  auto fout = room<float>(s.tokens * s.n * s.d), finverse = room<float>(s.tokens), fdv = fout,
-       fdwrite = room<float>(s.tokens * s.n), fdy = room<float>(s.tokens * s.d);
+  auto fout = zeros<float>(s.tokens * s.n * s.d), finverse = zeros<float>(s.tokens), fdv = fout,
+       fdwrite = zeros<float>(s.tokens * s.n), fdy = zeros<float>(s.tokens * s.d);
   wide_write_norm_forward<float, float>(
       kStream,
       {f[0].data(), f[1].data(), f[2].data(), f[3].data(), float(kNormEps), nullptr, fout.data(),
@@ -288,7 +289,7 @@ TEST(EmulatedSoftmax, APostNormAndItsSumHaveTheirGradients) {
     const auto size = rows * columns, width = columns;
     const Arrays in = {drawn<double>(size), drawn<double>(size), drawn<double>(size)};
     const auto defined = [&, count = rows](const Arrays& at) {
-      Arrays out = {room<double>(size), room<double>(size)};
+      Arrays out = {zeros<double>(size), zeros<double>(size)};
       for (size_t row = 0; row < static_cast<size_t>(count); ++row) {
         const auto w = static_cast<size_t>(width);
         double squares = 0;
@@ -301,7 +302,7 @@ TEST(EmulatedSoftmax, APostNormAndItsSumHaveTheirGradients) {
       }
       return out;
     };
-    auto y = room<double>(size), sum = y, product = y, alone = y, inverse = room<double>(rows);
+    auto y = zeros<double>(size), sum = y, product = y, alone = y, inverse = zeros<double>(rows);
     PostNormForward<double, double> p{in[0].data(), in[1].data(), in[2].data(),   kNormEps,
                                       y.data(),     sum.data(),   product.data(), inverse.data()};
     post_norm_forward(kStream, p, rows, width);
@@ -336,7 +337,7 @@ TEST(EmulatedSoftmax, MixedStreamsHaveTheirGradients) {
     const auto n = static_cast<size_t>(s.n), d = static_cast<size_t>(s.d);
     const Arrays in = {drawn<double>(s.tokens * s.n * s.n), drawn<double>(s.tokens * s.n * s.d)};
     const auto mixed = [&](const Arrays& at) {
-      auto out = room<double>(s.tokens * s.n * s.d);
+      auto out = zeros<double>(s.tokens * s.n * s.d);
       for (size_t i = 0; i < static_cast<size_t>(s.tokens) * n; ++i)
         for (size_t j = 0; j < n; ++j)
           for (size_t c = 0; c < d; ++c)

@@ -47,8 +47,8 @@ void compare_streams(const StreamShape& s) {
   const Norm<T> norm{.weight = weight.data()};
   for (const int64_t operators : {s.tokens, int64_t{1}})
     expect_same_results<T>(what + " mix_norm", [&](auto&& call, auto& results) {
-      auto g = room<T>(all), h = g, dx = g, dm = room<T>(operators * s.n * s.n),
-           dweight = room<T>(width);
+      auto g = zeros<T>(all), h = g, dx = g, dm = zeros<T>(operators * s.n * s.n),
+           dweight = zeros<T>(width);
       std::vector<RowStatistics<T>> statistics(static_cast<size_t>(s.tokens));
       call([](auto... a) { mix_norm_forward(a...); }, m.data(), x.data(), norm, g.data(), h.data(),
            statistics.data(), operators, s);
@@ -59,7 +59,7 @@ void compare_streams(const StreamShape& s) {
                  {dx, "dx"}, {dm, "dm"}, {dweight, "dweight"}};
     });
   expect_same_results<T>(what + " entropy", [&](auto&& call, auto& results) {
-    auto entropy = room<T>(s.tokens), dx = room<T>(all);
+    auto entropy = zeros<T>(s.tokens), dx = zeros<T>(all);
     call([](auto... a) { stream_entropy_forward(a...); }, x.data(), entropy.data(), s);
     call([](auto... a) { stream_entropy_backward(a...); }, x.data(), entropy_gradient.data(),
          dx.data(), s);
@@ -83,7 +83,7 @@ void compare_norms(const NormCase& c) {
                      .bias = c.biased ? bias.data() : nullptr};
   const auto what = "norm of " + std::to_string(c.width) + (sizeof(T) == 8 ? " double" : " float");
   expect_same_results<T>(what, [&](auto&& call, auto& results) {
-    auto y = room<T>(all), sum = y, dx = y, dbranch = y, dweight = room<T>(c.width),
+    auto y = zeros<T>(all), sum = y, dx = y, dbranch = y, dweight = zeros<T>(c.width),
          dbias = dweight;
     std::vector<RowStatistics<T>> statistics(static_cast<size_t>(c.rows));
     call([](auto... a) { norm_forward(a...); }, x.data(), norm, y.data(), statistics.data(), c.rows,
@@ -130,8 +130,9 @@ void compare_routes(const StreamShape& s) {
   const Norm<T> norm{.weight = weight.data()};
   const auto what = "n " + std::to_string(s.n) + " d " + std::to_string(s.d);
   expect_same_results<T>(what, [&](auto&& call, auto& results) {
-    auto h = room<T>(one), dy = h, out = room<T>(all), dx = out, dread = room<T>(s.tokens * s.n),
-         dwrite = dread, dres = room<T>(s.tokens * s.n * s.n), dweight = room<T>(s.d), mixed = out;
+    auto h = zeros<T>(one), dy = h, out = zeros<T>(all), dx = out, dread = zeros<T>(s.tokens * s.n),
+         dwrite = dread, dres = zeros<T>(s.tokens * s.n * s.n), dweight = zeros<T>(s.d),
+         mixed = out;
     std::vector<RowStatistics<T>> statistics(static_cast<size_t>(s.tokens));
     call([](auto... a) { collect_norm_forward(a...); }, read.data(), x.data(), norm, int64_t{1},
          h.data(), statistics.data(), s);
@@ -160,7 +161,7 @@ void compare_summary(int64_t sequences, int64_t length, const StreamShape& s) {
   const auto width = s.n * s.d, all = s.tokens * width;
   const auto x = drawn<T>(all), branch = drawn<T>(all), dmeans = drawn<T>(all),
              skip = drawn<T>(all);
-  auto total = room<T>(all), means = total, dx = total, dbranch = total, wanted = total,
+  auto total = zeros<T>(all), means = total, dx = total, dbranch = total, wanted = total,
        wanted_total = total;
   token_summary_forward(kStream, x.data(), branch.data(), total.data(), means.data(),
                         static_cast<T*>(nullptr), length, s);
@@ -203,7 +204,7 @@ TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
     const auto dout = drawn<double>(all), dread = drawn<double>(s.tokens * s.d);
     // Inputs: X, y, l, the weights of reading. Results: X', then what is read.
     const auto forward = [&](const std::vector<Values<double>>& in) {
-      auto out = room<double>(all), read = room<double>(s.tokens * s.d);
+      auto out = zeros<double>(all), read = zeros<double>(s.tokens * s.d);
       delta_streams_forward(kStream, in[0].data(), in[1].data(), in[2].data(), out.data(), s);
       stream_sum_forward(kStream, in[3].data(), in[0].data(), read.data(), s);
       return std::pair(out, read);
@@ -211,7 +212,7 @@ TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
     const std::vector<Values<double>> in = {drawn<double>(all), drawn<double>(s.tokens * s.d),
                                             drawn<double>(s.tokens * (1 + s.n)),
                                             drawn<double>(s.n)};
-    auto wanted = in[0], wanted_read = room<double>(s.tokens * s.d);
+    auto wanted = in[0], wanted_read = zeros<double>(s.tokens * s.d);
     for (int64_t t = 0; t < s.tokens; ++t) {
       const auto *y = in[1].data() + t * s.d, *l = in[2].data() + t * (1 + s.n);
       double length = 0;
@@ -280,7 +281,7 @@ TEST(Emulated, GatedUpdateHasTheGradientsOfItsValues) {
                                          .width = width};
     };
     const auto forward = [&](const std::vector<Values<double>>& at) {
-      auto out = room<double>(all);
+      auto out = zeros<double>(all);
       gated_update_forward(kStream, update(at), out.data(), statistics.data());
       return out;
     };

@@ -132,10 +132,10 @@ std::vector<TokenGradients> compare_token_routes(const Routes& routes, const Mak
           .kind = NormKind::layer, .weight = read_weight.data(), .bias = nullptr, .eps = kTokenEps};
   Values<BFloat16> z(count * width), h(count * tiles * d_size), draw(count * stored);
   Values<RowStatistics<float>> statistics(count * kParts), read_statistics(count);
-  auto raw = room<float>(tokens * static_cast<int64_t>(stored)), res = room<float>(tokens * 16),
-       read = room<float>(tokens * 4), write = read, dx = Values<float>(x.size(), NAN),
-       dread_weight = room<float>(static_cast<int64_t>(tiles) * d),
-       dbias = room<float>(static_cast<int64_t>(stored));
+  auto raw = zeros<float>(tokens * static_cast<int64_t>(stored)), res = zeros<float>(tokens * 16),
+       read = zeros<float>(tokens * 4), write = read, dx = Values<float>(x.size(), NAN),
+       dread_weight = zeros<float>(static_cast<int64_t>(tiles) * d),
+       dbias = zeros<float>(static_cast<int64_t>(stored));
   token_route_forward(kStream,
                       {.x = x.data(),
                        .norm = norm,
@@ -336,21 +336,21 @@ TEST(Emulated, PermutationRoutesOfTokensAreTheirDefinition) {
 // behind them are summed by the same kernel.
 TEST(Emulated, TanhRoutesOfTokensAreTheirDefinition) {
   for (const int64_t d : {32, 64, 128}) {
-    auto parameters = drawn<float>(26), gradients = room<float>(26);  // res, pre, post, scales
+    auto parameters = drawn<float>(26), gradients = zeros<float>(26);  // res, pre, post, scales
     const auto arrays = [](auto* p) {
       return TanhRoutes<std::remove_pointer_t<decltype(p)>>{
           .scale = p + 24, .post_scale = p + 25, .pre = p + 16, .res = p, .post = p + 20};
     };
     // Where value k of stream j belongs.
-    const auto place = [](size_t j, size_t k) {
+    const auto index = [](size_t j, size_t k) {
       return k == 0 ? 16 + j : k < 5 ? 4 * (k - 1) + j : 20 + j;
     };
     const auto make = [&](const Doubles& raw) {
       Doubles made(kMade, 0);
       for (size_t j = 0; j < kN; ++j)
         for (size_t k = 0; k < 6; ++k)
-          made[place(j, k)] = double(parameters[k < 5 ? 24 : 25]) * std::tanh(raw[6 * j + k]) +
-                              double(parameters[place(j, k)]);
+          made[index(j, k)] = double(parameters[k < 5 ? 24 : 25]) * std::tanh(raw[6 * j + k]) +
+                              double(parameters[index(j, k)]);
       return made;
     };
     const auto tokens =
@@ -361,8 +361,8 @@ TEST(Emulated, TanhRoutesOfTokensAreTheirDefinition) {
     for (const auto& [raw, dmade] : tokens)
       for (size_t j = 0; j < kN; ++j)
         for (size_t k = 0; k < 6; ++k) {
-          wanted[place(j, k)] += dmade[place(j, k)];
-          wanted[k < 5 ? 24 : 25] += dmade[place(j, k)] * std::tanh(raw[6 * j + k]);
+          wanted[index(j, k)] += dmade[index(j, k)];
+          wanted[k < 5 ? 24 : 25] += dmade[index(j, k)] * std::tanh(raw[6 * j + k]);
         }
     expect_near(gradients, wanted, "parameters");
   }

@@ -128,11 +128,12 @@ void expect_products_follow_their_definition(T tolerance) {
     const auto a = random_values<T>(rows * lda), b = random_values<T>(ldb * ldb, 2),
                before = random_values<T>(rows * ldc, 3);
     using Right = RightHandSide<T, P>;
-    std::vector<typename Right::Room> room(static_cast<size_t>(Right::packed_size(depth, columns)));
+    std::vector<typename Right::Packed> buffer(
+        static_cast<size_t>(Right::packed_size(depth, columns)));
     for (const auto transposed : {Transposed::no, Transposed::yes})
       for (const bool add : {false, true}) {
         auto c = before;
-        Right(transposed, b.data(), ldb, depth, columns, rows, room.data())
+        Right(transposed, b.data(), ldb, depth, columns, rows, buffer.data())
             .multiply(a.data(), lda, add, c.data(), ldc, rows);
         for (int64_t i = 0; i < rows; ++i)
           for (int64_t j = 0; j < ldc; ++j) {
@@ -193,9 +194,9 @@ TEST(Product, Bfloat16IsToNearestTiesToEven) {
   const auto rows = static_cast<int64_t>(x.size());
   on_bfloat16_tiles([&] {
     using Right = RightHandSide<float, BFloat16>;
-    std::vector<Right::Room> room(static_cast<size_t>(Right::packed_size(1, 1)));
+    std::vector<Right::Packed> buffer(static_cast<size_t>(Right::packed_size(1, 1)));
     const float one = 1, not_a_number = std::nanf("");
-    const Right right(Transposed::no, &one, 1, 1, 1, rows, room.data());
+    const Right right(Transposed::no, &one, 1, 1, 1, rows, buffer.data());
     std::vector<float> y(x.size());
     right.multiply(x.data(), 1, false, y.data(), 1, rows);
     EXPECT_EQ(y[1], 1.0f) << "a tie goes to the even neighbour below";

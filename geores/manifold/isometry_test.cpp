@@ -13,8 +13,8 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr IsometryFactor kFactors[] = {IsometryFactor::reflections, IsometryFactor::unitary,
                                        IsometryFactor::cayley};
-constexpr int kMost = 3;           // factors in a row
-constexpr int kRoom = 28 * kMost;  // generators of three Cayley factors on 8 streams
+constexpr int kMost = 3;               // factors in a row
+constexpr int kCapacity = 28 * kMost;  // generators of three Cayley factors on 8 streams
 
 template <int N>
 bool exists(IsometryFactor factor) {
@@ -22,7 +22,7 @@ bool exists(IsometryFactor factor) {
 }
 
 void draw(SplitMix64& random, double* raw, double scale) {
-  for (int i = 0; i < kRoom; ++i) raw[i] = scale * random.normal();
+  for (int i = 0; i < kCapacity; ++i) raw[i] = scale * random.normal();
 }
 
 TEST(Isometry, IsOrthogonalWithDeterminantOneForGeneratorsOfAnySize) {
@@ -32,7 +32,7 @@ TEST(Isometry, IsOrthogonalWithDeterminantOneForGeneratorsOfAnySize) {
         for (int count = 1; count <= kMost; ++count) {
           if (!exists<N>(factor)) continue;
           SplitMix64 random(N + static_cast<unsigned>(count));
-          double raw[kRoom];
+          double raw[kCapacity];
           draw(random, raw, scale);
           const auto g = isometry<double, N>(factor, raw, count);
           EXPECT_LE(orthogonality_defect(g), 1e-11) << static_cast<int>(factor) << " " << scale;
@@ -47,7 +47,7 @@ TEST(Isometry, BackwardEqualsFiniteDifferences) {
       for (int count = 1; count <= kMost; ++count) {
         if (!exists<N>(factor)) continue;
         SplitMix64 random(100 + N);
-        double raw[kRoom], gradient[kRoom];
+        double raw[kCapacity], gradient[kCapacity];
         draw(random, raw, 0.7);
         const auto s = normal_matrix<double, N>(random);
         isometry_backward<double, N>(factor, raw, count, s, gradient);

@@ -11,9 +11,9 @@ namespace {
 // x + F(LN(x)), or LN(x + F(x)).
 class Additive final : public Added {
  public:
-  explicit Additive(const Place& place)
-      : Added(place), pre_norm_(place.text("norm", "pre") == "pre") {
-    refuse_unless(place.number("branch_power", 0) == 0, "model",
+  explicit Additive(const ConnectionSource& source)
+      : Added(source), pre_norm_(source.text("norm", "pre") == "pre") {
+    refuse_unless(source.number("branch_power", 0) == 0, "model",
                   "live predictions lack branch_power");
   }
 
@@ -31,7 +31,9 @@ class Additive final : public Added {
   bool pre_norm_;
 };
 
-Connection* make_additive(const Place& place) { return place.room.make<Additive>(place); }
+Connection* make_additive(const ConnectionSource& source) {
+  return source.arena.make<Additive>(source);
+}
 
 enum class Layout {
   whole,   // one stream of the full width
@@ -42,7 +44,7 @@ enum class Layout {
 
 struct Kind {
   std::string_view name;
-  Connection* (*make)(const Place&);
+  Connection* (*make)(const ConnectionSource&);
   Layout layout;
   int fewest = 1;             // streams
   const char* pool = "none";  // default of the option pool; "sequence" is not causal
@@ -80,58 +82,58 @@ const Kind& kind_named(std::string_view name) {
 
 Probe Connection::probe(int) const { return {NAN, NAN, NAN}; }
 
-const Json* Place::find(const char* key, Json::Kind kind, const char* what) const {
+const Json* ConnectionSource::find(const char* key, Json::Kind kind, const char* what) const {
   const auto* value = options.find(key);
   refuse_unless(value == nullptr || value->kind() == kind, "config", "{} must be {}",
                 {quoted(key), what});
   return value;
 }
 
-std::string_view Place::text(const char* key, const char* otherwise) const {
+std::string_view ConnectionSource::text(const char* key, const char* otherwise) const {
   const auto* value = find(key, Json::Kind::string, "text");
   if (value) return value->string();
   return otherwise;
 }
 
-double Place::number(const char* key, double otherwise) const {
+double ConnectionSource::number(const char* key, double otherwise) const {
   const auto* value = find(key, Json::Kind::number, "a number");
   return value ? value->number() : otherwise;
 }
 
-bool Place::flag(const char* key, bool otherwise) const {
+bool ConnectionSource::flag(const char* key, bool otherwise) const {
   const auto* value = find(key, Json::Kind::boolean, "true or false");
   return value ? value->boolean() : otherwise;
 }
 
-int Place::count(const char* key, int otherwise) const {
+int ConnectionSource::count(const char* key, int otherwise) const {
   const double value = number(key, otherwise);
   refuse_unless(value >= 0 && value <= 1000 && value == std::floor(value), "config",
                 "{} must be a whole number 0 ... 1000, got {}", {quoted(key), value});
   return static_cast<int>(value);
 }
 
-Connection* make_connection(std::string_view connection, const Place& place) {
-  return kind_named(connection).make(place);
+Connection* make_connection(std::string_view connection, const ConnectionSource& source) {
+  return kind_named(connection).make(source);
 }
 
-Traits traits_of(std::string_view connection, const Place& place) {
+Traits traits_of(std::string_view connection, const ConnectionSource& source) {
   const auto& kind = kind_named(connection);
-  const int n = place.streams;
-  Traits traits{place.width, place.width,
+  const int n = source.streams;
+  Traits traits{source.width, source.width,
                 std::string_view(kind.pool) == "none" ||
-                    place.text("pool", kind.pool) != "sequence" ||
-                    place.text("operator", "") == "identity"};
+                    source.text("pool", kind.pool) != "sequence" ||
+                    source.text("operator", "") == "identity"};
   if (kind.layout == Layout::whole) return traits;
   refuse_unless(n >= kind.fewest && n <= kMostStreams, "model",
                 "{} of {} streams: live predictions have {} ... {}",
                 {connection, n, kind.fewest, kMostStreams});
   if (kind.layout == Layout::expand) {
-    traits.state_width = n * place.width;
+    traits.state_width = n * source.width;
     return traits;
   }
-  refuse_unless(place.width % n == 0, "model", "{} streams do not divide width {}",
-                {n, place.width});
-  if (kind.layout == Layout::stream) traits.sublayer_width = place.width / n;
+  refuse_unless(source.width % n == 0, "model", "{} streams do not divide width {}",
+                {n, source.width});
+  if (kind.layout == Layout::stream) traits.sublayer_width = source.width / n;
   return traits;
 }
 

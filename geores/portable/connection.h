@@ -35,7 +35,7 @@ class Connection {
 };
 
 // What a connection is made of.
-struct Place : Source {
+struct ConnectionSource : Source {
   const Json& options;  // all keys of the run's configuration
   Name name;            // "blocks.0.attention_residual"
   int width, streams, context;
@@ -63,15 +63,15 @@ class Added : public Connection {
   }
 
  protected:
-  explicit Added(const Place& place)
-      : norm_(LayerNorm::read(place, place.name + ".norm", place.width, false)) {}
+  explicit Added(const ConnectionSource& source)
+      : norm_(LayerNorm::read(source, source.name + ".norm", source.width, false)) {}
   virtual void carry(int /*position*/, double* /*state*/) {}
 
   LayerNorm norm_;
 };
 
 // Refuses an unknown connection with the list of those that are here.
-Connection* make_connection(std::string_view connection, const Place& place);
+Connection* make_connection(std::string_view connection, const ConnectionSource& source);
 
 // How a connection's state lies in memory, and whether it sees later positions.
 struct Traits {
@@ -79,6 +79,6 @@ struct Traits {
   int sublayer_width = 0;  // width at which the sublayers work
   bool causal = true;
 };
-Traits traits_of(std::string_view connection, const Place& place);
+Traits traits_of(std::string_view connection, const ConnectionSource& source);
 
 }  // namespace geores::portable

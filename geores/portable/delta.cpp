@@ -9,16 +9,16 @@ namespace {
 // x = Σ_j r_j X_j,  X_j ← X_j + β (v_j − kᵀX_j) k with k = F(LN(x))/‖·‖.
 class Ddl final : public Connection {
  public:
-  explicit Ddl(const Place& place)
-      : width_(place.width),
-        streams_(place.streams),
-        norm_(LayerNorm::read(place, place.name + ".norm", width_, false)),
-        read_(place.read(place.name + ".read", streams_)),
-        beta_map_(Linear::read(place, place.name + ".beta", 1, width_, true)),
-        value_map_(Linear::read(place, place.name + ".value", streams_, width_, true)),
-        seen_(place.room.doubles(width_)),
-        value_(place.room.doubles(streams_)),
-        betas_(place.room.doubles(place.context)) {}
+  explicit Ddl(const ConnectionSource& source)
+      : width_(source.width),
+        streams_(source.streams),
+        norm_(LayerNorm::read(source, source.name + ".norm", width_, false)),
+        read_(source.read(source.name + ".read", streams_)),
+        beta_map_(Linear::read(source, source.name + ".beta", 1, width_, true)),
+        value_map_(Linear::read(source, source.name + ".value", streams_, width_, true)),
+        seen_(source.arena.doubles(width_)),
+        value_(source.arena.doubles(streams_)),
+        betas_(source.arena.doubles(source.context)) {}
 
   void read(int position, double* state, double* input) override {
     for (int c = 0; c < width_; ++c) {
@@ -57,14 +57,14 @@ class Ddl final : public Connection {
 // g = x − β k (kᵀx),  x' = g + F(LN(g)).
 class DdlPooled final : public Added {
  public:
-  explicit DdlPooled(const Place& place)
-      : Added(place),
-        width_(place.width),
-        summary_(Summary::pool_from(place.text("pool", "sequence")), width_, place.room),
-        k_map_(Perceptron::read(place, place.name + ".k", width_, width_)),
-        beta_map_(Perceptron::read(place, place.name + ".beta", width_, 1)),
-        k_(place.room.doubles(width_)),
-        betas_(place.room.doubles(place.context)) {}
+  explicit DdlPooled(const ConnectionSource& source)
+      : Added(source),
+        width_(source.width),
+        summary_(Summary::pool_from(source.text("pool", "sequence")), width_, source.arena),
+        k_map_(Perceptron::read(source, source.name + ".k", width_, width_)),
+        beta_map_(Perceptron::read(source, source.name + ".beta", width_, 1)),
+        k_(source.arena.doubles(width_)),
+        betas_(source.arena.doubles(source.context)) {}
 
   void look(const double* states, int, int to) override { summary_.look(states, width_, to); }
   Probe probe(int position) const override { return {NAN, betas_[position], NAN}; }
@@ -91,22 +91,22 @@ class DdlPooled final : public Added {
 // `delta` x' = x + V.
 class Mgt final : public Connection {
  public:
-  explicit Mgt(const Place& place)
-      : width_(place.width),
-        rectify_(place.flag("rectify", true)),
-        delta_(place.flag("delta", true)),
-        scale_(place.number("beta_scale", 1)),
-        offset_(place.number("beta_offset", 0)),
-        norm_(LayerNorm::read(place, place.name + ".norm", width_, false)),
-        gate_(place.room.doubles(width_)),
-        beta_(place.room.doubles(width_)) {
+  explicit Mgt(const ConnectionSource& source)
+      : width_(source.width),
+        rectify_(source.flag("rectify", true)),
+        delta_(source.flag("delta", true)),
+        scale_(source.number("beta_scale", 1)),
+        offset_(source.number("beta_offset", 0)),
+        norm_(LayerNorm::read(source, source.name + ".norm", width_, false)),
+        gate_(source.arena.doubles(width_)),
+        beta_(source.arena.doubles(width_)) {
     if (rectify_) {
-      gate_map_ = Linear::read(place, place.name + ".gate", width_, width_, false);
-      gate_norm_ = LayerNorm::read(place, place.name + ".gate_norm", width_, false);
+      gate_map_ = Linear::read(source, source.name + ".gate", width_, width_, false);
+      gate_norm_ = LayerNorm::read(source, source.name + ".gate_norm", width_, false);
     }
     if (!delta_) return;
-    beta_map_ = Linear::read(place, place.name + ".beta", width_, width_, true);
-    alpha_ = place.single(place.name + ".alpha");
+    beta_map_ = Linear::read(source, source.name + ".beta", width_, width_, true);
+    alpha_ = source.single(source.name + ".alpha");
   }
 
   void read(int, double* state, double* input) override { norm_.apply(state, input); }
@@ -134,8 +134,10 @@ class Mgt final : public Connection {
 
 }  // namespace
 
-Connection* make_ddl(const Place& place) { return place.room.make<Ddl>(place); }
-Connection* make_ddl_pooled(const Place& place) { return place.room.make<DdlPooled>(place); }
-Connection* make_mgt(const Place& place) { return place.room.make<Mgt>(place); }
+Connection* make_ddl(const ConnectionSource& source) { return source.arena.make<Ddl>(source); }
+Connection* make_ddl_pooled(const ConnectionSource& source) {
+  return source.arena.make<DdlPooled>(source);
+}
+Connection* make_mgt(const ConnectionSource& source) { return source.arena.make<Mgt>(source); }
 
 }  // namespace geores::portable

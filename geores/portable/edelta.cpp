@@ -8,14 +8,14 @@ namespace geores::portable {
 namespace {
 
 // Does the operator have this part of the blend? Without geometry ("identity") it has neither.
-bool has_part(const Place& place, std::string_view part) {
-  const auto name = place.text("operator", "hybrid");
+bool has_part(const ConnectionSource& source, std::string_view part) {
+  const auto name = source.text("operator", "hybrid");
   return name == "hybrid" || name == part;
 }
 
 class Edelta final : public Added {
  public:
-  explicit Edelta(const Place& place);
+  explicit Edelta(const ConnectionSource& source);
   void look(const double* states, int from, int to) override;
   Probe probe(int position) const override { return probes_[position]; }
   const Linear* before() const override { return before_.rows > 0 ? &before_ : nullptr; }
@@ -37,20 +37,20 @@ class Edelta final : public Added {
   Probe* probes_;
 };
 
-Edelta::Edelta(const Place& place)
-    : Added(place),
-      width_(place.width),
-      streams_(place.streams),
-      rotates_(has_part(place, "cayley")),
-      reflects_(has_part(place, "householder")),
-      entropy_gate_(place.text("gate", "plain") == "entropy"),
-      summary_(Summary::pool_from(place.text("pool", "sequence")), width_, place.room),
-      entropy_summary_(summary_.pool(), 1, place.room),
-      mixed_(place.room.doubles(width_)),
-      entropies_(place.room.doubles(place.context)),
-      probes_(static_cast<Probe*>(place.room.bytes(place.context, sizeof(Probe)))) {
+Edelta::Edelta(const ConnectionSource& source)
+    : Added(source),
+      width_(source.width),
+      streams_(source.streams),
+      rotates_(has_part(source, "cayley")),
+      reflects_(has_part(source, "householder")),
+      entropy_gate_(source.text("gate", "plain") == "entropy"),
+      summary_(Summary::pool_from(source.text("pool", "sequence")), width_, source.arena),
+      entropy_summary_(summary_.pool(), 1, source.arena),
+      mixed_(source.arena.doubles(width_)),
+      entropies_(source.arena.doubles(source.context)),
+      probes_(static_cast<Probe*>(source.arena.bytes(source.context, sizeof(Probe)))) {
   const auto net = [&](const char* name, int out) {
-    return Perceptron::read(place, place.name + name, width_, out);
+    return Perceptron::read(source, source.name + name, width_, out);
   };
   if (rotates_) {
     u_ = net(".u", streams_);
@@ -58,11 +58,11 @@ Edelta::Edelta(const Place& place)
     beta_ = net(".beta", 1);
   }
   if (reflects_) k_ = net(".k", streams_);
-  if (rotates_ && reflects_) gate_ = Linear::read(place, place.name + ".gate", 1, width_, true);
+  if (rotates_ && reflects_) gate_ = Linear::read(source, source.name + ".gate", 1, width_, true);
   // Weights made for the page have both maps folded into the sublayers already.
-  if (place.weights.metadata("folded") == "true") return;
-  before_ = Linear::read(place, place.name + ".pre", width_, width_, false);
-  after_ = Linear::read(place, place.name + ".post", width_, width_, false);
+  if (source.weights.metadata("folded") == "true") return;
+  before_ = Linear::read(source, source.name + ".pre", width_, width_, false);
+  after_ = Linear::read(source, source.name + ".post", width_, width_, false);
 }
 
 double Edelta::entropy(const double* state) const {
@@ -122,6 +122,8 @@ void Edelta::carry(int position, double* state) {
 
 }  // namespace
 
-Connection* make_edelta(const Place& place) { return place.room.make<Edelta>(place); }
+Connection* make_edelta(const ConnectionSource& source) {
+  return source.arena.make<Edelta>(source);
+}
 
 }  // namespace geores::portable

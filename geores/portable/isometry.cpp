@@ -21,27 +21,27 @@ IsometryFactor factor_from(std::string_view name) {
 // Our own connection: a product of factors that are orthogonal whatever their generators are.
 class Isometry final : public Added {
  public:
-  explicit Isometry(const Place& place)
-      : Added(place),
-        width_(place.width),
-        streams_(place.streams),
-        factors_(place.count("factors", 1)),
-        factor_(factor_from(place.text("operator", "unitary"))),
-        summary_(Summary::pool_from(place.text("pool", "causal")), width_, place.room),
+  explicit Isometry(const ConnectionSource& source)
+      : Added(source),
+        width_(source.width),
+        streams_(source.streams),
+        factors_(source.count("factors", 1)),
+        factor_(factor_from(source.text("operator", "unitary"))),
+        summary_(Summary::pool_from(source.text("pool", "causal")), width_, source.arena),
         count_(factors_ * manifold::generators_of(factor_, streams_)),
-        raw_(place.room.doubles(count_)),
-        curved_(place.room.doubles(count_)),
-        straight_(place.room.doubles(count_)),
-        mixed_(place.room.doubles(width_)),
-        angles_(place.room.doubles(place.context)) {
+        raw_(source.arena.doubles(count_)),
+        curved_(source.arena.doubles(count_)),
+        straight_(source.arena.doubles(count_)),
+        mixed_(source.arena.doubles(width_)),
+        angles_(source.arena.doubles(source.context)) {
     refuse_unless(streams_ % 2 == 0 || factor_ != IsometryFactor::unitary, "model",
                   "unitary: {} streams are not even", {streams_});
     // The weights tell which generators there are: a perceptron, a linear map, or both.
-    const auto name = place.name + ".generators";
-    const bool straight = place.weights.contains(name + ".linear.weight"),
-               curved = !straight || place.weights.contains(name + ".hidden.weight");
-    if (curved) perceptron_ = Perceptron::read(place, name, width_, count_);
-    if (straight) linear_ = Linear::read(place, name + ".linear", count_, width_, !curved);
+    const auto name = source.name + ".generators";
+    const bool straight = source.weights.contains(name + ".linear.weight"),
+               curved = !straight || source.weights.contains(name + ".hidden.weight");
+    if (curved) perceptron_ = Perceptron::read(source, name, width_, count_);
+    if (straight) linear_ = Linear::read(source, name + ".linear", count_, width_, !curved);
   }
 
   void look(const double* states, int, int to) override { summary_.look(states, width_, to); }
@@ -79,11 +79,11 @@ class Isometry final : public Added {
       return manifold::cayley_transform(skew);
     }
     // Real parts come first, then imaginary ones: of 8 streams these begin later than of n.
-    const auto place = [&](int i) { return i < n / 2 ? i : i + (kMostStreams - n) / 2; };
+    const auto padded = [&](int i) { return i < n / 2 ? i : i + (kMostStreams - n) / 2; };
     const bool unitary = factor_ == IsometryFactor::unitary;
     Row k[2] = {};
     for (int i = 0; i < n; ++i) {
-      k[0][unitary ? place(i) : i] = raw[i];
+      k[0][unitary ? padded(i) : i] = raw[i];
       k[1][i] = unitary ? 0 : raw[n + i];
     }
     const auto first = manifold::normalise(k[0]).direction;
@@ -93,7 +93,7 @@ class Isometry final : public Added {
     const auto wide = manifold::complex_reflection(first, raw[n]);
     auto g = manifold::identity<double, kMostStreams>();
     for (int i = 0; i < n; ++i)
-      for (int j = 0; j < n; ++j) g(i, j) = wide(place(i), place(j));
+      for (int j = 0; j < n; ++j) g(i, j) = wide(padded(i), padded(j));
     return g;
   }
 
@@ -118,6 +118,8 @@ class Isometry final : public Added {
 
 }  // namespace
 
-Connection* make_isometry(const Place& place) { return place.room.make<Isometry>(place); }
+Connection* make_isometry(const ConnectionSource& source) {
+  return source.arena.make<Isometry>(source);
+}
 
 }  // namespace geores::portable

@@ -219,9 +219,9 @@ class JsonReader {
 };
 
 JsonDocument::JsonDocument(std::string_view text, const char* where) {
-  auto* values = static_cast<Json*>(room_.bytes(JsonReader::most_values(text), sizeof(Json)));
+  auto* values = static_cast<Json*>(arena_.bytes(JsonReader::most_values(text), sizeof(Json)));
   root_ = values;
-  JsonReader(text, where, values, static_cast<char*>(room_.bytes(text.size(), 1))).document();
+  JsonReader(text, where, values, static_cast<char*>(arena_.bytes(text.size(), 1))).document();
 }
 
 const Json* Json::find(std::string_view key) const {

@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "geores/portable/room.h"
+#include "geores/portable/arena.h"
 
 namespace geores::portable {
 
@@ -59,7 +59,7 @@ class JsonDocument {
   const Json& root() const { return *root_; }
 
  private:
-  Room room_;
+  Arena arena_;
   const Json* root_;
 };
 

@@ -15,8 +15,9 @@ void Linear::apply(const double* x, double* y) const {
     y[i] = dot(weight + static_cast<std::size_t>(i) * columns, x, columns) + (bias ? bias[i] : 0);
 }
 
-Linear Linear::after(const Linear& first, Room& room) const {
-  Linear product{rows, first.columns, room.doubles(static_cast<std::size_t>(rows) * first.columns)};
+Linear Linear::after(const Linear& first, Arena& arena) const {
+  Linear product{rows, first.columns,
+                 arena.doubles(static_cast<std::size_t>(rows) * first.columns)};
   for (int i = 0; i < rows; ++i)
     for (int k = 0; k < columns; ++k) {
       const double factor = weight[static_cast<std::size_t>(i) * columns + k];
@@ -58,7 +59,7 @@ Perceptron Perceptron::read(const Source& source, const Name& name, int in, int 
   const auto& shape = source.weights.shape(name + ".hidden.weight");
   const int hidden = shape.axes > 0 ? static_cast<int>(shape[0]) : 0;
   return {Linear::read(source, name + ".hidden", hidden, in, true),
-          Linear::read(source, name + ".output", out, hidden, true), source.room.doubles(hidden)};
+          Linear::read(source, name + ".output", out, hidden, true), source.arena.doubles(hidden)};
 }
 
 void Perceptron::apply(const double* x, double* y) const {
@@ -67,16 +68,16 @@ void Perceptron::apply(const double* x, double* y) const {
   output.apply(between, y);
 }
 
-Attention::Attention(const Linear& qkv, const Linear& out, int heads, int context, Room& room)
+Attention::Attention(const Linear& qkv, const Linear& out, int heads, int context, Arena& arena)
     : qkv_(qkv),
       out_(out),
       width_(qkv_.rows / 3),
       heads_(heads),
-      keys_(room.doubles(static_cast<std::size_t>(context) * width_)),
-      values_(room.doubles(static_cast<std::size_t>(context) * width_)),
-      row_(room.doubles(static_cast<std::size_t>(3) * width_)),
-      scores_(room.doubles(context)),
-      attended_(room.doubles(width_)) {}
+      keys_(arena.doubles(static_cast<std::size_t>(context) * width_)),
+      values_(arena.doubles(static_cast<std::size_t>(context) * width_)),
+      row_(arena.doubles(static_cast<std::size_t>(3) * width_)),
+      scores_(arena.doubles(context)),
+      attended_(arena.doubles(width_)) {}
 
 void Attention::apply(int position, const double* x, double* y) {
   qkv_.apply(x, row_);
@@ -103,8 +104,8 @@ void Attention::apply(int position, const double* x, double* y) {
   out_.apply(attended_, y);
 }
 
-Mlp::Mlp(const Linear& up, const Linear& down, Room& room)
-    : up_(up), down_(down), hidden_(room.doubles(up.rows)) {}
+Mlp::Mlp(const Linear& up, const Linear& down, Arena& arena)
+    : up_(up), down_(down), hidden_(arena.doubles(up.rows)) {}
 
 void Mlp::apply(int, const double* x, double* y) {
   up_.apply(x, hidden_);

@@ -1,6 +1,6 @@
 // What every model here is made of, on plain arrays of one position: linear maps, LayerNorm, GELU,
 // small perceptrons, causal attention with kept keys and values. Weights are read once, into the
-// model's Room; no call allocates.
+// model's Arena; no call allocates.
 #pragma once
 
 #include "geores/portable/weights.h"
@@ -19,7 +19,7 @@ struct Linear {
 
   static Linear read(const Source& source, const Name& name, int rows, int columns, bool with_bias);
   void apply(const double* x, double* y) const;
-  Linear after(const Linear& first, Room& room) const;  // this · first, both without bias
+  Linear after(const Linear& first, Arena& arena) const;  // this · first, both without bias
 };
 
 // (x − mean)/√(var + 1e-5) · weight (+ bias)
@@ -60,7 +60,7 @@ class Sublayer {
 // softmax(q kᵀ/√(w/h)) v per head over positions 0 … t.
 class Attention final : public Sublayer {
  public:
-  Attention(const Linear& qkv, const Linear& out, int heads, int context, Room& room);
+  Attention(const Linear& qkv, const Linear& out, int heads, int context, Arena& arena);
   void apply(int position, const double* x, double* y) override;
 
  private:
@@ -72,7 +72,7 @@ class Attention final : public Sublayer {
 
 class Mlp final : public Sublayer {
  public:
-  Mlp(const Linear& up, const Linear& down, Room& room);
+  Mlp(const Linear& up, const Linear& down, Arena& arena);
   void apply(int position, const double* x, double* y) override;
 
  private:

@@ -56,20 +56,21 @@ constexpr Only kOnly[] = {
 
 }  // namespace
 
-Model::Ends Model::folded(const Place& place, Ends ends, const Name& maps,
+Model::Ends Model::folded(const ConnectionSource& source, Ends ends, const Name& maps,
                           const Connection& connection) {
   // A model's own maps stand inside of those of its connection.
   const auto own = [&](const char* name, int rows, int columns) {
-    return Linear{rows, columns, place.read(maps + name, rows, columns)};
+    return Linear{rows, columns, source.read(maps + name, rows, columns)};
   };
   const int width = traits_.sublayer_width;
-  const auto side = place.text("maps", "none") == "none" ? "none" : place.text("maps_side", "both");
+  const auto side =
+      source.text("maps", "none") == "none" ? "none" : source.text("maps_side", "both");
   if (side == "both" || side == "before")
-    ends.first = ends.first.after(own("pre", ends.first.columns, width), room_);
+    ends.first = ends.first.after(own("pre", ends.first.columns, width), arena_);
   if (side == "both" || side == "after")
-    ends.last = own("post", width, ends.last.rows).after(ends.last, room_);
-  if (connection.before()) ends.first = ends.first.after(*connection.before(), room_);
-  if (connection.after()) ends.last = connection.after()->after(ends.last, room_);
+    ends.last = own("post", width, ends.last.rows).after(ends.last, arena_);
+  if (connection.before()) ends.first = ends.first.after(*connection.before(), arena_);
+  if (connection.after()) ends.last = connection.after()->after(ends.last, arena_);
   refuse_unless(ends.first.columns == width && ends.last.rows == width, "model",
                 "a branch of another width needs two maps");
   return ends;
@@ -85,7 +86,7 @@ Model::Model(const Weights& weights, const Json& config) {
                   "{} is {}: live predictions have {} only",
                   {only.key, quoted(value ? value->string() : ""), only.value});
   }
-  const Source source{weights, room_};
+  const Source source{weights, arena_};
   layers_ = count_of(config, "layers");
   width_ = count_of(config, "width");
   streams_ = count_of(config, "streams");
@@ -94,35 +95,36 @@ Model::Model(const Weights& weights, const Json& config) {
   input_ = Linear::read(source, "input", width_, extent(weights, "input.weight", 1), true);
   output_ = Linear::read(source, "output", input_.columns, width_, true);
   final_norm_ = LayerNorm::read(source, "final_norm", width_, false);
-  halves_ = static_cast<Half*>(room_.bytes(2 * layers_, sizeof(Half)));
+  halves_ = static_cast<Half*>(arena_.bytes(2 * layers_, sizeof(Half)));
 
   for (int i = 0; i < layers_; ++i) {
     const auto block = block_name(i);
     for (const bool mlp : {false, true}) {
-      const Place place{source, config,   block + (mlp ? "mlp_residual" : "attention_residual"),
-                        width_, streams_, context_};
-      traits_ = traits_of(connection, place);
+      const ConnectionSource of_connection{
+          source, config,   block + (mlp ? "mlp_residual" : "attention_residual"),
+          width_, streams_, context_};
+      traits_ = traits_of(connection, of_connection);
       auto& half = halves_[2 * i + mlp];
-      half.connection = make_connection(connection, place);
+      half.connection = make_connection(connection, of_connection);
       const auto names =
           mlp ? std::pair("mlp.up", "mlp.down") : std::pair("attention.qkv", "attention.out");
       // The width of the branch, which maps can make another than the connection's.
       const int inner = extent(weights, block + names.second + ".weight", 0);
       const auto [first, last] =
-          folded(place,
+          folded(of_connection,
                  {Linear::read(source, block + names.first, (mlp ? 4 : 3) * inner, inner, false),
                   Linear::read(source, block + names.second, inner, (mlp ? 4 : 1) * inner, false)},
                  block + (mlp ? "mlp_maps." : "attention_maps."), *half.connection);
-      half.sublayer =
-          mlp ? static_cast<Sublayer*>(room_.make<Mlp>(first, last, room_))
-              : room_.make<Attention>(first, last, heads_that_fit(inner, count_of(config, "heads")),
-                                      context_, room_);
+      half.sublayer = mlp ? static_cast<Sublayer*>(arena_.make<Mlp>(first, last, arena_))
+                          : arena_.make<Attention>(first, last,
+                                                   heads_that_fit(inner, count_of(config, "heads")),
+                                                   context_, arena_);
     }
   }
-  states_ = room_.doubles(static_cast<std::size_t>(context_) * traits_.state_width);
-  read_ = room_.doubles(static_cast<std::size_t>(context_) * traits_.sublayer_width);
-  answer_ = room_.doubles(traits_.sublayer_width);
-  embedded_ = room_.doubles(width_);
+  states_ = arena_.doubles(static_cast<std::size_t>(context_) * traits_.state_width);
+  read_ = arena_.doubles(static_cast<std::size_t>(context_) * traits_.sublayer_width);
+  answer_ = arena_.doubles(traits_.sublayer_width);
+  embedded_ = arena_.doubles(width_);
 }
 
 void Model::pass(Half& half, int from, int to) {

@@ -43,10 +43,11 @@ class Model {
   struct Ends {
     Linear first, last;
   };
-  Ends folded(const Place& place, Ends ends, const Name& maps, const Connection& connection);
+  Ends folded(const ConnectionSource& source, Ends ends, const Name& maps,
+              const Connection& connection);
   void pass(Half& half, int from, int to);
 
-  Room room_;
+  Arena arena_;
   int layers_ = 0, width_ = 0, streams_ = 0, context_ = 0;
   Traits traits_;
   Linear input_, output_;

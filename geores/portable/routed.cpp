@@ -10,23 +10,23 @@
 
 namespace geores::portable {
 
-Routed::Routed(const Place& place, int stream_width, bool tiled)
-    : streams_(place.streams),
+Routed::Routed(const ConnectionSource& source, int stream_width, bool tiled)
+    : streams_(source.streams),
       stream_width_(stream_width),
       tiled_(tiled),
-      norm_(LayerNorm::read(place, place.name + ".norm",
+      norm_(LayerNorm::read(source, source.name + ".norm",
                             tiled ? stream_width * streams_ : stream_width, false)),
-      room_(place.room.doubles(static_cast<std::size_t>(streams_) * stream_width)) {}
+      collected_(source.arena.doubles(static_cast<std::size_t>(streams_) * stream_width)) {}
 
 void Routed::read(int position, double* state, double* input) {
   route(position, state, routes_);
-  std::fill_n(room_, streams_ * stream_width_, 0.0);
+  std::fill_n(collected_, streams_ * stream_width_, 0.0);
   for (int copy = 0; copy < (tiled_ ? streams_ : 1); ++copy)
     for (int j = 0; j < streams_; ++j)
       for (int c = 0; c < stream_width_; ++c)
-        room_[copy * stream_width_ + c] += routes_.read[j] * state[j * stream_width_ + c];
-  if (rms_epsilon_ < 0) return norm_.apply(room_, input);
-  rms_normalize(room_, stream_width_, rms_epsilon_, input);
+        collected_[copy * stream_width_ + c] += routes_.read[j] * state[j * stream_width_ + c];
+  if (rms_epsilon_ < 0) return norm_.apply(collected_, input);
+  rms_normalize(collected_, stream_width_, rms_epsilon_, input);
   for (int c = 0; c < stream_width_; ++c) input[c] *= norm_.weight[c];
 }
 
@@ -35,9 +35,9 @@ void Routed::write(int, const double* output, double* state) {
     for (int c = 0; c < stream_width_; ++c) {
       double sum = routes_.write[i] * output[(tiled_ ? i * stream_width_ : 0) + c];
       for (int j = 0; j < streams_; ++j) sum += routes_.mix(i, j) * state[j * stream_width_ + c];
-      room_[i * stream_width_ + c] = sum;
+      collected_[i * stream_width_ + c] = sum;
     }
-  std::copy_n(room_, streams_ * stream_width_, state);
+  std::copy_n(collected_, streams_ * stream_width_, state);
 }
 
 namespace {
@@ -67,17 +67,18 @@ void softmax_routes(const double* raw, int n, double temperature, Routes& routes
 // JPmHC with the Cayley mixers: one projection [H̃_pre | H̃_post | H̃_res] of LN(x).
 class CayleyRouted final : public Routed {
  public:
-  explicit CayleyRouted(const Place& place)
-      : Routed(place, place.width / place.streams, false),
-        norm_(LayerNorm::read(place, place.name + ".mixer.norm", place.width, true)),
-        fused_(Linear::read(place, place.name + ".mixer.fused", 3 * place.streams * place.streams,
-                            place.width, place.flag("bias", true))),
-        exact_(place.text("mixer", "cayley") == "cayley_exact"),
-        alpha_(place.number("cayley_alpha", 0.1)),
-        temperature_(place.number("temperature", 1)),
-        iterations_(place.count("cayley_iterations", 2)),
-        normalized_(place.room.doubles(place.width)),
-        raw_(place.room.doubles(fused_.rows)) {}
+  explicit CayleyRouted(const ConnectionSource& source)
+      : Routed(source, source.width / source.streams, false),
+        norm_(LayerNorm::read(source, source.name + ".mixer.norm", source.width, true)),
+        fused_(Linear::read(source, source.name + ".mixer.fused",
+                            3 * source.streams * source.streams, source.width,
+                            source.flag("bias", true))),
+        exact_(source.text("mixer", "cayley") == "cayley_exact"),
+        alpha_(source.number("cayley_alpha", 0.1)),
+        temperature_(source.number("temperature", 1)),
+        iterations_(source.count("cayley_iterations", 2)),
+        normalized_(source.arena.doubles(source.width)),
+        raw_(source.arena.doubles(fused_.rows)) {}
 
  private:
   void route(int, double* state, Routes& routes) override {
@@ -100,18 +101,19 @@ class CayleyRouted final : public Routed {
 // EΔ's operator from one perceptron, then routes from LN(g).
 class EdeltaStream final : public Routed {
  public:
-  explicit EdeltaStream(const Place& place)
-      : Routed(place, place.width / place.streams, false),
-        summary_(Summary::pool_from(place.text("pool", "sequence")), place.width, place.room),
-        generator_norm_(LayerNorm::read(place, place.name + ".generator_norm", place.width, true)),
-        router_norm_(LayerNorm::read(place, place.name + ".router_norm", place.width, true)),
-        generator_(
-            Perceptron::read(place, place.name + ".generator", place.width, 3 * place.streams + 2)),
-        router_(Linear::read(place, place.name + ".router", 2 * place.streams * place.streams,
-                             place.width, true)),
-        normalized_(place.room.doubles(place.width)),
-        raw_(place.room.doubles(router_.rows)),
-        probes_(static_cast<Probe*>(place.room.bytes(place.context, sizeof(Probe)))) {}
+  explicit EdeltaStream(const ConnectionSource& source)
+      : Routed(source, source.width / source.streams, false),
+        summary_(Summary::pool_from(source.text("pool", "sequence")), source.width, source.arena),
+        generator_norm_(
+            LayerNorm::read(source, source.name + ".generator_norm", source.width, true)),
+        router_norm_(LayerNorm::read(source, source.name + ".router_norm", source.width, true)),
+        generator_(Perceptron::read(source, source.name + ".generator", source.width,
+                                    3 * source.streams + 2)),
+        router_(Linear::read(source, source.name + ".router", 2 * source.streams * source.streams,
+                             source.width, true)),
+        normalized_(source.arena.doubles(source.width)),
+        raw_(source.arena.doubles(router_.rows)),
+        probes_(static_cast<Probe*>(source.arena.bytes(source.context, sizeof(Probe)))) {}
 
   void look(const double* states, int, int to) override {
     summary_.look(states, streams_ * stream_width_, to);
@@ -166,74 +168,74 @@ class SigmoidRouted final : public Routed {
  public:
   // `name`: of the module that holds the projections; `epsilon` of the norm before them. An option
   // that the configuration does not have is as it was before there was such an option.
-  SigmoidRouted(const Place& place, const Name& name, int stream_width, bool tiled, Mixing mixing,
-                double epsilon = 1e-6)
-      : Routed(place, stream_width, tiled),
+  SigmoidRouted(const ConnectionSource& source, const Name& name, int stream_width, bool tiled,
+                Mixing mixing, double epsilon = 1e-6)
+      : Routed(source, stream_width, tiled),
         mixing_(mixing),
-        pre_(projection(place, name + ".pre")),
-        post_(projection(place, name + ".post")),
-        iterations_(place.count("sinkhorn_iterations", 20)),
+        pre_(projection(source, name + ".pre")),
+        post_(projection(source, name + ".post")),
+        iterations_(source.count("sinkhorn_iterations", 20)),
         epsilon_(epsilon),
-        bound_(mixing == Mixing::sinkhorn ? place.number("logit_bound", 10) : 0),
-        rows_last_(place.text("sinkhorn_order", "columns_last") == "rows_last"),
-        normalized_(place.room.doubles(streams_ * stream_width)) {
+        bound_(mixing == Mixing::sinkhorn ? source.number("logit_bound", 10) : 0),
+        rows_last_(source.text("sinkhorn_order", "columns_last") == "rows_last"),
+        normalized_(source.arena.doubles(streams_ * stream_width)) {
     if (mixing == Mixing::softmax_sinkhorn) {
-      guard_ = place.number("guard", 1e-6);
+      guard_ = source.number("guard", 1e-6);
       epsilon_ = epsilon == 0 ? 1e-6 : epsilon;
       rms_epsilon_ = epsilon_;
     }
-    refuse_unless(pre_.rows == streams_ && post_.rows == streams_, place.name.text(),
+    refuse_unless(pre_.rows == streams_ && post_.rows == streams_, source.name.text(),
                   "does not read and write {} streams", {streams_});
     int rows = streams_ * streams_;
     if (mixing == Mixing::projector) rows = streams_ * (streams_ / 2);
     if (mixing == Mixing::sphere) {
       rows = streams_ - 1;
-      res_ = projection(place, name + ".singular");
+      res_ = projection(source, name + ".singular");
       if (streams_ > 2) {
-        left_ = projection(place, name + ".left");
-        right_ = projection(place, name + ".right");
+        left_ = projection(source, name + ".left");
+        right_ = projection(source, name + ".right");
         const int entries = (streams_ - 1) * (streams_ - 2) / 2;
-        refuse_unless(left_.rows == entries && right_.rows == entries, place.name.text(),
+        refuse_unless(left_.rows == entries && right_.rows == entries, source.name.text(),
                       "a rotation of {} streams has {} entries", {streams_, entries});
-        if (place.weights.contains(name + ".left_amplitude")) {
-          left_amplitude_ = place.single(name + ".left_amplitude");
-          right_amplitude_ = place.single(name + ".right_amplitude");
+        if (source.weights.contains(name + ".left_amplitude")) {
+          left_amplitude_ = source.single(name + ".left_amplitude");
+          right_amplitude_ = source.single(name + ".right_amplitude");
         }
       }
     } else if (mixing == Mixing::none) {
       rows = 0;
     } else {
-      res_ = projection(place, name + ".res");
+      res_ = projection(source, name + ".res");
     }
     if (mixing == Mixing::permutations) {
       rows = res_.rows;
-      permutations_ = place.read(name + ".permutations", rows, streams_ * streams_);
+      permutations_ = source.read(name + ".permutations", rows, streams_ * streams_);
     }
-    refuse_unless(res_.rows == rows, place.name.text(), "mixes by {} values, not by {}",
+    refuse_unless(res_.rows == rows, source.name.text(), "mixes by {} values, not by {}",
                   {res_.rows, rows});
     projected_ =
-        place.room.doubles(std::max(std::max(res_.rows, streams_), left_.rows + right_.rows));
-    if (place.weights.contains(name + ".rms_weight"))
-      norm_weight_ = place.read(name + ".rms_weight", streams_ * stream_width);
+        source.arena.doubles(std::max(std::max(res_.rows, streams_), left_.rows + right_.rows));
+    if (source.weights.contains(name + ".rms_weight"))
+      norm_weight_ = source.read(name + ".rms_weight", streams_ * stream_width);
   }
 
  private:
   // α ⊙ (W x) + b with α multiplied into W. α has one value, or one for each equal part of b.
-  Linear projection(const Place& place, const Name& name) const {
-    const auto& shape = place.weights.shape(name + ".weight");
+  Linear projection(const ConnectionSource& source, const Name& name) const {
+    const auto& shape = source.weights.shape(name + ".weight");
     const int rows = shape.axes > 0 ? static_cast<int>(shape[0]) : 0;
     const int columns = streams_ * stream_width_;
-    const auto& bias = place.weights.shape(name + ".bias");
-    refuse_unless(bias.count() == static_cast<std::size_t>(rows), place.weights.where(),
+    const auto& bias = source.weights.shape(name + ".bias");
+    refuse_unless(bias.count() == static_cast<std::size_t>(rows), source.weights.where(),
                   "tensor {} must have {} values", {quoted(name + ".bias"), rows});
-    const Linear map{rows, columns, place.read(name + ".weight", rows, columns),
-                     place.read(name + ".bias", bias)};
-    if (!place.weights.contains(name + ".scale")) return map;
-    const auto& parts = place.weights.shape(name + ".scale");
+    const Linear map{rows, columns, source.read(name + ".weight", rows, columns),
+                     source.read(name + ".bias", bias)};
+    if (!source.weights.contains(name + ".scale")) return map;
+    const auto& parts = source.weights.shape(name + ".scale");
     const auto count = static_cast<int>(parts.count());
-    refuse_unless(count > 0 && rows % count == 0, place.weights.where(),
+    refuse_unless(count > 0 && rows % count == 0, source.weights.where(),
                   "tensor {} does not fit {} values", {quoted(name + ".scale"), rows});
-    const double* scale = place.read(name + ".scale", parts);
+    const double* scale = source.read(name + ".scale", parts);
     for (int i = 0; i < rows * columns; ++i) map.weight[i] *= scale[i / (rows * columns / count)];
     return map;
   }
@@ -302,15 +304,15 @@ class SigmoidRouted final : public Routed {
 // HC as published: each stream says by itself how it is read, mixed and written.
 class StreamwiseRouted final : public Routed {
  public:
-  explicit StreamwiseRouted(const Place& place)
-      : Routed(place, place.width, false),
-        pre_(map(place, ".pre", 1, {streams_})),
-        res_(map(place, ".res", streams_, {streams_, streams_})),
-        post_(map(place, ".post", 1, {streams_})),
-        scale_(place.single(place.name + ".scale")),
-        post_scale_(place.single(place.name + ".post_scale")),
-        epsilon_(place.number("norm_epsilon", 1e-6)),
-        normalized_(place.room.doubles(place.width)) {}
+  explicit StreamwiseRouted(const ConnectionSource& source)
+      : Routed(source, source.width, false),
+        pre_(map(source, ".pre", 1, {streams_})),
+        res_(map(source, ".res", streams_, {streams_, streams_})),
+        post_(map(source, ".post", 1, {streams_})),
+        scale_(source.single(source.name + ".scale")),
+        post_scale_(source.single(source.name + ".post_scale")),
+        epsilon_(source.number("norm_epsilon", 1e-6)),
+        normalized_(source.arena.doubles(source.width)) {}
 
  private:
   // The weights act on one stream, the bias has an entry for every route.
@@ -318,9 +320,9 @@ class StreamwiseRouted final : public Routed {
     Linear dynamic;
     const double* bias;
   };
-  static Map map(const Place& place, const char* name, int rows, const Shape& bias) {
-    return {Linear::read(place, place.name + name, rows, place.width, false),
-            place.read(place.name + name + ".bias", bias)};
+  static Map map(const ConnectionSource& source, const char* name, int rows, const Shape& bias) {
+    return {Linear::read(source, source.name + name, rows, source.width, false),
+            source.read(source.name + name + ".bias", bias)};
   }
 
   void route(int, double* state, Routes& routes) override {
@@ -342,46 +344,52 @@ class StreamwiseRouted final : public Routed {
   double* normalized_;
 };
 
-Connection* hyper_connection(const Place& place, Mixing mixing) {
-  return place.room.make<SigmoidRouted>(place, place.name, place.width, false, mixing,
-                                        place.number("norm_epsilon", 1e-6));
+Connection* hyper_connection(const ConnectionSource& source, Mixing mixing) {
+  return source.arena.make<SigmoidRouted>(source, source.name, source.width, false, mixing,
+                                          source.number("norm_epsilon", 1e-6));
 }
 
 }  // namespace
 
-Connection* make_edelta_stream(const Place& place) { return place.room.make<EdeltaStream>(place); }
+Connection* make_edelta_stream(const ConnectionSource& source) {
+  return source.arena.make<EdeltaStream>(source);
+}
 
-Connection* make_jpmhc(const Place& place) {
-  const auto mixer = place.text("mixer", "cayley");
-  if (mixer == "cayley" || mixer == "cayley_exact") return place.room.make<CayleyRouted>(place);
+Connection* make_jpmhc(const ConnectionSource& source) {
+  const auto mixer = source.text("mixer", "cayley");
+  if (mixer == "cayley" || mixer == "cayley_exact") return source.arena.make<CayleyRouted>(source);
   refuse_unless(mixer == "sinkhorn" || mixer == "grassmann" || mixer == "permutation", "config",
                 "JPmHC has no mixer {}", {quoted(mixer)});
-  return place.room.make<SigmoidRouted>(place, place.name + ".mixer", place.width / place.streams,
-                                        false,
-                                        mixer == "sinkhorn"    ? Mixing::sinkhorn
-                                        : mixer == "grassmann" ? Mixing::projector
-                                                               : Mixing::permutations);
+  return source.arena.make<SigmoidRouted>(source, source.name + ".mixer",
+                                          source.width / source.streams, false,
+                                          mixer == "sinkhorn"    ? Mixing::sinkhorn
+                                          : mixer == "grassmann" ? Mixing::projector
+                                                                 : Mixing::permutations);
 }
 
-Connection* make_mhc_split(const Place& place) {
-  return place.room.make<SigmoidRouted>(place, place.name, place.width / place.streams, true,
-                                        Mixing::guarded);
+Connection* make_mhc_split(const ConnectionSource& source) {
+  return source.arena.make<SigmoidRouted>(source, source.name, source.width / source.streams, true,
+                                          Mixing::guarded);
 }
 
-Connection* make_hc(const Place& place) {
-  if (place.text("form", "sigmoid") == "original") return place.room.make<StreamwiseRouted>(place);
-  return hyper_connection(place, Mixing::free);
+Connection* make_hc(const ConnectionSource& source) {
+  if (source.text("form", "sigmoid") == "original")
+    return source.arena.make<StreamwiseRouted>(source);
+  return hyper_connection(source, Mixing::free);
 }
-Connection* make_mhc(const Place& place) {
-  refuse_unless(place.text("head", "sum") == "sum", "model",
+Connection* make_mhc(const ConnectionSource& source) {
+  refuse_unless(source.text("head", "sum") == "sum", "model",
                 "has a learned head: live predictions have a sum only");
-  if (place.text("form", "paper") == "v4") return hyper_connection(place, Mixing::softmax_sinkhorn);
-  if (place.text("mixer", "sinkhorn") == "identity") return hyper_connection(place, Mixing::none);
-  return hyper_connection(place, Mixing::sinkhorn);
+  if (source.text("form", "paper") == "v4")
+    return hyper_connection(source, Mixing::softmax_sinkhorn);
+  if (source.text("mixer", "sinkhorn") == "identity") return hyper_connection(source, Mixing::none);
+  return hyper_connection(source, Mixing::sinkhorn);
 }
-Connection* make_mhc_lite(const Place& place) {
-  return hyper_connection(place, Mixing::permutations);
+Connection* make_mhc_lite(const ConnectionSource& source) {
+  return hyper_connection(source, Mixing::permutations);
 }
-Connection* make_shc(const Place& place) { return hyper_connection(place, Mixing::sphere); }
+Connection* make_shc(const ConnectionSource& source) {
+  return hyper_connection(source, Mixing::sphere);
+}
 
 }  // namespace geores::portable

@@ -24,7 +24,7 @@ class Routed : public Connection {
   // With `tiled` the sublayer sees the stream that was read n times side by side, and stream i gets
   // the i-th part of its output. Otherwise it works at the width of a stream, and every stream gets
   // its output.
-  Routed(const Place& place, int stream_width, bool tiled);
+  Routed(const ConnectionSource& source, int stream_width, bool tiled);
 
   // May change the state, where an operator comes before the routes.
   virtual void route(int position, double* state, Routes& routes) = 0;
@@ -36,7 +36,7 @@ class Routed : public Connection {
   const bool tiled_;
   LayerNorm norm_;
   Routes routes_{};
-  double* room_;  // a state
+  double* collected_;  // a state
 };
 
 }  // namespace geores::portable

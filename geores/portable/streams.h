@@ -25,15 +25,15 @@ inline Square leading_block(const double* at, int n, int columns) {
   return result;
 }
 
-// X ← A X for the streams X (n, width) of one token; `room` holds as many values.
-inline void mix_streams(const Square& a, int n, int width, double* x, double* room) {
+// X ← A X for the streams X (n, width) of one token; `buffer` holds as many values.
+inline void mix_streams(const Square& a, int n, int width, double* x, double* buffer) {
   for (int i = 0; i < n; ++i)
     for (int c = 0; c < width; ++c) {
       double sum = 0;
       for (int j = 0; j < n; ++j) sum += a(i, j) * x[j * width + c];
-      room[i * width + c] = sum;
+      buffer[i * width + c] = sum;
     }
-  for (int i = 0; i < n * width; ++i) x[i] = room[i];
+  for (int i = 0; i < n * width; ++i) x[i] = buffer[i];
 }
 
 // The angle by which EΔ's rotation turns its plane.

@@ -13,8 +13,8 @@ Summary::Pool Summary::pool_from(std::string_view name) {
   return Pool::token;
 }
 
-Summary::Summary(Pool pool, int width, Room& room)
-    : pool_(pool), width_(width), sum_(room.doubles(width)), mean_(room.doubles(width)) {}
+Summary::Summary(Pool pool, int width, Arena& arena)
+    : pool_(pool), width_(width), sum_(arena.doubles(width)), mean_(arena.doubles(width)) {}
 
 void Summary::look(const double* states, int stride, int to) {
   if (pool_ != Pool::sequence) return;

@@ -2,7 +2,7 @@
 // position itself.
 #pragma once
 
-#include "geores/portable/room.h"
+#include "geores/portable/arena.h"
 
 namespace geores::portable {
 
@@ -11,7 +11,7 @@ class Summary {
   enum class Pool { sequence, causal, token };
   static Pool pool_from(std::string_view name);  // refuses any other word
 
-  Summary(Pool pool, int width, Room& room);
+  Summary(Pool pool, int width, Arena& arena);
 
   Pool pool() const { return pool_; }
 

@@ -87,7 +87,7 @@ Weights::Weights(std::span<const std::byte> file, const char* where)
   refuse_unless(header.kind() == Json::Kind::object, where_, "the header is not an object");
   int members = 0;
   for ([[maybe_unused]] const auto& member : header) ++members;
-  entries_ = static_cast<Entry*>(room_.bytes(members, sizeof(Entry)));
+  entries_ = static_cast<Entry*>(arena_.bytes(members, sizeof(Entry)));
   const auto data = file.subspan(8 + header_of(file, where).size());
   for (const auto& member : header)
     if (member.key() != "__metadata__") add(member, data);
@@ -141,8 +141,8 @@ void Weights::check_cover(const std::byte* first, std::size_t size) const {
       return begin != other.begin ? begin < other.begin : size < other.size;
     }
   };
-  Room room;
-  auto* parts = static_cast<Part*>(room.bytes(count_, sizeof(Part)));
+  Arena arena;
+  auto* parts = static_cast<Part*>(arena.bytes(count_, sizeof(Part)));
   for (int i = 0; i < count_; ++i)
     parts[i] = {entries_[i].bytes, entries_[i].shape.count() * width_of(entries_[i].type)};
   std::make_heap(parts, parts + count_);
@@ -170,7 +170,7 @@ void Weights::unpack(std::string_view list) {
   };
   int tensors = 0;
   for (const char c : list) tensors += c == ';';
-  entries_ = static_cast<Entry*>(room_.bytes(tensors, sizeof(Entry)));
+  entries_ = static_cast<Entry*>(arena_.bytes(tensors, sizeof(Entry)));
   count_ = 0;
   while (count_ < tensors) {
     const auto before = [&](char mark) {
@@ -261,7 +261,7 @@ double* Source::read(const Name& name, int count) const { return read(name, Shap
 
 double* Source::read(const Name& name, const Shape& shape) const {
   weights.check(name, shape);  // before there is room for it
-  double* to = room.doubles(shape.count());
+  double* to = arena.doubles(shape.count());
   weights.read(name, shape, to);
   return to;
 }

@@ -76,7 +76,7 @@ class Weights {
 
   const char* where_;
   JsonDocument header_;
-  Room room_;
+  Arena arena_;
   Entry* entries_ = nullptr;
   int count_ = 0;
 };
@@ -84,7 +84,7 @@ class Weights {
 // Weights, and where what is read of them stays.
 struct Source {
   const Weights& weights;
-  Room& room;
+  Arena& arena;
 
   double* read(const Name& name, const Shape& shape) const;
   double* read(const Name& name, int rows, int columns) const;  // a matrix

@@ -231,10 +231,10 @@ Dataset Dataset::open(const fs::path& folder) {
     data.arc_ = std::make_shared<const ArcTables>(std::move(tables));
   }
   for (const char* name : {"train", "test"}) {
-    const auto place = folder / name;
-    auto index = read_index(place, data.info_.identifiers);
-    auto ratings = read_ratings(place, index);
-    auto rows = open_rows(place, name, description, index, data.arc_);
+    const auto split_folder = folder / name;
+    auto index = read_index(split_folder, data.info_.identifiers);
+    auto ratings = read_ratings(split_folder, index);
+    auto rows = open_rows(split_folder, name, description, index, data.arc_);
     auto split =
         std::make_unique<const Split>(std::move(index), std::move(rows), data.info_.cells(),
                                       data.info_.vocabulary, std::move(ratings));

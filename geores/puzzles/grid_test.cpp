@@ -65,7 +65,7 @@ TEST(Grid, HashOfAPuzzleIsTheGoldens) {
   EXPECT_EQ(puzzle_hash(pairs), each["sha256"].get<std::string>());
 }
 
-TEST(Tokens, ArePlacedAsInTheGolden) {
+TEST(Tokens, AreArrangedAsInTheGolden) {
   for (const auto& each : golden()["tokens"])
     for (const std::string side : {"input", "output"}) {
       std::vector<uint8_t> tokens(900, 99);

@@ -16,9 +16,9 @@ namespace geores::puzzles {
 
 class Random {
  public:
-  explicit Random(std::initializer_list<uint64_t> place) : numbers_(0) {
+  explicit Random(std::initializer_list<uint64_t> key) : numbers_(0) {
     uint64_t hash = 0;
-    for (const auto part : place) hash = manifold::SplitMix64(hash ^ (part + kStep)).next();
+    for (const auto part : key) hash = manifold::SplitMix64(hash ^ (part + kStep)).next();
     numbers_ = manifold::SplitMix64(hash);
   }
 

@@ -30,9 +30,9 @@ double Split::mean_rows_per_variant() const {
   return static_cast<double>(rows()) / static_cast<double>(variants());
 }
 
-RowPlace Split::place(int64_t row) const {
+RowPosition Split::position(int64_t row) const {
   require(row >= 0 && row < rows(), "puzzles", "row {} is not one of {} rows", row, rows());
-  RowPlace found{};
+  RowPosition found{};
   found.row = row;
   found.variant = interval(index_.first_row, row);
   found.group = interval(index_.first_variant, found.variant);
@@ -43,14 +43,14 @@ RowPlace Split::place(int64_t row) const {
 }
 
 int64_t Split::rating(int64_t row) const {
-  return ratings_.empty() ? -1 : at(ratings_, place(row).group);
+  return ratings_.empty() ? -1 : at(ratings_, position(row).group);
 }
 
 void Split::fill(int64_t row, int32_t* inputs, int32_t* labels) const {
   const auto count = static_cast<std::size_t>(cells_);
   std::vector<uint8_t> tokens(2 * count);
   const auto first = std::span(tokens).first(count), second = std::span(tokens).last(count);
-  source_->read(place(row), first, second);
+  source_->read(position(row), first, second);
   const auto largest = *std::ranges::max_element(tokens);
   require(largest < vocabulary_, "puzzles", "row {} holds token {}, the vocabulary has {}", row,
           largest, vocabulary_);

@@ -20,7 +20,7 @@ struct SplitIndex {
 };
 
 // Which row is wanted: its number, and where it is in the index.
-struct RowPlace {
+struct RowPosition {
   int64_t row, variant, group;
   int64_t row_in_variant, variant_in_group;
   int32_t identifier;
@@ -30,7 +30,7 @@ class RowSource {
  public:
   virtual ~RowSource() = default;
   // Tokens of input and label, 0 for cells that are not scored. Thread-safe.
-  virtual void read(const RowPlace& place, std::span<uint8_t> inputs,
+  virtual void read(const RowPosition& position, std::span<uint8_t> inputs,
                     std::span<uint8_t> labels) const = 0;
 };
 
@@ -46,8 +46,8 @@ class Split {
   double mean_rows_per_variant() const;
   int64_t cells() const { return cells_; }
 
-  RowPlace place(int64_t row) const;
-  int32_t identifier(int64_t row) const { return place(row).identifier; }
+  RowPosition position(int64_t row) const;
+  int32_t identifier(int64_t row) const { return position(row).identifier; }
   // Sudoku: how hard the puzzle is (sudoku/solver.h); −1 elsewhere.
   int64_t rating(int64_t row) const;
 

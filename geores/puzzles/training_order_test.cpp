@@ -14,7 +14,7 @@ namespace {
 
 class NoRows final : public RowSource {
  public:
-  void read(const RowPlace&, std::span<uint8_t>, std::span<uint8_t>) const override {}
+  void read(const RowPosition&, std::span<uint8_t>, std::span<uint8_t>) const override {}
 };
 
 // Group g has 1 + g % 3 variants of 1 + g % 4 rows.
@@ -68,9 +68,9 @@ TEST(TrainingOrder, AnEpochHasOneVariantOfEachGroup) {
     EXPECT_EQ(different.size(), 50u);
     std::map<int64_t, std::set<int64_t>> variants;
     for (const auto row : rows) {
-      const auto place = split.place(row);
-      variants[place.group].insert(place.variant);
-      chosen[place.group].insert(place.variant_in_group);
+      const auto position = split.position(row);
+      variants[position.group].insert(position.variant);
+      chosen[position.group].insert(position.variant_in_group);
     }
     EXPECT_EQ(variants.size(), 20u);
     for (const auto& [group, used] : variants) EXPECT_EQ(used.size(), 1u);
@@ -123,7 +123,7 @@ TEST(Evaluation, RowsAreInFileOrderAndFilledUpWithBlankOnes) {
   EXPECT_EQ(batch.inputs, std::vector<int32_t>(4, 0));
   EXPECT_EQ(batch.labels, std::vector<int32_t>(4, kNotScored));
   EXPECT_EQ(batch.identifiers[0], 0);
-  EXPECT_EQ(refusal([&] { split.place(14); }), "[puzzles] row 14 is not one of 14 rows");
+  EXPECT_EQ(refusal([&] { split.position(14); }), "[puzzles] row 14 is not one of 14 rows");
 }
 
 TEST(Identifiers, CanBeBlankedAndShuffled) {

@@ -49,8 +49,9 @@ Verification verify_v4(Dump& dump, const std::string& kind);       // verify_v4.
 struct LanguageSettings {
   nlohmann::json options = nlohmann::json::object();  // of the connection, over those of the kind
   AdamWOptions optimizer = {};
-  std::function<PublicPlace(const std::string& kind, const std::string& parameter, int64_t streams)>
-      place = public_place;
+  std::function<PublicTensor(const std::string& kind, const std::string& parameter,
+                             int64_t streams)>
+      source = public_tensor;
 };
 Verification verify_language(Dump& dump, const std::string& kind,
                              const LanguageSettings& settings = {});

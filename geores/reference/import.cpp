@@ -51,14 +51,14 @@ int64_t count_layers(const PublicFile& file, const std::function<std::string(int
 }
 
 // The gain belongs to the values that a projection reads, the last axis of our weights.
-Tensor with_gain(const PublicFile& file, const PublicPlace& place, const std::string& ours,
+Tensor with_gain(const PublicFile& file, const PublicTensor& source, const std::string& ours,
                  const Tensor& value) {
-  const auto end = place.tensor.rfind('.');
-  const auto gain = file.find(place.tensor.substr(0, end) + ".norm.gamma");
-  if (!gain || !ours.ends_with(".weight") || place.tensor.find(".hc_") == std::string::npos)
+  const auto end = source.tensor.rfind('.');
+  const auto gain = file.find(source.tensor.substr(0, end) + ".norm.gamma");
+  if (!gain || !ours.ends_with(".weight") || source.tensor.find(".hc_") == std::string::npos)
     return value;
   require(gain->numel() == value.size(-1), file.where(),
-          "the gain beside '{}' has {} values, expected {}", place.tensor, gain->numel(),
+          "the gain beside '{}' has {} values, expected {}", source.tensor, gain->numel(),
           value.size(-1));
   return value * (1 + *gain);
 }
@@ -86,10 +86,10 @@ ImportedWeights import_language(const PublicFile& file, const std::string& kind)
   const Transformer model(config);
   ImportedWeights result;
   for (const auto& item : model.named_parameters()) {
-    const auto place = public_place(kind, item.key(), streams);
-    const auto value = with_gain(file, place, item.key(), place.part(file.read(place.tensor)));
+    const auto source = public_tensor(kind, item.key(), streams);
+    const auto value = with_gain(file, source, item.key(), source.part(file.read(source.tensor)));
     require(value.sizes() == item.value().sizes(), file.where(),
-            "tensor '{}' gives {} of shape [{}], expected [{}]", place.tensor, item.key(),
+            "tensor '{}' gives {} of shape [{}], expected [{}]", source.tensor, item.key(),
             fmt::join(value.sizes(), ", "), fmt::join(item.value().sizes(), ", "));
     add_imported(result, item.key(), value);
   }
@@ -124,17 +124,17 @@ ImportedWeights import_v4(const PublicFile& file) {
       for (const auto* route : {"pre", "post", "res"})
         for (const auto* part : {"weight", "bias", "scale"}) {
           const auto parameter = fmt::format("{}.{}", route, part);
-          const auto place = v4_place(parameter, n);
-          const auto from = file.read(name(layer, half, place.tensor));
+          const auto source = v4_tensor(parameter, n);
+          const auto from = file.read(name(layer, half, source.tensor));
           const auto wanted = std::string(part) == "scale" ? 3 : n * (n + 2);
           require(from.size(0) == wanted, file.where(), "'{}' has {} rows, expected {}",
-                  name(layer, half, place.tensor), from.size(0), wanted);
+                  name(layer, half, source.tensor), from.size(0), wanted);
           add_imported(result, fmt::format("blocks.{}.{}.{}", layer, ours, parameter),
-                       place.part(from));
+                       source.part(from));
         }
   for (const auto* part : {"weight", "bias", "scale"}) {
     const auto parameter = fmt::format("weights.{}", part);
-    const auto theirs = v4_head_place(parameter).tensor;  // hc_fn, ...
+    const auto theirs = v4_head_tensor(parameter).tensor;  // hc_fn, ...
     const auto tensor = dashed ? "hc_head_" + theirs.substr(3) : "hc_head." + theirs;
     if (const auto found = file.find(tensor)) add_imported(result, "head." + parameter, *found);
   }

@@ -89,16 +89,16 @@ std::string substitute(std::string text, char mark, std::string_view value) {
 }
 
 std::string translate_in_block(const std::string& connection, std::string_view name) {
-  struct Place {
+  struct Half {
     std::string_view prefix, sublayer, norm;
   };
-  for (const auto& place :
-       {Place{"attention_residual.", "attn", "1"}, Place{"mlp_residual.", "mlp", "2"}}) {
-    if (!name.starts_with(place.prefix)) continue;
+  for (const auto& half :
+       {Half{"attention_residual.", "attn", "1"}, Half{"mlp_residual.", "mlp", "2"}}) {
+    if (!name.starts_with(half.prefix)) continue;
     const auto found = kConnections.find(connection);
     if (found == kConnections.end()) return "";
-    auto text = translate(found->second, name.substr(place.prefix.size()));
-    return substitute(substitute(text, '@', place.sublayer), '#', place.norm);
+    auto text = translate(found->second, name.substr(half.prefix.size()));
+    return substitute(substitute(text, '@', half.sublayer), '#', half.norm);
   }
   return translate(kSublayers, name);
 }

@@ -143,8 +143,8 @@ const std::map<std::string, std::string> kConnectionOfKind = {
     {"lm_gpt", "additive"}, {"lm_hc", "hc"}, {"lm_mhc", "mhc"}, {"lm_mhc_lite", "mhc_lite"}};
 
 // Nothing if no row has that name.
-PublicPlace find_row(const std::vector<PublicRow>& rows, std::string_view ours,
-                     const std::string& prefix, int64_t n) {
+PublicTensor find_row(const std::vector<PublicRow>& rows, std::string_view ours,
+                      const std::string& prefix, int64_t n) {
   for (const auto& row : rows)
     if (row.ours == ours)
       return {prefix + std::string(row.theirs),
@@ -152,11 +152,11 @@ PublicPlace find_row(const std::vector<PublicRow>& rows, std::string_view ours,
   return {};
 }
 
-PublicPlace in_block(const std::string& kind, std::string_view ours, const std::string& prefix,
-                     int64_t n) {
+PublicTensor in_block(const std::string& kind, std::string_view ours, const std::string& prefix,
+                      int64_t n) {
   const auto hyper = kHyperConnections.find(kind);
   if (hyper == kHyperConnections.end()) return find_row(kPlainBlock, ours, prefix, n);
-  if (const auto place = find_row(kHyperBlock, ours, prefix, n); place.part) return place;
+  if (const auto source = find_row(kHyperBlock, ours, prefix, n); source.part) return source;
   constexpr std::string_view attention = "attention_residual.", mlp = "mlp_residual.";
   if (ours.starts_with(attention))
     return find_row(hyper->second, ours.substr(attention.size()), prefix + "hc_attn.", n);
@@ -165,9 +165,9 @@ PublicPlace in_block(const std::string& kind, std::string_view ours, const std::
   return {};
 }
 
-PublicPlace required(PublicPlace place, const std::string& code, const std::string& ours) {
-  require(static_cast<bool>(place.part), "reference", "{} has no counterpart of '{}'", code, ours);
-  return place;
+PublicTensor required(PublicTensor source, const std::string& code, const std::string& ours) {
+  require(static_cast<bool>(source.part), "reference", "{} has no counterpart of '{}'", code, ours);
+  return source;
 }
 
 }  // namespace
@@ -180,7 +180,7 @@ std::string connection_of_language_kind(const std::string& kind) {
   fail("reference", "unknown kind '{}'{}", kind, did_you_mean(kind, known));
 }
 
-PublicPlace public_place(const std::string& kind, const std::string& parameter, int64_t streams) {
+PublicTensor public_tensor(const std::string& kind, const std::string& parameter, int64_t streams) {
   constexpr std::string_view blocks = "blocks.";
   const std::string_view ours = parameter;
   if (!ours.starts_with(blocks))
@@ -191,11 +191,11 @@ PublicPlace public_place(const std::string& kind, const std::string& parameter, 
                   kind, parameter);
 }
 
-PublicPlace v4_place(const std::string& parameter, int64_t streams) {
+PublicTensor v4_tensor(const std::string& parameter, int64_t streams) {
   return required(find_row(kV4, parameter, "", streams), "DeepSeek-V4", parameter);
 }
 
-PublicPlace v4_head_place(const std::string& parameter) {
+PublicTensor v4_head_tensor(const std::string& parameter) {
   return required(find_row(kV4Head, parameter, "", 0), "DeepSeek-V4's head", parameter);
 }
 

@@ -14,7 +14,7 @@ namespace geores {
 
 using torch::Tensor;
 
-struct PublicPlace {
+struct PublicTensor {
   std::string tensor;
   std::function<Tensor(const Tensor&)> part;
 };
@@ -23,11 +23,11 @@ struct PublicPlace {
 std::string connection_of_language_kind(const std::string& kind);
 
 // Of a parameter of our Transformer: "blocks.1.mlp_residual.res.bias", `streams` in the model.
-PublicPlace public_place(const std::string& kind, const std::string& parameter, int64_t streams);
+PublicTensor public_tensor(const std::string& kind, const std::string& parameter, int64_t streams);
 
 // DeepSeek-V4: of a parameter of one connection ("res.weight") in {fn, base, scale}, and of the head
 // ("weights.bias") in {hc_fn, hc_base, hc_scale}.
-PublicPlace v4_place(const std::string& parameter, int64_t streams);
-PublicPlace v4_head_place(const std::string& parameter);
+PublicTensor v4_tensor(const std::string& parameter, int64_t streams);
+PublicTensor v4_head_tensor(const std::string& parameter);
 
 }  // namespace geores

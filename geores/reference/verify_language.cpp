@@ -63,8 +63,8 @@ Verification verify_language(Dump& dump, const std::string& kind,
   model.to(torch::kFloat64);
   DumpedParameters parameters;
   for (const auto& item : model.named_parameters()) {
-    auto place = settings.place(kind, item.key(), config.streams);
-    parameters.push_back({place.tensor, item.value(), place.part});
+    auto source = settings.source(kind, item.key(), config.streams);
+    parameters.push_back({source.tensor, item.value(), source.part});
   }
   load_parameters(dump, parameters);
   Verification result{

@@ -56,8 +56,8 @@ Verification verify_v4(Dump& dump, const std::string& kind) {
   DumpedParameters parameters;
   const auto as_it_is = [](const Tensor& t) { return t; };
   const auto add = [&](const std::string& prefix, const Tensor& parameter,
-                       const PublicPlace& place) {
-    parameters.push_back({prefix + place.tensor, parameter, place.part});
+                       const PublicTensor& source) {
+    parameters.push_back({prefix + source.tensor, parameter, source.part});
   };
   std::vector<std::shared_ptr<Residual>> connections;
   std::vector<Tensor> weights;
@@ -70,7 +70,7 @@ Verification verify_v4(Dump& dump, const std::string& kind) {
       if (item.key() == "norm.weight")
         add("norms." + number + ".", item.value(), {"weight", as_it_is});
       else
-        add("connections." + number + ".", item.value(), v4_place(item.key(), n));
+        add("connections." + number + ".", item.value(), v4_tensor(item.key(), n));
     }
     weights.push_back(
         torch::zeros({config.width, config.width}, torch::kFloat64).requires_grad_(true));
@@ -79,7 +79,7 @@ Verification verify_v4(Dump& dump, const std::string& kind) {
   const auto head = connections.back()->make_head();
   head->to(torch::kFloat64);
   for (const auto& item : head->named_parameters())
-    add("head.", item.value(), v4_head_place(item.key()));
+    add("head.", item.value(), v4_head_tensor(item.key()));
   load_parameters(dump, parameters);
   Verification result{.kind = kind, .connection = "mhc", .parameters = 0, .groups = {}};
   for (const auto& p : parameters) result.parameters += p.parameter.numel();

@@ -108,7 +108,7 @@ TEST(Refusals, OfferTheNearestName) {
   EXPECT_NE(choice.find("causal"), std::string::npos) << choice;
 }
 
-TEST(HyperConnections, ReadTheStreamOfTheirPlaceFirst) {
+TEST(HyperConnections, ReadTheStreamOfTheirIndexFirst) {
   struct {
     const char* name;
     nlohmann::json options;

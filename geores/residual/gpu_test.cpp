@@ -316,7 +316,7 @@ TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
           torch::manual_seed(7);
           const auto residual =
               connection.make({.width = width, .streams = streams, .options = options});
-          if (!residual->takes_half_state()) continue;
+          if (!residual->supports_bf16_state()) continue;
           ++tried;
           {
             const torch::NoGradGuard no_grad;

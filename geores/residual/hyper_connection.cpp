@@ -65,7 +65,7 @@ Tensor HyperConnection::composed(const Routes& routes, const Tensor& streams,
   return mix_and_write(routes.res, skip, routes.write, f(normalized));
 }
 
-bool HyperConnection::takes_half_state() const {
+bool HyperConnection::supports_bf16_state() const {
   return takes_half_streams(traits_.streams, traits_.sublayer_width);
 }
 

@@ -34,7 +34,7 @@ class HyperConnection : public Residual {
   PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
                                 Trace& trace) final;
   const Traits& traits() const final { return traits_; }
-  bool takes_half_state() const final;
+  bool supports_bf16_state() const final;
   std::vector<Tensor> decay_exceptions() const override;
   std::vector<Tensor> mixer_parameters() const final { return static_parts_; }
 

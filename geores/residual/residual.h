@@ -176,7 +176,7 @@ class Residual : public torch::nn::Module {
 
   // Whether forward() takes a state that is kept in bfloat16 (Precision::bf16_state) and answers with
   // one: now, in the form of this thread. Others get it in float32.
-  virtual bool takes_half_state() const { return false; }
+  virtual bool supports_bf16_state() const { return false; }
 
   // For the last connection of a stack in layout expand: what makes one stream of n. Null: their sum.
   virtual std::shared_ptr<StreamHead> make_head() const { return nullptr; }

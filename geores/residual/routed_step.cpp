@@ -20,12 +20,12 @@ class RoutedStep final : public TokenStep {
       : routes_(std::move(routes)),
         projection_(std::move(projection)),
         read_weight_(read_weight.detach().contiguous()),
-        read_(room(batch, read_weight.numel())),
-        mixed_(room(batch, width)) {
+        read_(buffer(batch, read_weight.numel())),
+        mixed_(buffer(batch, width)) {
     if (!projection_.map.weight.defined()) return;
-    normalized_ = room(batch, width);
+    normalized_ = buffer(batch, width);
     rows_ = normalized_.view({-1, projection_.row});
-    raw_ = room(rows_.size(0), projection_.map.weight.size(0));
+    raw_ = buffer(rows_.size(0), projection_.map.weight.size(0));
   }
 
   const Tensor& read(const Tensor& x) override {
@@ -44,7 +44,7 @@ class RoutedStep final : public TokenStep {
   }
 
  private:
-  Tensor room(int64_t rows, int64_t width) const {
+  Tensor buffer(int64_t rows, int64_t width) const {
     return torch::zeros({rows, width}, read_weight_.options());
   }
 

@@ -89,15 +89,15 @@ SymmetricGroup::SymmetricGroup(int n) : n_(n) {
     }
   }
   // Every element is reached from the identity by adjacent transpositions, breadth first.
-  std::vector<int> reached{0}, letter{-1}, parent{-1}, place(order(), -1);
-  place[0] = 0;
+  std::vector<int> reached{0}, letter{-1}, parent{-1}, reached_at(order(), -1);
+  reached_at[0] = 0;
   for (std::size_t head = 0; head < reached.size(); ++head) {
     for (int i = 0; i + 1 < n; ++i) {
       std::vector<int> swapped = elements_[0];
       std::swap(swapped[i], swapped[i + 1]);
       const int next = product(index[swapped], reached[head]);
-      if (place[next] >= 0) continue;
-      place[next] = static_cast<int>(reached.size());
+      if (reached_at[next] >= 0) continue;
+      reached_at[next] = static_cast<int>(reached.size());
       reached.push_back(next);
       letter.push_back(i);
       parent.push_back(reached[head]);

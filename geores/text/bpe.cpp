@@ -48,8 +48,8 @@ class Learning {
   void join(Pair pair, Id joined) {
     const auto left = static_cast<Id>(pair >> 16), right = static_cast<Id>(pair & 0xFFFF);
     std::unordered_set<Pair> changed;
-    const auto places = std::move(words_with_[pair]);
-    for (const auto i : places) {
+    const auto words = std::move(words_with_[pair]);
+    for (const auto i : words) {
       auto& ids = words_[i].ids;
       count(i, -1, changed);
       size_t end = 0;

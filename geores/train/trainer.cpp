@@ -166,7 +166,7 @@ class Run {
   }
 
   // After a step: of a GPU's only those that are looked at.
-  void hear_of_stop() {
+  void update_stop_flag() {
     if (communicator_.is_group()) stop_agreed_ = training_.sums().stop_was_asked();
   }
 
@@ -293,7 +293,7 @@ class Run {
       const ExecutionScope precision(precision_from(config_.precision));
       done = training_.run(x, y, schedule_.at(step), config_.accumulate, terms_of(batch));
     }
-    hear_of_stop();
+    update_stop_flag();
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
       report_divergence(cause_of_divergence(step, loss, norm));
@@ -312,7 +312,7 @@ class Run {
     compare_weights(step + 1);
     if (!is_logged(step)) return true;
     if (!steps_are_finite(step + 1)) return false;
-    hear_of_stop();
+    update_stop_flag();
     const auto numbers = loop_->numbers(step);
     position_.train_loss = numbers.loss;
     log_step(step, numbers.loss, numbers.gradient_norm);
@@ -336,7 +336,7 @@ class Run {
   }
 
   // The weights of the last step are finite, but what the model makes of the validation set is not.
-  void tell_of_lost_weights(const TrainResult& result) {
+  void report_nonfinite_weights(const TrainResult& result) {
     if (!listener_.notice) return;
     listener_.notice(fmt::format(
         "the loss over the validation set is {} after the last step; {}", result.exact_validation,
@@ -394,7 +394,7 @@ class Run {
       if (dataset_.require_unchanged) dataset_.require_unchanged();
       if (!std::isfinite(result.exact_validation)) {
         result.diverged = true;
-        tell_of_lost_weights(result);
+        report_nonfinite_weights(result);
       }
     }
     if (result.diverged) {

@@ -39,9 +39,9 @@ Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int6
   const auto xs = x.chunk(parts), ys = y.chunk(parts);
   parameters_.collect_gradients(parts, [&](int64_t part) {
     const auto i = static_cast<size_t>(part);
-    const auto place = communicator_.rank() * parts + part;
-    auto carry = carry_.part(place, shares);
-    pass_.first_row = place * xs[i].size(0);
+    const auto shard = communicator_.rank() * parts + part;
+    auto carry = carry_.part(shard, shares);
+    pass_.first_row = shard * xs[i].size(0);
     model_.set_pass(pass_);
     const auto result = model_.objective({xs[i], ys[i]}, carry);
     Tensor loss, objective;

@@ -1,7 +1,7 @@
 // The widget with a model: predict. One instance of this module holds one model at most.
 //
-// The page copies a safetensors file to predictor_room(bytes) and, unless the file's metadata has
-// its configuration under "config", the text of config.json to predictor_config_room(bytes), and
+// The page copies a safetensors file to predictor_buffer(bytes) and, unless the file's metadata has
+// its configuration under "config", the text of config.json to predictor_config_buffer(bytes), and
 // calls predictor_load(). Sequences lie in fixed rooms, a state a row of `width` values: `width` is
 // the model's input width, or what `path` was given.
 #include <algorithm>
@@ -28,21 +28,21 @@ int row_width = 16;
 
 // A file of the page, until a model was made of it.
 struct File {
-  Room room;
+  Arena arena;
   std::byte* bytes = nullptr;
   std::size_t size = 0;
 
   std::byte* empty(int wanted) {
-    room.clear();
+    arena.clear();
     size = static_cast<std::size_t>(std::max(wanted, 0));
-    return bytes = static_cast<std::byte*>(room.bytes(size, 1));
+    return bytes = static_cast<std::byte*>(arena.bytes(size, 1));
   }
 };
 
 File weights_file, config_file;
 std::optional<Model> model;
 double parameter_count = 0;
-Room probe_room;
+Arena probe_arena;
 double* probes = nullptr;
 
 int length_of(double asked) {
@@ -112,11 +112,11 @@ void run_model(int length, int shown, bool feed) {
 
 }  // namespace
 
-GEORES_EXPORTED(predictor_room) std::byte* predictor_room(int bytes) {
+GEORES_EXPORTED(predictor_buffer) std::byte* predictor_buffer(int bytes) {
   return weights_file.empty(bytes);
 }
 
-GEORES_EXPORTED(predictor_config_room) std::byte* predictor_config_room(int bytes) {
+GEORES_EXPORTED(predictor_config_buffer) std::byte* predictor_config_buffer(int bytes) {
   return config_file.empty(bytes);
 }
 
@@ -138,8 +138,8 @@ GEORES_EXPORTED(predictor_load) void predictor_load() {
   refuse_unless(width <= kWidest, "model", "takes vectors of {} values, at most {}",
                 {width, kWidest});
   row_width = width;
-  probe_room.clear();
-  probes = probe_room.doubles(static_cast<std::size_t>(kLongest) * operators * 3);
+  probe_arena.clear();
+  probes = probe_arena.doubles(static_cast<std::size_t>(kLongest) * operators * 3);
 }
 
 GEORES_EXPORTED(predictor_inputs) double* predictor_inputs() { return inputs; }

@@ -152,7 +152,7 @@ inline RandomModel make(const Case& one, int seed) {
     add(block + "mlp.up.weight", {4 * w, w});
     add(block + "mlp.down.weight", {w, 4 * w});
     for (const std::string half : {"attention", "mlp"}) {
-      const auto place = block + half + "_residual.";
+      const auto prefix = block + half + "_residual.";
       if (options.contains("maps")) {
         add(block + half + "_maps.pre", {w, w});
         add(block + half + "_maps.post", {w, w});
@@ -161,15 +161,15 @@ inline RandomModel make(const Case& one, int seed) {
         const auto words = split_at(entry, ' ');
         if (words.empty()) continue;
         if (const auto net = split_at(words[0], '@'); net.size() == 2) {
-          add(place + net[0] + ".hidden.weight", {h, D});
-          add(place + net[0] + ".hidden.bias", {h});
-          add(place + net[0] + ".output.weight", {value_of(net[1]), h});
-          add(place + net[0] + ".output.bias", {value_of(net[1])});
+          add(prefix + net[0] + ".hidden.weight", {h, D});
+          add(prefix + net[0] + ".hidden.bias", {h});
+          add(prefix + net[0] + ".output.weight", {value_of(net[1]), h});
+          add(prefix + net[0] + ".output.bias", {value_of(net[1])});
           continue;
         }
         std::vector<std::int64_t> shape;
         for (std::size_t i = 1; i < words.size(); ++i) shape.push_back(value_of(words[i]));
-        add(place + words[0], shape);
+        add(prefix + words[0], shape);
       }
     }
   }

@@ -95,9 +95,9 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& h
   } else if (axis.scale == Scale::Log) {
     if (low == high) low /= 2, high *= 2;
     if (is_y || holds_dots(all)) {
-      const double room = std::pow(high, 0.03) / std::pow(low, 0.03);  // their ratio may overflow
-      low /= room;
-      high *= room;
+      const double margin = std::pow(high, 0.03) / std::pow(low, 0.03);  // their ratio may overflow
+      low /= margin;
+      high *= margin;
     }
   } else {
     // Labels have six digits: what differs less is drawn as constant, not as noise between equal labels.
@@ -107,9 +107,9 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& h
       high += std::max(0.5, std::abs(high) / 10);
     }
     if (is_y) {
-      const double room = 0.06 * (high - low);
-      if (low != 0) low -= room;
-      high += room;
+      const double margin = 0.06 * (high - low);
+      if (low != 0) low -= margin;
+      high += margin;
     }
   }
   if (fixed_low) low = axis.from;
@@ -298,7 +298,7 @@ double letters_of(const std::string& text) {
 
 // Room for a panel's y axis: the usual one, or more where names stand beside it (6 pixels a letter of
 // size 11, and the axis' own label).
-double room_on_the_left(const Axis& axis) {
+double left_margin(const Axis& axis) {
   std::size_t longest = 0;
   for (const auto& name : axis.names) longest = std::max(longest, name.size());
   const auto names = 6.0 * static_cast<double>(longest) + (axis.label.empty() ? 12 : 30);
@@ -324,15 +324,15 @@ std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
   const double middle = (y.begin + y.end) / 2;
   result += text(0, 0, panel.y.label, 12, "middle",
                  fmt::format(" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"",
-                             x.begin - room_on_the_left(panel.y) + 14, middle)
+                             x.begin - left_margin(panel.y) + 14, middle)
                      .c_str());
   const double center = (x.begin + x.end) / 2;
   // Bold letters of size 13 are about 8 pixels wide. A title may stand above the axis, too, but not above
   // the next panel.
-  const double room = x.end - x.begin + 40, wanted = 8 * letters_of(panel.title);
-  result +=
-      text(center, y.end - (panel.note.empty() ? 8 : 23), panel.title,
-           std::round(130 * std::min(1.0, room / wanted)) / 10, "middle", " font-weight=\"bold\"");
+  const double available = x.end - x.begin + 40, wanted = 8 * letters_of(panel.title);
+  result += text(center, y.end - (panel.note.empty() ? 8 : 23), panel.title,
+                 std::round(130 * std::min(1.0, available / wanted)) / 10, "middle",
+                 " font-weight=\"bold\"");
   if (!panel.note.empty()) {
     result += text(center, y.end - 7, panel.note, 11, "middle", " fill=\"#444\"");
   }
@@ -452,9 +452,8 @@ std::string render(const Figure& figure) {
     const auto& panel = figure.panels[k];
     const double left = 8 + static_cast<double>(k % columns) * figure.panel_width;
     const double top = head + static_cast<double>(k / columns) * figure.panel_height;
-    const auto x =
-        make_ruler(panel.x, panel.series, panel.heat, false, left + room_on_the_left(panel.y),
-                   left + figure.panel_width - margin_right);
+    const auto x = make_ruler(panel.x, panel.series, panel.heat, false, left + left_margin(panel.y),
+                              left + figure.panel_width - margin_right);
     const auto y = make_ruler(panel.y, panel.series, panel.heat, true,
                               top + figure.panel_height - margin_bottom, top + margin_top);
     body += draw_axes(panel, x, y);

@@ -161,7 +161,7 @@ TEST(Render, LogAxisLeavesOutWhatIsNotPositive) {
   EXPECT_GE(count(text, ">0.001<") + count(text, ">0.01<"), 1u);
 }
 
-TEST(Render, NamesStandInPlaceOfTicks) {
+TEST(Render, NamesReplaceTicks) {
   auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}, .mark = Mark::Dots});
   figure.panels[0].x.names = {"first", "second <"};
   const auto text = render(figure);
@@ -172,7 +172,7 @@ TEST(Render, NamesStandInPlaceOfTicks) {
   EXPECT_EQ(count(text, "<text x=\"282.0\""), 1u);
 }
 
-TEST(Render, LongNamesBesideTheAxisGetRoom) {
+TEST(Render, LongNamesNextToTheAxisWidenItsMargin) {
   auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {0, 1}, .mark = Mark::Dots});
   figure.panels[0].y.names = {"short", "a name of thirty letters, no more"};
   const auto text = render(figure);
@@ -198,7 +198,7 @@ TEST(Render, ADotIsOneDotInTheLegend) {
   EXPECT_EQ(count(text, "<circle"), 3u) << text;
 }
 
-TEST(Render, ALogAxisLeavesRoomAboveAndBelow) {
+TEST(Render, ALogAxisHasMarginsAboveAndBelow) {
   auto figure = one_panel({.name = "a", .x = {0, 1}, .y = {1, 10}, .mark = Mark::Dots});
   figure.panels[0].y.scale = Scale::Log;
   const auto text = render(figure);
@@ -207,7 +207,7 @@ TEST(Render, ALogAxisLeavesRoomAboveAndBelow) {
   EXPECT_EQ(count(text, fmt::format("cy=\"{:.2f}\"", 70 + 160 * 0.03 / 1.06)), 1u);
 }
 
-TEST(Render, DotsOnALogAxisLeaveRoomLeftAndRight) {
+TEST(Render, DotsOnALogAxisHaveMarginsLeftAndRight) {
   auto figure = one_panel({.name = "a", .x = {1, 10}, .y = {0, 1}, .mark = Mark::Dots});
   figure.panels[0].x.scale = Scale::Log;
   const auto text = render(figure);

@@ -42,28 +42,28 @@ std::vector<json> read_diagnostics(const std::string& run_folder) {
 }
 
 std::vector<std::size_t> quarters(std::size_t count) {
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> indices;
   for (const auto share : {0.0, 1.0 / 3, 2.0 / 3, 1.0}) {
     if (count == 0) break;
-    const auto place =
+    const auto index =
         static_cast<std::size_t>(std::lround(share * static_cast<double>(count - 1)));
-    if (places.empty() || places.back() != place) places.push_back(place);
+    if (indices.empty() || indices.back() != index) indices.push_back(index);
   }
-  return places;
+  return indices;
 }
 
 std::vector<std::size_t> quarters_of_training(const std::vector<json>& lines) {
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> indices;
   for (const auto share : {0.0, 0.25, 0.5, 1.0}) {
     if (lines.empty()) break;
     const auto wanted = share * lines.back().at("step").get<double>();
     const auto nearest = std::ranges::min_element(lines, {}, [wanted](const json& line) {
       return std::abs(line.at("step").get<double>() - wanted);
     });
-    const auto place = static_cast<std::size_t>(nearest - lines.begin());
-    if (places.empty() || places.back() != place) places.push_back(place);
+    const auto index = static_cast<std::size_t>(nearest - lines.begin());
+    if (indices.empty() || indices.back() != index) indices.push_back(index);
   }
-  return places;
+  return indices;
 }
 
 namespace {
@@ -79,7 +79,7 @@ svg::Series loss_curve(const CellFindings& cell, const RunSize& size, const std:
   const auto millions = [&](double steps) {
     return steps * static_cast<double>(size.tokens_a_step) / 1e6;
   };
-  std::map<int64_t, std::vector<PlacedValue>> by_step;
+  std::map<int64_t, std::vector<PositionedValue>> by_step;
   for (const auto& run : cell.runs) {
     double seconds = 0;
     bool evaluated = false;
@@ -137,7 +137,7 @@ std::string seed_in(const std::string& run_folder) {
 // A cell's losses minus those of another cell's run with the same seed, which has seen the same batches.
 svg::Series difference_curve(const CellFindings& cell, const CellFindings& base,
                              const RunSize& size, const std::string& name) {
-  std::map<int64_t, std::vector<PlacedValue>> by_step;
+  std::map<int64_t, std::vector<PositionedValue>> by_step;
   for (const auto& run : cell.runs)
     for (const auto& other : base.runs) {
       if (seed_in(run) != seed_in(other)) continue;
@@ -196,7 +196,7 @@ std::string gradient_figure(const ExperimentFindings& findings) {
       panel.y = {.label = fmt::format("norm, {} of {} steps", what, window),
                  .scale = svg::Scale::Log};
       for (const auto& arm : findings.experiment.arms) {
-        std::map<int64_t, std::vector<PlacedValue>> by_window;
+        std::map<int64_t, std::vector<PositionedValue>> by_window;
         for (const auto& run : findings.cell(column.name, arm.name).runs) {
           std::map<int64_t, std::vector<double>> norms;
           for (const auto& line : read_metrics(run))
@@ -302,11 +302,11 @@ std::string beta_figure(const ExperimentFindings& findings) {
     svg::Panel panel{.title = arm.label + ", " + column.label};
     panel.x.label = "operator";
     panel.y.label = "mean of β";
-    const auto places = quarters_of_training(lines);
-    for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto indices = quarters_of_training(lines);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
       std::vector<double> means;
-      for (const auto& beta : lines[places[i]].at("beta")) means.push_back(beta.at("mean"));
-      auto series = by_number(fmt::format("step {}", lines[places[i]].at("step").dump()), means);
+      for (const auto& beta : lines[indices[i]].at("beta")) means.push_back(beta.at("mean"));
+      auto series = by_number(fmt::format("step {}", lines[indices[i]].at("step").dump()), means);
       series.color = shades[i];
       panel.series.push_back(std::move(series));
     }

@@ -135,8 +135,7 @@ TEST(LanguageVerdicts, DepthIsJudgedBetweenTheDepthsThatAreTrained) {
   };
   EXPECT_EQ(language_verdicts(findings_of(depth)).at(kGain).verdict, "open");
   set("L24", "mgt", {5.0, 5.1, 5.2});
-  EXPECT_EQ(language_verdicts(findings_of(depth)).at(kGain).verdict, "open")
-      << "one depth alone";
+  EXPECT_EQ(language_verdicts(findings_of(depth)).at(kGain).verdict, "open") << "one depth alone";
   set("L24", "pre", {5.1, 5.2, 5.3});
   set("L48", "mgt", {4.0, 4.1, 4.2});
   set("L48", "pre", {5.0, 5.12, 5.24});

@@ -208,11 +208,11 @@ std::vector<double> synergy(const ExperimentFindings& ablation, const std::strin
 std::vector<double> over_runs(const LanguageFindings& findings, const CellFindings& cell,
                               const std::string& pointer) {
   std::vector<double> values;
-  const json::json_pointer place(pointer);
+  const json::json_pointer number_path(pointer);
   for (const auto& run : cell.runs)
     if (const auto* one = findings.measured_on(run))
-      if (one->contains(place) && (*one)[place].is_number())
-        values.push_back((*one)[place].get<double>());
+      if (one->contains(number_path) && (*one)[number_path].is_number())
+        values.push_back((*one)[number_path].get<double>());
   return values;
 }
 

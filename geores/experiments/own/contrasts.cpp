@@ -134,7 +134,7 @@ std::string seeds_figure(const ExperimentFindings& findings) {
     for (const auto& arm : experiment.arms) names.push_back(arm.label);
   // A few ways stand below a panel; the arms of a long list stand beside it, the first one on top.
   if (!two_way) std::reverse(names.begin(), names.end());
-  const auto place = [&](const std::string& name) {
+  const auto position_of = [&](const std::string& name) {
     return static_cast<double>(std::find(names.begin(), names.end(), name) - names.begin());
   };
   svg::Figure figure{.title = experiment.title,
@@ -153,7 +153,7 @@ std::string seeds_figure(const ExperimentFindings& findings) {
       for (const auto& arm : experiment.arms) {
         if (arm.row != row) continue;
         const auto& values = findings.cell(column.name, arm.name).best;
-        const auto at = place(two_way ? arm.way : arm.label);
+        const auto at = position_of(two_way ? arm.way : arm.label);
         if (!values.empty()) {
           means.x.push_back(at);
           means.y.push_back(geometric_mean(values));

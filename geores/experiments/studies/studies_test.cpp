@@ -89,11 +89,11 @@ TEST(StudyReport, SaysWhenEachRunBegan) {
   const auto results = results_of({{0, 0.1, 0.09, 0.5}, {0, 0, 0.05, 0.0999}});
   const auto report = make_study_report(find_study("s6"), results);
   using Row = std::vector<std::string>;
-  EXPECT_EQ(std::ranges::count_if(report.tables(),
-                                  [](const Table& table) {
-                                    return table.rows ==
-                                           std::vector{Row{"no mixer", "200, –", "400, –", "–, –"}};
-                                  }),
+  EXPECT_EQ(std::ranges::count_if(
+                report.tables(),
+                [](const Table& table) {
+                  return table.rows == std::vector{Row{"no mixer", "200, –", "400, –", "–, –"}};
+                }),
             1)
       << report.to_markdown();
 }
@@ -147,9 +147,9 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
   for (const auto* arm : {"none", "identity"})
     EXPECT_TRUE(rows.contains(results["arms"][arm]["label"].get<std::string>())) << arm;
   for (const auto& rule : results["plain"])
-    EXPECT_TRUE(std::ranges::any_of(
-        rows, [&](const auto& row) { return row.ends_with(rule["label"].get<std::string>()); }))
-        << rule;
+    EXPECT_TRUE(std::ranges::any_of(rows, [&](const auto& row) {
+      return row.ends_with(rule["label"].get<std::string>());
+    })) << rule;
   EXPECT_TRUE(fs::exists(options.out + "/index.html"));
   // Nothing is left to train.
   bool trained = false;

@@ -24,9 +24,9 @@ std::string with_deviation(const json& arm, const std::string& number, double sc
 // The same of a predictor without a model; `path` has slashes in the place of dots.
 std::string plain_number(const json& plain, const std::string& path, double scale) {
   const auto& results = plain["results"];
-  const json::json_pointer place("/" + path);
-  if (!results.contains(place) || !results[place].is_number()) return "–";
-  return fmt::format("{:.2f}", scale * results[place].get<double>());
+  const json::json_pointer number_path("/" + path);
+  if (!results.contains(number_path) || !results[number_path].is_number()) return "–";
+  return fmt::format("{:.2f}", scale * results[number_path].get<double>());
 }
 
 std::string with_slashes(std::string number) {
@@ -119,7 +119,7 @@ struct ShownCurve {
 };
 
 svg::Series curve(const json& arm, const std::string& name, const ShownCurve& shown) {
-  std::map<int64_t, std::vector<PlacedValue>> by_step;
+  std::map<int64_t, std::vector<PositionedValue>> by_step;
   for (const auto& run : arm["curves"])
     for (const auto& point : run[shown.part])
       by_step[point["step"].get<int64_t>()].push_back(

@@ -127,9 +127,9 @@ void attention_forward(const T* qkv, T* out, T* log_sum, const AttentionShape& s
   const auto step = tile_rows<T, P>();
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
-    Space<Factors, typename Sums::Room> factors(Sums::room(s) + Columns::room(s));
-    const Sums values(qkv + first + 2 * model, s, stride, factors.take(Sums::room(s)));
-    const Columns keys(qkv + first + model, s, stride, factors.take(Columns::room(s)));
+    Space<Factors, typename Sums::Packed> factors(Sums::buffer_size(s) + Columns::buffer_size(s));
+    const Sums values(qkv + first + 2 * model, s, stride, factors.take(Sums::buffer_size(s)));
+    const Columns keys(qkv + first + model, s, stride, factors.take(Columns::buffer_size(s)));
     Space<Rows, T> space(step * (length + width + 1));
     T* weights = space.take(step * length);
     T* result = space.take(step * width);
@@ -169,12 +169,15 @@ void attention_backward(const T* qkv, const T* out, const T* log_sum, const T* d
   const T scale = T(1) / std::sqrt(T(s.head_width));
   for_each_head(s, [&](int64_t b, int64_t h, int64_t first) {
     const auto first_out = b * s.length * model + h * s.head_width;
-    Space<Factors, typename Sums::Room> factors(3 * Sums::room(s) + 2 * Columns::room(s));
-    const Sums queries(qkv + first, s, stride, factors.take(Sums::room(s)));
-    const Sums keys(qkv + first + model, s, stride, factors.take(Sums::room(s)));
-    const Sums douts(dout + first_out, s, model, factors.take(Sums::room(s)));
-    const Columns key_columns(qkv + first + model, s, stride, factors.take(Columns::room(s)));
-    const Columns value_columns(qkv + first + 2 * model, s, stride, factors.take(Columns::room(s)));
+    Space<Factors, typename Sums::Packed> factors(3 * Sums::buffer_size(s) +
+                                                  2 * Columns::buffer_size(s));
+    const Sums queries(qkv + first, s, stride, factors.take(Sums::buffer_size(s)));
+    const Sums keys(qkv + first + model, s, stride, factors.take(Sums::buffer_size(s)));
+    const Sums douts(dout + first_out, s, model, factors.take(Sums::buffer_size(s)));
+    const Columns key_columns(qkv + first + model, s, stride,
+                              factors.take(Columns::buffer_size(s)));
+    const Columns value_columns(qkv + first + 2 * model, s, stride,
+                                factors.take(Columns::buffer_size(s)));
     const auto head = s.length * width;
     Space<Rows, T> space(2 * head + 2 * block * length + step * width);
     T* dkeys = space.take(head);

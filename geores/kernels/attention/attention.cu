@@ -51,7 +51,7 @@ struct Head {
 // Calls f(value i of result n, whether it is in the second row, its column) for 16 × kStep results.
 template <class F>
 __device__ inline void for_each_value(int first_column, F&& f) {
-  const int t = Place().t;
+  const int t = FragmentLane().t;
 #pragma unroll
   for (int n = 0; n < kStepTiles; ++n)
 #pragma unroll
@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
   fill(values, h.qkv + 2 * h.part, h.in_stride, T, h.padded);
   wait_for_copies();
 
-  const Place place;
+  const FragmentLane fragment;
   for_each_tile(h.tiles, [&](int tile) {
-    const int first = tile * kTile, row0 = first + place.g, row1 = row0 + 8;
+    const int first = tile * kTile, row0 = first + fragment.g, row1 = row0 + 8;
     Left q[D / 16];
     load_left(h.qkv, h.in_stride, first, T, q);
     Result o[D / 8];
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
     sum0 = quad_sum(sum0);
     sum1 = quad_sum(sum1);
     store_rows(o, 1 / sum0, 1 / sum1, out + h.out_offset(D), h.out_stride, first, T);
-    if (place.t == 0) {  // in units of log 2
+    if (fragment.t == 0) {  // in units of log 2
       float* to = log_sum + static_cast<int64_t>(blockIdx.x) * T;
       if (row0 < T) to[row0] = most0 * scale + log2f(sum0);
       if (row1 < T) to[row1] = most1 * scale + log2f(sum1);
@@ -165,11 +165,11 @@ __global__ void __launch_bounds__(kWarps * 32, D == 32 ? 2 : 1)
   }
   wait_for_copies();
 
-  const Place place;
+  const FragmentLane fragment;
   const float to_score = scale * kLog2e;
   BFloat16* dq = dqkv + (h.qkv - qkv);
   for_each_tile(h.tiles, [&](int tile) {  // queries
-    const int first = tile * kTile, row0 = first + place.g, row1 = row0 + 8;
+    const int first = tile * kTile, row0 = first + fragment.g, row1 = row0 + 8;
     Left q[D / 16], d[D / 16];
     queries.left(first, q);
     slopes.left(first, d);
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kWarps * 32, D == 32 ? 2 : 1)
     store_rows(sum, scale, scale, dq, h.in_stride, first, T);
   });
   for_each_tile(h.tiles, [&](int tile) {  // keys; rows of the products are keys, columns queries
-    const int first = tile * kTile, row0 = first + place.g, row1 = row0 + 8;
+    const int first = tile * kTile, row0 = first + fragment.g, row1 = row0 + 8;
     Left k[D / 16], v[D / 16];
     keys.left(first, k);
     values.left(first, v);

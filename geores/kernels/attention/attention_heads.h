@@ -15,16 +15,16 @@ namespace geores::kernels {
 template <class T, class P = T>
 class HeadColumns {
  public:
-  using Room = T;
+  using Packed = T;
   static int64_t padded_length(const AttentionShape& s) {
     return padded<T>(s.length, kTileColumns<T>);
   }
-  static int64_t room(const AttentionShape& s) { return s.head_width * padded_length(s); }
+  static int64_t buffer_size(const AttentionShape& s) { return s.head_width * padded_length(s); }
 
   // Packed in tiles of kTileColumns positions, (head_width, kTileColumns) each.
-  HeadColumns(const T* values, const AttentionShape& s, int64_t stride, Room* buffer)
+  HeadColumns(const T* values, const AttentionShape& s, int64_t stride, Packed* buffer)
       : tiles_(buffer), depth_(s.head_width) {
-    std::fill_n(buffer, room(s), T(0));
+    std::fill_n(buffer, buffer(s), T(0));
     for (int64_t t = 0; t < s.length; ++t) {
       const T* row = values + t * stride;
       T* column = buffer + t / kTileColumns<T> * kTileColumns<T> * depth_ + t % kTileColumns<T>;
@@ -52,13 +52,13 @@ class HeadColumns {
 template <class T, class P = T>
 class HeadRows {
  public:
-  using Room = T;
+  using Packed = T;
   static int64_t padded_width(const AttentionShape& s) {
     return padded<T>(s.head_width, kTileColumns<T>);
   }
-  static int64_t room(const AttentionShape& s) { return s.length * padded_width(s); }
+  static int64_t buffer_size(const AttentionShape& s) { return s.length * padded_width(s); }
 
-  HeadRows(const T* values, const AttentionShape& s, int64_t stride, Room* buffer)
+  HeadRows(const T* values, const AttentionShape& s, int64_t stride, Packed* buffer)
       : rows_(buffer), width_(padded_width(s)) {
     for (int64_t t = 0; t < s.length; ++t) {
       T* row = rows_ + t * width_;
@@ -89,13 +89,13 @@ class HeadRows {
 template <>
 class HeadColumns<float, BFloat16> {
  public:
-  using Room = unsigned char;
+  using Packed = unsigned char;
   static int64_t padded_length(const AttentionShape& s) { return columns(s.length); }
-  static int64_t room(const AttentionShape& s) {
+  static int64_t buffer_size(const AttentionShape& s) {
     return PackedFactor::bytes(Side::right, s.length, s.head_width);
   }
 
-  HeadColumns(const float* values, const AttentionShape& s, int64_t stride, Room* buffer)
+  HeadColumns(const float* values, const AttentionShape& s, int64_t stride, Packed* buffer)
       : positions_(Side::right, {values, stride, false, s.length, s.head_width}, buffer),
         depth_(s.head_width) {}
 
@@ -115,15 +115,15 @@ class HeadColumns<float, BFloat16> {
 template <>
 class HeadRows<float, BFloat16> {
  public:
-  using Room = unsigned char;
+  using Packed = unsigned char;
   static int64_t padded_width(const AttentionShape& s) {
     return padded<float>(s.head_width, bfloat16_tile().columns);
   }
-  static int64_t room(const AttentionShape& s) {
+  static int64_t buffer_size(const AttentionShape& s) {
     return PackedFactor::bytes(Side::right, s.head_width, s.length);
   }
 
-  HeadRows(const float* values, const AttentionShape& s, int64_t stride, Room* buffer)
+  HeadRows(const float* values, const AttentionShape& s, int64_t stride, Packed* buffer)
       : width_(padded_width(s)),
         head_(PackedFactor(Side::right, {values, stride, true, s.head_width, s.length}, buffer)
                   .part(width_)) {}

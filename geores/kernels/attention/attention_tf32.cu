@@ -63,13 +63,13 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
   values.fill(q_rows + 2 * part, stride, T, padded);
   __syncthreads();
 
-  const Place place;
+  const FragmentLane fragment;
   const int warp = threadIdx.x / 32;
   for (int round = 0; round * kWarps < tiles; ++round) {
     // Back and forth over the warps, so that each gets long and short rows.
     const int tile = round * kWarps + (round % 2 == 0 ? warp : kWarps - 1 - warp);
     if (tile >= tiles) continue;
-    const int first = tile * kTile, row0 = first + place.g, row1 = row0 + 8;
+    const int first = tile * kTile, row0 = first + fragment.g, row1 = row0 + 8;
     uint32_t q[D / 8][4];
 #pragma unroll
     for (int i = 0; i < kOwn; i += 4)
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
         const int row = half == 0 ? row0 : row1;
         float4 v = make_float4(0, 0, 0, 0);
         if (row < T)
-          v = *reinterpret_cast<const float4*>(q_rows + row * stride + place.t * kOwn + i);
+          v = *reinterpret_cast<const float4*>(q_rows + row * stride + fragment.t * kOwn + i);
         q[i / 2][half] = tf32(v.x);
         q[i / 2][2 + half] = tf32(v.y);
         q[i / 2 + 1][half] = tf32(v.z);
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
       Result s[kStepTiles];
 #pragma unroll
       for (int n = 0; n < kStepTiles; ++n) {
-        const uint32_t* row = keys.row(key + n * 8 + place.g) + place.t * kOwn;
+        const uint32_t* row = keys.row(key + n * 8 + fragment.g) + fragment.t * kOwn;
 #pragma unroll
         for (int i = 0; i < kOwn; i += 4) {
           const auto four = *reinterpret_cast<const uint4*>(row + i);
@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
         if (key + kStep > first) {
 #pragma unroll
           for (int i = 0; i < 4; ++i)
-            if (key + n * 8 + 2 * place.t + i % 2 > (i < 2 ? row0 : row1)) s[n].at[i] = -INFINITY;
+            if (key + n * 8 + 2 * fragment.t + i % 2 > (i < 2 ? row0 : row1))
+              s[n].at[i] = -INFINITY;
         }
         top0 = fmaxf(top0, fmaxf(s[n].at[0], s[n].at[1]));
         top1 = fmaxf(top1, fmaxf(s[n].at[2], s[n].at[3]));
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
         sum0 += w[0] + w[1];
         sum1 += w[2] + w[3];
         const uint32_t weights[4] = {tf32(w[0]), tf32(w[2]), tf32(w[1]), tf32(w[3])};
-        const uint32_t *even = values.row(key + n * 8 + 2 * place.t) + place.g,
+        const uint32_t *even = values.row(key + n * 8 + 2 * fragment.t) + fragment.g,
                        *odd = even + FloatRows<D>::kStride;
 #pragma unroll
         for (int j = 0; j < D / 8; ++j) multiply_add(o[j], weights, even[j * 8], odd[j * 8]);
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
     sum1 = quad_sum(sum1);
 #pragma unroll
     for (int j = 0; j < D / 8; ++j) {
-      float* to = out_rows + j * 8 + 2 * place.t;
+      float* to = out_rows + j * 8 + 2 * fragment.t;
       if (row0 < T)
         *reinterpret_cast<float2*>(to + row0 * part) =
             make_float2(o[j].at[0] / sum0, o[j].at[1] / sum0);

@@ -35,7 +35,7 @@ __device__ inline void store_matrices(uint32_t row, const uint32_t (&from)[4]) {
 }
 
 // The offset in its matrix of one 16-byte piece of one position, with the 64-byte swizzle.
-__device__ inline uint32_t place_of(int row, int piece) {
+__device__ inline uint32_t offset_of(int row, int piece) {
   return row * kRowBytes + (piece ^ row / 2 % 4) * 16;
 }
 
@@ -51,7 +51,7 @@ __device__ inline void fetch_half(int half, unsigned char* matrix, const BFloat1
 #pragma unroll
   for (int tile = 2 * half; tile < 2 * half + 2; ++tile) {
     const int row = tile * kTile + share.row;
-    copy_or_clear(shared_address(matrix) + place_of(row, share.piece),
+    copy_or_clear(shared_address(matrix) + offset_of(row, share.piece),
                   from + row * stride + share.piece * 8, row < length);
   }
 }
@@ -63,7 +63,7 @@ __device__ inline void load_lefts(const unsigned char* matrix, int first, Left (
 #pragma unroll
   for (int k = 0; k < 2; ++k)
     load_matrices<false>(
-        to[k].at, reinterpret_cast<const BFloat16*>(matrix + place_of(row, 2 * k + part / 2)));
+        to[k].at, reinterpret_cast<const BFloat16*>(matrix + offset_of(row, 2 * k + part / 2)));
 }
 
 // A matrix as products take it: the descriptor of its row 0.
@@ -118,17 +118,17 @@ __device__ inline uint4 exchange(uint32_t (&words)[4]) {
 // Stores 64 rows of results starting at `first`, but only the rows before `length`.
 __device__ inline void store_tile(const float (&c)[16], float factor0, float factor1, BFloat16* to,
                                   int64_t stride, int first, int length) {
-  const Place place;
+  const FragmentLane fragment;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int row = first + threadIdx.x / 32 % 4 * 16 + place.g + 8 * half;
+    const int row = first + threadIdx.x / 32 % 4 * 16 + fragment.g + 8 * half;
     const float factor = half == 0 ? factor0 : factor1;
     uint32_t words[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n)
       words[n] = pack(c[4 * n + 2 * half] * factor, c[4 * n + 2 * half + 1] * factor);
     const auto eight = exchange(words);
-    if (row < length) *reinterpret_cast<uint4*>(to + row * stride + 8 * place.t) = eight;
+    if (row < length) *reinterpret_cast<uint4*>(to + row * stride + 8 * fragment.t) = eight;
   }
 }
 
@@ -165,9 +165,10 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     fetch_half(half, values, h.qkv + 2 * h.part, h.in_stride, T);
     end_copies();
   }
-  const Place place;
+  const FragmentLane fragment;
   const Factor k(keys), v(values);
-  const int group = warpgroup(), own_row = threadIdx.x / 32 % 4 * 16 + place.g;  // and own_row + 8
+  const int group = warpgroup(),
+            own_row = threadIdx.x / 32 % 4 * 16 + fragment.g;  // and own_row + 8
 #pragma unroll 1
   for (int round = 0; round < kMostTiles / kGroups; ++round) {
     const int tile = round == 0 ? group : kMostTiles - 1 - group;
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       if constexpr (Diagonal) {
 #pragma unroll
         for (int i = 0; i < 32; ++i)
-          if (i / 4 * 8 + 2 * place.t + i % 2 > own_row + i % 4 / 2 * 8) s[i] = -INFINITY;
+          if (i / 4 * 8 + 2 * fragment.t + i % 2 > own_row + i % 4 / 2 * 8) s[i] = -INFINITY;
       }
       float shift[2];
 #pragma unroll
@@ -237,7 +238,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = tile * kTile + own_row + 8 * half;
-      if (place.t == 0 && row < T)  // in units of log 2
+      if (fragment.t == 0 && row < T)  // in units of log 2
         log_sum[static_cast<int64_t>(blockIdx.x) * T + row] = most[half] * scale + log2f(sum[half]);
     }
   }
@@ -299,8 +300,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     for (int tile = 2 * half; tile < 2 * half + 2; ++tile) {
       const int row = tile * kTile + share.row;
       float d[8], o[8], delta = 0;
-      load_values<8>(reinterpret_cast<const BFloat16*>(slopes + place_of(row, share.piece)), d);
-      load_values<8>(reinterpret_cast<const BFloat16*>(outputs + place_of(row, share.piece)), o);
+      load_values<8>(reinterpret_cast<const BFloat16*>(slopes + offset_of(row, share.piece)), d);
+      load_values<8>(reinterpret_cast<const BFloat16*>(outputs + offset_of(row, share.piece)), o);
 #pragma unroll
       for (int i = 0; i < 8; ++i) delta -= d[i] * o[i];
       delta = quad_sum(delta);
@@ -312,8 +313,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   wait_for_copy_groups<1>();
   finish_half(0);
 
-  const Place place;
-  const int own_row = thread / 32 * 16 + place.g;  // row of a tile; the other one is own_row + 8
+  const FragmentLane fragment;
+  const int own_row = thread / 32 * 16 + fragment.g;  // row of a tile; the other one is own_row + 8
   BFloat16* const dq_out = dqkv + (h.qkv - qkv);
   const Factor q_rows(queries), k_rows(keys), d_rows(slopes);
   // Where this lane stores its row of four 8 × 8 matrices, for the first of two pairs of eight
@@ -334,7 +335,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     float s[16], dp[16];  // start with the values of their columns, and products are added
 #pragma unroll
     for (int i = 0; i < 16; i += 2) {
-      const int column = first + i / 4 * 8 + 2 * place.t;
+      const int column = first + i / 4 * 8 + 2 * fragment.t;
       const auto log = *reinterpret_cast<const float2*>(logs + column),
                  delta = *reinterpret_cast<const float2*>(deltas + column);
       s[i] = log.x;
@@ -345,7 +346,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     if (key == query) {
 #pragma unroll
       for (int i = 0; i < 16; ++i)
-        if (part * 32 + i / 4 * 8 + 2 * place.t + i % 2 < own_row + i % 4 / 2 * 8) s[i] = -INFINITY;
+        if (part * 32 + i / 4 * 8 + 2 * fragment.t + i % 2 < own_row + i % 4 / 2 * 8)
+          s[i] = -INFINITY;
     }
     settle(s);
     settle(dp);

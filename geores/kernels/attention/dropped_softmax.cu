@@ -36,45 +36,44 @@ __device__ inline int columns_seen(const WeightsShape& shape, int64_t row) {
 template <class L, class T>
 __device__ inline void softmax(T (&w)[L::kHeld], int lane, int seen, T scale) {
   T largest = -INFINITY;
-  L::for_each_run(lane, seen, [&](int place, int column) {
+  L::for_each_run(lane, seen, [&](int slot, int column) {
 #pragma unroll
     for (int i = 0; i < L::kVector; ++i) {
-      w[place + i] = column + i < seen ? scale * w[place + i] : -INFINITY;
-      largest = w[place + i] > largest ? w[place + i] : largest;
+      w[slot + i] = column + i < seen ? scale * w[slot + i] : -INFINITY;
+      largest = w[slot + i] > largest ? w[slot + i] : largest;
     }
   });
   largest = warp_max(largest);
   T sum = 0;
-  L::for_each_run(lane, seen, [&](int place, int) {
+  L::for_each_run(lane, seen, [&](int slot, int) {
 #pragma unroll
     for (int i = 0; i < L::kVector; ++i) {
-      w[place + i] = exp(w[place + i] - largest);
-      sum += w[place + i];
+      w[slot + i] = exp(w[slot + i] - largest);
+      sum += w[slot + i];
     }
   });
   const T share = T(1) / group_sum<32>(sum);
-  L::for_each_run(lane, seen, [&](int place, int) {
+  L::for_each_run(lane, seen, [&](int slot, int) {
 #pragma unroll
-    for (int i = 0; i < L::kVector; ++i) w[place + i] *= share;
+    for (int i = 0; i < L::kVector; ++i) w[slot + i] *= share;
   });
 }
 
 // Runs beyond `seen` are neither read nor set.
 template <class L, class A, class T>
 __device__ inline void load_seen(const A* row, int lane, int seen, T (&to)[L::kHeld]) {
-  L::for_each_run(lane, seen, [&](int place, int column) {
-    load_values<L::kVector>(row + column, to + place);
-  });
+  L::for_each_run(lane, seen,
+                  [&](int slot, int column) { load_values<L::kVector>(row + column, to + slot); });
 }
 
 // value(index in the lane's array, column) for the columns below `seen`, zeros for the others.
 template <class L, class A, class F>
 __device__ inline void store_row(A* row, int lane, int seen, int length, F&& value) {
-  L::for_each_run(lane, length, [&](int place, int column) {
+  L::for_each_run(lane, length, [&](int slot, int column) {
     Number<A> v[L::kVector];
 #pragma unroll
     for (int i = 0; i < L::kVector; ++i)
-      v[i] = column + i < seen ? value(place + i, column + i) : Number<A>(0);
+      v[i] = column + i < seen ? value(slot + i, column + i) : Number<A>(0);
     store_values<L::kVector>(row + column, v);
   });
 }
@@ -93,8 +92,8 @@ __global__ void forward(const A* scores, A* weights, DropoutMask mask, WeightsSh
     load_seen<L>(scores + first, lane, seen, w);
     softmax<L>(w, lane, seen, scale);
     if (!exists) return;
-    store_row<L>(weights + first, lane, seen, length, [&](int place, int column) {
-      return mask.keeps(key, first + column) ? w[place] * kept : T(0);
+    store_row<L>(weights + first, lane, seen, length, [&](int slot, int column) {
+      return mask.keeps(key, first + column) ? w[slot] * kept : T(0);
     });
   });
 }
@@ -116,18 +115,18 @@ __global__ void backward(const A* scores, const A* dweights, A* dscores, Dropout
     load_seen<L>(dweights + first, lane, seen, d);
     softmax<L>(p, lane, seen, scale);
     T inner = 0;
-    L::for_each_run(lane, seen, [&](int place, int column) {
+    L::for_each_run(lane, seen, [&](int slot, int column) {
 #pragma unroll
       for (int i = 0; i < L::kVector; ++i) {
         const bool comes = column + i < seen && mask.keeps(key, first + column + i);
-        d[place + i] = comes ? d[place + i] * kept : T(0);
-        inner += p[place + i] * d[place + i];
+        d[slot + i] = comes ? d[slot + i] * kept : T(0);
+        inner += p[slot + i] * d[slot + i];
       }
     });
     inner = group_sum<32>(inner);
     if (!exists) return;
     store_row<L>(dscores + first, lane, seen, length,
-                 [&](int place, int) { return scale * p[place] * (d[place] - inner); });
+                 [&](int slot, int) { return scale * p[slot] * (d[slot] - inner); });
   });
 }
 

@@ -11,7 +11,7 @@ using namespace device;
 
 // Where a run of pairs of one head lies: its first values in qkv and in the part it belongs to, and
 // its place in the tables.
-struct Place {
+struct RunOffsets {
   int part;
   int64_t whole, alone, angle;
 };
@@ -28,8 +28,8 @@ __device__ inline void for_each_run(const HeadsShape& s, int parts, F&& f) {
     const int64_t rest = inside - part * per_part, head = rest / runs;
     const int64_t column = (rest - head * runs) * V, at = head * s.head_width + column;
     const int64_t row = s.heads * s.head_width;
-    f(Place{part, (token * 3 + part) * row + at, token * row + at,
-            (token % s.length) * half + column});
+    f(RunOffsets{part, (token * 3 + part) * row + at, token * row + at,
+                 (token % s.length) * half + column});
   }
 }
 
@@ -52,12 +52,12 @@ __global__ void forward(const A* qkv, const T* cosine, const T* sine, A* q, A* k
                         HeadsShape shape) {
   wait_for_previous();
   const int64_t half = shape.head_width / 2;
-  for_each_run<V>(shape, v ? 3 : 2, [&](const Place& place) {
+  for_each_run<V>(shape, v ? 3 : 2, [&](const RunOffsets& at) {
     T a[V], b[V];
-    load_values<V>(qkv + place.whole, a);
-    load_values<V>(qkv + place.whole + half, b);
-    if (cosine && place.part < 2) turn<V>(a, b, cosine + place.angle, sine + place.angle, T(1));
-    A* to = (place.part == 0 ? q : place.part == 1 ? k : v) + place.alone;
+    load_values<V>(qkv + at.whole, a);
+    load_values<V>(qkv + at.whole + half, b);
+    if (cosine && at.part < 2) turn<V>(a, b, cosine + at.angle, sine + at.angle, T(1));
+    A* to = (at.part == 0 ? q : at.part == 1 ? k : v) + at.alone;
     store_values<V>(to, a);
     store_values<V>(to + half, b);
   });
@@ -68,14 +68,14 @@ __global__ void backward(const A* dq, const A* dk, const A* dv, const T* cosine,
                          A* dqkv, HeadsShape shape) {
   wait_for_previous();
   const int64_t half = shape.head_width / 2;
-  for_each_run<V>(shape, 3, [&](const Place& place) {
-    const A* from = (place.part == 0 ? dq : place.part == 1 ? dk : dv) + place.alone;
+  for_each_run<V>(shape, 3, [&](const RunOffsets& at) {
+    const A* from = (at.part == 0 ? dq : at.part == 1 ? dk : dv) + at.alone;
     T a[V], b[V];
     load_values<V>(from, a);
     load_values<V>(from + half, b);
-    if (cosine && place.part < 2) turn<V>(a, b, cosine + place.angle, sine + place.angle, T(-1));
-    store_values<V>(dqkv + place.whole, a);
-    store_values<V>(dqkv + place.whole + half, b);
+    if (cosine && at.part < 2) turn<V>(a, b, cosine + at.angle, sine + at.angle, T(-1));
+    store_values<V>(dqkv + at.whole, a);
+    store_values<V>(dqkv + at.whole + half, b);
   });
 }
 

@@ -50,14 +50,14 @@ int64_t PackedFactor::bytes(Side side, int64_t lines, int64_t depth, const Bfloa
          tile.value_bytes;
 }
 
-PackedFactor::PackedFactor(Side side, const Lines& lines, unsigned char* room,
+PackedFactor::PackedFactor(Side side, const Lines& lines, unsigned char* buffer,
                            const Bfloat16Tile& tile)
     : tile_(&tile),
       panel_lines_(panel_lines(side, tile)),
       panel_depth_(padded<float>(lines.depth, tile.group)),
       lines_(lines.count),
-      first_(room) {
-  (side == Side::left ? tile.pack_left : tile.pack_right)(lines, room);
+      first_(buffer) {
+  (side == Side::left ? tile.pack_left : tile.pack_right)(lines, buffer);
 }
 
 PackedFactor PackedFactor::part(int64_t lines, int64_t from_depth) const {
@@ -72,14 +72,14 @@ void multiply(const Lines& left, const PackedFactor& right, bool add, float* c, 
   const auto& tile = right.tile();
   const auto depth = padded<float>(left.depth, tile.group);
   const auto step = rows_in_cache(std::max<int64_t>(depth, 1) * tile.value_bytes, tile.rows);
-  auto* room = scratch<LeftSpace, unsigned char>(
+  auto* buffer = scratch<LeftSpace, unsigned char>(
       PackedFactor::bytes(Side::left, std::min(step, left.count), depth, tile));
   for (int64_t first = 0; first < left.count; first += step) {
     auto block = left;
     block.values += first * (left.by_depth ? 1 : left.stride);
     block.count = std::min(step, left.count - first);
-    multiply_packed(PackedFactor(Side::left, block, room, tile), right, depth, add, c + first * ldc,
-                    ldc);
+    multiply_packed(PackedFactor(Side::left, block, buffer, tile), right, depth, add,
+                    c + first * ldc, ldc);
   }
 }
 
@@ -88,9 +88,10 @@ int64_t RightHandSide<float, BFloat16>::packed_size(int64_t depth, int64_t colum
 }
 
 RightHandSide<float, BFloat16>::RightHandSide(Transposed transposed, const float* b, int64_t ldb,
-                                              int64_t depth, int64_t columns, int64_t, Room* room)
+                                              int64_t depth, int64_t columns, int64_t,
+                                              Packed* buffer)
     : depth_(depth),
-      packed_(Side::right, {b, ldb, transposed == Transposed::no, columns, depth}, room) {}
+      packed_(Side::right, {b, ldb, transposed == Transposed::no, columns, depth}, buffer) {}
 
 void RightHandSide<float, BFloat16>::multiply(const float* a, int64_t lda, bool add, float* c,
                                               int64_t ldc, int64_t rows) const {
@@ -101,8 +102,8 @@ template <>
 void add_transposed_product<float, BFloat16>(const float* a, int64_t lda, const float* b,
                                              int64_t ldb, float* c, int64_t ldc, int64_t m,
                                              int64_t n, int64_t rows) {
-  auto* room = scratch<RightSpace, unsigned char>(PackedFactor::bytes(Side::right, n, rows));
-  const PackedFactor right(Side::right, {b, ldb, true, n, rows}, room);
+  auto* buffer = scratch<RightSpace, unsigned char>(PackedFactor::bytes(Side::right, n, rows));
+  const PackedFactor right(Side::right, {b, ldb, true, n, rows}, buffer);
   kernels::multiply({a, lda, true, m, rows}, right, true, c, ldc);
 }
 

@@ -14,7 +14,7 @@ class PackedFactor {
   static int64_t bytes(Side side, int64_t lines, int64_t depth,
                        const Bfloat16Tile& tile = bfloat16_tile());
 
-  PackedFactor(Side side, const Lines& lines, unsigned char* room,
+  PackedFactor(Side side, const Lines& lines, unsigned char* buffer,
                const Bfloat16Tile& tile = bfloat16_tile());
 
   // The first `lines` lines, up to the end of their last panel, starting at depth `from_depth`, a

@@ -64,18 +64,18 @@ int64_t RightHandSide<T, P>::packed_size(int64_t depth, int64_t columns) {
 
 template <class T, class P>
 RightHandSide<T, P>::RightHandSide(Transposed transposed, const T* b, int64_t ldb, int64_t depth,
-                                   int64_t columns, int64_t rows, Room* room)
+                                   int64_t columns, int64_t rows, Packed* buffer)
     : transposed_(transposed),
       b_(b),
       ldb_(ldb),
       depth_(depth),
       columns_(columns),
-      packed_(rows < kFewRows || depth == 0 ? nullptr : room) {
+      packed_(rows < kFewRows || depth == 0 ? nullptr : buffer) {
   if (!packed_) return;
   for (int64_t j = 0; j < columns; j += kTileColumns<T>)
     transposed == Transposed::yes
-        ? pack_transposed(b, ldb, depth, j, columns, room + j * depth)
-        : pack_columns<kTileColumns<T>>(b, ldb, depth, j, columns, room + j * depth);
+        ? pack_transposed(b, ldb, depth, j, columns, buffer + j * depth)
+        : pack_columns<kTileColumns<T>>(b, ldb, depth, j, columns, buffer + j * depth);
 }
 
 template <class T, class P>

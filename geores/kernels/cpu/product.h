@@ -19,13 +19,13 @@ namespace geores::kernels {
 template <class T, class P = T>
 class RightHandSide {
  public:
-  using Room = T;
+  using Packed = T;
   static int64_t packed_size(int64_t depth, int64_t columns);
 
   // b is (depth, columns), or (columns, depth) if transposed. `rows` is the number of rows of all
   // products together.
   RightHandSide(Transposed transposed, const T* b, int64_t ldb, int64_t depth, int64_t columns,
-                int64_t rows, Room* room);
+                int64_t rows, Packed* buffer);
 
   // c (rows, columns) = a (rows, depth) · this, or added to c.
   void multiply(const T* a, int64_t lda, bool add, T* c, int64_t ldc, int64_t rows) const;
@@ -40,11 +40,11 @@ class RightHandSide {
 template <>
 class RightHandSide<float, BFloat16> {
  public:
-  using Room = unsigned char;
+  using Packed = unsigned char;
   static int64_t packed_size(int64_t depth, int64_t columns);
 
   RightHandSide(Transposed transposed, const float* b, int64_t ldb, int64_t depth, int64_t columns,
-                int64_t rows, Room* room);
+                int64_t rows, Packed* buffer);
 
   void multiply(const float* a, int64_t lda, bool add, float* c, int64_t ldc, int64_t rows) const;
 

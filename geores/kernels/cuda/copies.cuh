@@ -5,8 +5,8 @@
 
 namespace geores::kernels::device {
 
-__device__ inline uint32_t shared_address(const void* place) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(place));
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
 // Lines of 64 values. The eight 16-byte pieces of a line are permuted by the line's number, so that

@@ -188,7 +188,7 @@ struct Columns {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) to[i] = T(0);
     for_each_run(lane, width,
-                 [&](int place, int column) { load_values<Vector>(row + column, to + place); });
+                 [&](int slot, int column) { load_values<Vector>(row + column, to + slot); });
   }
 
   // Loads value by value, because parameters lie at any address of a flat buffer.
@@ -197,16 +197,16 @@ struct Columns {
                                          T (&to)[kHeld]) {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) to[i] = T(0);
-    for_each_run(lane, width, [&](int place, int column) {
+    for_each_run(lane, width, [&](int slot, int column) {
 #pragma unroll
-      for (int i = 0; i < Vector; ++i) to[place + i] = row ? row[column + i] : otherwise;
+      for (int i = 0; i < Vector; ++i) to[slot + i] = row ? row[column + i] : otherwise;
     });
   }
 
   template <class A, class T>
   static __device__ void store(const T (&from)[kHeld], A* row, int lane, int width) {
     for_each_run(lane, width,
-                 [&](int place, int column) { store_values<Vector>(row + column, from + place); });
+                 [&](int slot, int column) { store_values<Vector>(row + column, from + slot); });
   }
 };
 
@@ -313,10 +313,10 @@ __device__ inline void add_columns(const T (*held)[L::kHeld], int rows, T* share
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) sums[i] = sum_over_groups<L::kGroup>(held[row][i]);
     if (lane < L::kGroup)
-      L::for_each_run(lane, width, [&](int place, int column) {
+      L::for_each_run(lane, width, [&](int slot, int column) {
 #pragma unroll
         for (int i = 0; i < L::kVector; ++i)
-          atomicAdd(shared + row * width + column + i, sums[place + i]);
+          atomicAdd(shared + row * width + column + i, sums[slot + i]);
       });
   }
   __syncthreads();

@@ -16,7 +16,7 @@ struct Result {
   float at[4] = {0, 0, 0, 0};
 };
 
-struct Place {  // the g and t of a lane, as above
+struct FragmentLane {  // the g and t of a lane, as above
   int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
 };
 
@@ -87,7 +87,7 @@ __device__ inline float exponential2(float x) {
 // Right operands can be stored in the order in which lanes load them: for the matrix number
 // `matrix`, 16 × 8, four consecutive numbers for each lane. Returns the index of the number in row
 // `inner`, column `outer`.
-__device__ inline int64_t fragment_place(int64_t matrix, int inner, int outer) {
+__device__ inline int64_t fragment_index(int64_t matrix, int inner, int outer) {
   const int lane = outer * 4 + inner % 8 / 2;
   return (matrix * 32 + lane) * 4 + inner % 2 + inner / 8 * 2;
 }
@@ -156,13 +156,13 @@ __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t str
   constexpr int pieces = D / 8;  // 16-byte pieces of a row
   for (int i = threadIdx.x; i < padded * pieces; i += blockDim.x) {
     const int row = i / pieces, piece = i % pieces;
-    auto* place = to.row(row) + piece * 8;
+    auto* address = to.row(row) + piece * 8;
     if (row < length)
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                       static_cast<uint32_t>(__cvta_generic_to_shared(place))),
+                       static_cast<uint32_t>(__cvta_generic_to_shared(address))),
                    "l"(from + row * stride + piece * 8));
     else
-      *reinterpret_cast<uint4*>(place) = make_uint4(0, 0, 0, 0);
+      *reinterpret_cast<uint4*>(address) = make_uint4(0, 0, 0, 0);
   }
 }
 
@@ -190,12 +190,12 @@ __device__ inline void wait_for_copies() {
 template <int Steps>
 __device__ inline void load_left(const BFloat16* from, int64_t stride, int first, int length,
                                  Left (&to)[Steps]) {
-  const Place place;
+  const FragmentLane fragment;
 #pragma unroll
   for (int k = 0; k < Steps; ++k)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int row = first + place.g + i % 2 * 8, column = k * 16 + i / 2 * 8 + 2 * place.t;
+      const int row = first + fragment.g + i % 2 * 8, column = k * 16 + i / 2 * 8 + 2 * fragment.t;
       to[k].at[i] =
           row < length ? *reinterpret_cast<const uint32_t*>(from + row * stride + column) : 0u;
     }
@@ -205,15 +205,15 @@ __device__ inline void load_left(const BFloat16* from, int64_t stride, int first
 template <int Tiles>
 __device__ inline void store_rows(const Result (&c)[Tiles], float factor0, float factor1,
                                   BFloat16* to, int64_t stride, int first, int length) {
-  const Place place;
+  const FragmentLane fragment;
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = first + place.g + 8 * half;
+      const int row = first + fragment.g + 8 * half;
       const float factor = half == 0 ? factor0 : factor1;
       if (row < length)
-        *reinterpret_cast<uint32_t*>(to + row * stride + n * 8 + 2 * place.t) =
+        *reinterpret_cast<uint32_t*>(to + row * stride + n * 8 + 2 * fragment.t) =
             pack(c[n].at[2 * half] * factor, c[n].at[2 * half + 1] * factor);
     }
 }
@@ -236,32 +236,32 @@ struct Total {
   int64_t rows, columns;
   bool vectors;  // whether rows are aligned to 16 bytes
 
-  __device__ Total(float* place, int64_t row_count, int64_t column_count)
-      : at(place),
+  __device__ Total(float* sums, int64_t row_count, int64_t column_count)
+      : at(sums),
         rows(row_count),
         columns(column_count),
-        vectors(reinterpret_cast<uintptr_t>(place) % 16 == 0) {}
+        vectors(reinterpret_cast<uintptr_t>(sums) % 16 == 0) {}
 
   // Adds a result whose first row and column are given, the same in all lanes. With aligned rows,
   // lanes first exchange values, so that each adds four neighbours of a row, 16 bytes.
   __device__ void add(int first_row, int first_column, const Result& result) const {
     if (first_column >= columns) return;
     const auto& c = result.at;
-    const Place place;
+    const FragmentLane fragment;
     if (vectors) {
-      const bool odd = place.t % 2 != 0;
+      const bool odd = fragment.t % 2 != 0;
       const float a = __shfl_xor_sync(kAllLanes, odd ? c[0] : c[2], 1),
                   b = __shfl_xor_sync(kAllLanes, odd ? c[1] : c[3], 1);
-      const int row = first_row + place.g + 8 * odd;
+      const int row = first_row + fragment.g + 8 * odd;
       if (row < rows)
-        add4(at + row * columns + first_column + place.t / 2 * 4, odd ? a : c[0], odd ? b : c[1],
+        add4(at + row * columns + first_column + fragment.t / 2 * 4, odd ? a : c[0], odd ? b : c[1],
              odd ? c[2] : a, odd ? c[3] : b);
     } else {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = first_row + place.g + 8 * half;
+        const int row = first_row + fragment.g + 8 * half;
         if (row >= rows) continue;
-        float* to = at + row * columns + first_column + 2 * place.t;
+        float* to = at + row * columns + first_column + 2 * fragment.t;
         atomicAdd(to, c[2 * half]), atomicAdd(to + 1, c[2 * half + 1]);
       }
     }

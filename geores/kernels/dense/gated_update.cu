@@ -66,7 +66,7 @@ template <int V, class T, class A>
 __device__ inline void gated_row_back(const GatedUpdate<T, A>& p,
                                       const RowStatistics<T>* statistics, const T* dout,
                                       const GatedUpdateGradients<T, A>& d, int64_t t, int width,
-                                      T alpha, T* room, T* dweight, T* dbias, T& dalpha) {
+                                      T alpha, T* buffer, T* dweight, T* dbias, T& dalpha) {
   const RowStatistics<T> s = p.gate ? statistics[t] : RowStatistics<T>{T(0), T(1)};
   T mean_g = 0, mean_gz = 0;
   for_each_run<V>(width, [&](int column) {
@@ -117,7 +117,7 @@ __device__ inline void gated_row_back(const GatedUpdate<T, A>& p,
         mean_gz += y[k] * z[k];
       }
       store_values<V>(dweight + column, sums);
-      store_values<V>(room + column, y);
+      store_values<V>(buffer + column, y);
     }
     store_values<V>(d.v + at, dy);
   });
@@ -126,7 +126,7 @@ __device__ inline void gated_row_back(const GatedUpdate<T, A>& p,
   mean_gz = group_sum<32>(mean_gz) / T(width);
   for_each_run<V>(width, [&](int column) {
     T g[V], z[V];
-    load_values<V>(room + column, g);
+    load_values<V>(buffer + column, g);
     load_values<V>(p.gate + t * p.stride + column, z);
 #pragma unroll
     for (int k = 0; k < V; ++k)
@@ -142,15 +142,15 @@ __global__ void __launch_bounds__(kWideBlock)
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   const int row = static_cast<int>(in_fours(width));
-  auto* rooms = reinterpret_cast<T*>(memory);  // three times (kWideWarps, row)
-  T *weights = rooms + kWideWarps * row, *biases = weights + kWideWarps * row;
+  auto* buffers = reinterpret_cast<T*>(memory);  // three times (kWideWarps, row)
+  T *weights = buffers + kWideWarps * row, *biases = weights + kWideWarps * row;
   for (int i = threadIdx.x; i < kWideWarps * row; i += kWideBlock) weights[i] = biases[i] = T(0);
   __syncthreads();
   const int mine = threadIdx.x / 32 * row;
   const T alpha = p.beta ? p.alpha[0] : T(0);
   T dalpha = 0;
   for_each_warp_token(p.rows, [&](int64_t t) {
-    gated_row_back<V>(p, statistics, dout, d, t, width, alpha, rooms + mine, weights + mine,
+    gated_row_back<V>(p, statistics, dout, d, t, width, alpha, buffers + mine, weights + mine,
                       biases + mine, dalpha);
   });
   if (p.beta) {

@@ -153,14 +153,14 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Op
   fetch(tile + step, inputs + 2 * kInputHalf);
   if constexpr (Backward) load_weights(weights, o.w + first_column, o.columns);
 
-  const Place place;
+  const FragmentLane fragment;
   const auto offset = [&](int row) {
-    return static_cast<int64_t>(row) * o.columns + first_column + 8 * place.t;
+    return static_cast<int64_t>(row) * o.columns + first_column + 8 * fragment.t;
   };
   int stage = 0;
 #pragma unroll 1
   for (; tile < tiles; tile += step, stage ^= 1) {
-    const int first = tile * kRows + static_cast<int>(threadIdx.x) / 32 * 16 + place.g;
+    const int first = tile * kRows + static_cast<int>(threadIdx.x) / 32 * 16 + fragment.g;
     wait_for_copy_groups<1>();
     show_to_products();
     __syncthreads();

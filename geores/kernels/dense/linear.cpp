@@ -21,8 +21,8 @@ struct WeightSpace;
 
 // Memory for packed weights.
 template <class T, class P>
-auto* weight_room(int64_t size) {
-  return scratch<WeightSpace, typename RightHandSide<T, P>::Room>(size);
+auto* weight_buffer(int64_t size) {
+  return scratch<WeightSpace, typename RightHandSide<T, P>::Packed>(size);
 }
 
 // f(first row, rows) for the blocks of begin..end.
@@ -71,7 +71,7 @@ void linear_forward(const T* x, const T* w, const T* bias, T* y, int64_t rows, i
   const SerialBlas serial;
   parallel_ranges(rows, threads_for(rows, 16), [&](int64_t begin, int64_t end, int) {
     const auto size = RightHandSide<T, P>::packed_size(in, out);
-    const RightHandSide<T, P> weights(kYes, w, in, in, out, end - begin, weight_room<T, P>(size));
+    const RightHandSide<T, P> weights(kYes, w, in, in, out, end - begin, weight_buffer<T, P>(size));
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       if (bias)
         for (int64_t i = row; i < row + count; ++i) std::copy_n(bias, out, y + i * out);
@@ -90,7 +90,7 @@ void linear_backward(const T* x, const T* w, const T* dy, T* dx, T* dw, T* dbias
     T* dw_here = partial.of(thread);
     T* dbias_here = dw_here + out * in;
     const auto size = RightHandSide<T, P>::packed_size(out, in);
-    const RightHandSide<T, P> weights(kNo, w, in, out, in, end - begin, weight_room<T, P>(size));
+    const RightHandSide<T, P> weights(kNo, w, in, out, in, end - begin, weight_buffer<T, P>(size));
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       const T* dy_block = dy + row * out;
       if (dx) weights.multiply(dy_block, out, false, dx + row * in, in, count);
@@ -115,10 +115,10 @@ void perceptron_forward(const T* x, const T* w1, const T* w2, T* hidden, T* y,
     T* active = scratch<PerceptronShape, T>(kBlock * s.hidden);
     const auto size1 = RightHandSide<T, P>::packed_size(s.in, s.hidden);
     const auto size2 = RightHandSide<T, P>::packed_size(s.hidden, s.out);
-    auto* room = weight_room<T, P>(size1 + size2);
+    auto* buffer = weight_buffer<T, P>(size1 + size2);
     const auto count_here = end - begin;
-    const RightHandSide<T, P> up(kYes, w1, s.in, s.in, s.hidden, count_here, room);
-    const RightHandSide<T, P> down(kYes, w2, s.hidden, s.hidden, s.out, count_here, room + size1);
+    const RightHandSide<T, P> up(kYes, w1, s.in, s.in, s.hidden, count_here, buffer);
+    const RightHandSide<T, P> down(kYes, w2, s.hidden, s.hidden, s.out, count_here, buffer + size1);
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       T* before = hidden ? hidden + row * s.hidden : active;
       up.multiply(x + row * s.in, s.in, false, before, s.hidden, count);
@@ -140,12 +140,13 @@ void perceptron_backward(const T* x, const T* w1, const T* w2, const T* hidden, 
     T* dw2_here = dw1_here + size1;
     T* active = scratch<PerceptronShape, T>(2 * kBlock * s.hidden);
     T* dhidden = active + kBlock * s.hidden;
-    const auto room_up = RightHandSide<T, P>::packed_size(s.hidden, s.in);
-    const auto room_down = RightHandSide<T, P>::packed_size(s.out, s.hidden);
-    auto* room = weight_room<T, P>(room_up + room_down);
+    const auto up_size = RightHandSide<T, P>::packed_size(s.hidden, s.in);
+    const auto down_size = RightHandSide<T, P>::packed_size(s.out, s.hidden);
+    auto* buffer = weight_buffer<T, P>(up_size + down_size);
     const auto count_here = end - begin;
-    const RightHandSide<T, P> up(kNo, w1, s.in, s.hidden, s.in, count_here, room);
-    const RightHandSide<T, P> down(kNo, w2, s.hidden, s.out, s.hidden, count_here, room + room_up);
+    const RightHandSide<T, P> up(kNo, w1, s.in, s.hidden, s.in, count_here, buffer);
+    const RightHandSide<T, P> down(kNo, w2, s.hidden, s.out, s.hidden, count_here,
+                                   buffer + up_size);
     for_each_block(begin, end, [&](int64_t row, int64_t count) {
       const T* dy_block = dy + row * s.out;
       down.multiply(dy_block, s.out, false, dhidden, s.hidden, count);

@@ -13,8 +13,8 @@ struct WeightSpace;
 
 // Memory for the packed weights of (depth, columns).
 template <class T, class P>
-auto* weight_room(int64_t depth, int64_t columns) {
-  return scratch<WeightSpace, typename RightHandSide<T, P>::Room>(
+auto* weight_buffer(int64_t depth, int64_t columns) {
+  return scratch<WeightSpace, typename RightHandSide<T, P>::Packed>(
       RightHandSide<T, P>::packed_size(depth, columns));
 }
 
@@ -26,7 +26,7 @@ NormalizedProduct<T, P>::NormalizedProduct(const Norm<T>& norm, const T* w, cons
     : norm_(norm),
       bias_(bias),
       shape_(s),
-      weights_(Transposed::yes, w, s.in, s.in, s.out, s.rows, weight_room<T, P>(s.in, s.out)) {}
+      weights_(Transposed::yes, w, s.in, s.in, s.out, s.rows, weight_buffer<T, P>(s.in, s.out)) {}
 
 template <class T, class P>
 void NormalizedProduct<T, P>::multiply(const T* x, T* y, RowStatistics<T>* statistics,
@@ -48,7 +48,7 @@ NormalizedProductGradient<T, P>::NormalizedProductGradient(const Norm<T>& norm, 
       dw_(dw),
       dbias_(dbias),
       shape_(s),
-      weights_(Transposed::no, w, s.in, s.out, s.in, s.rows, weight_room<T, P>(s.out, s.in)),
+      weights_(Transposed::no, w, s.in, s.out, s.in, s.rows, weight_buffer<T, P>(s.out, s.in)),
       z_(scratch<LinearShape, T>(2 * kNormalizedRows * s.in + s.out)),
       g_(z_ + kNormalizedRows * s.in),
       mean_w_(g_ + kNormalizedRows * s.in) {

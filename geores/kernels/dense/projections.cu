@@ -237,8 +237,8 @@ __global__ void pack_weights(Projections<const float> p, NormParameters norm, Ro
     const auto value = As<BFloat16>::from(norm.weight ? plain * norm.weight[c] : plain);
     if (norm.bias) sum += plain * norm.bias[c];
     if (o < stored)
-      packed.forward[fragment_place(c / 16 * (stored / 8) + o / 8, c % 16, o % 8)] = value;
-    packed.backward[fragment_place(c / 8 * (static_cast<int>(gridDim.x) / 16) + o / 16, o % 16,
+      packed.forward[fragment_index(c / 16 * (stored / 8) + o / 8, c % 16, o % 8)] = value;
+    packed.backward[fragment_index(c / 8 * (static_cast<int>(gridDim.x) / 16) + o / 16, o % 16,
                                    c % 8)] = value;
   }
   sum = group_sum<32>(sum);

@@ -58,13 +58,13 @@ __device__ inline void fetch_rows(uint32_t to, const BFloat16* from, int64_t str
 struct Sums {
   static constexpr int kWidth = kTile / 4, kOut = kHalf / 16, kIn = kWidth / 8;
   Result c[kOut][kIn];
-  uint32_t dy_place, x_place;  // of this lane's first matrix row in a stage
+  uint32_t dy_offset, x_offset;  // of this lane's first matrix row in a stage
 
   __device__ Sums() {
     const int lane = threadIdx.x % 32, matrix = lane / 8, line = lane % 8;
-    dy_place = first_out() / kHalf * kHalfBytes + swizzled(matrix / 2 * 8 + line, matrix % 2);
-    x_place = kFactorBytes + first_in() / kHalf * kHalfBytes +
-              swizzled(matrix % 2 * 8 + line, first_in() % kHalf / 8 + matrix / 2);
+    dy_offset = first_out() / kHalf * kHalfBytes + swizzled(matrix / 2 * 8 + line, matrix % 2);
+    x_offset = kFactorBytes + first_in() / kHalf * kHalfBytes +
+               swizzled(matrix % 2 * 8 + line, first_in() % kHalf / 8 + matrix / 2);
   }
 
   static __device__ int first_out() { return threadIdx.x / 128 * kHalf; }
@@ -77,11 +77,11 @@ struct Sums {
       const uint32_t at = stage + row * kLine;
       Left a[kOut];
 #pragma unroll
-      for (int m = 0; m < kOut; ++m) load_matrices<true>(a[m].at, at + (dy_place ^ m * 32));
+      for (int m = 0; m < kOut; ++m) load_matrices<true>(a[m].at, at + (dy_offset ^ m * 32));
 #pragma unroll
       for (int n = 0; n < kIn; n += 2) {
         uint32_t b[4];
-        load_matrices<true>(b, at + (x_place ^ n * 16));
+        load_matrices<true>(b, at + (x_offset ^ n * 16));
 #pragma unroll
         for (int m = 0; m < kOut; ++m) {
           multiply_add(c[m][n], a[m], b[0], b[1]);
@@ -120,10 +120,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const int thread_column = threadIdx.x % 8 * 8;
   const auto* dy = p.dy + out + thread_column;
   const auto* x = p.x + in + thread_column;
-  const auto place = [&](int stage) { return memory + (stage - first) % kStages * kStageBytes; };
+  const auto address_of = [&](int stage) {
+    return memory + (stage - first) % kStages * kStageBytes;
+  };
   const auto fetch = [&](int stage) {
     if (stage < end) {
-      const uint32_t to = place(stage);
+      const uint32_t to = address_of(stage);
       const int64_t row = static_cast<int64_t>(stage) * kStageRows;
       fetch_rows(to, dy, p.out, row, plan.rows, static_cast<int>(p.out) - out);
       fetch_rows(to + kFactorBytes, x, p.in, row, plan.rows, static_cast<int>(p.in) - in);
@@ -139,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     wait_for_copy_groups<kAhead - 1>();
     __syncthreads();  // all threads see this stage and have read the one that is filled next
     fetch(stage + kAhead);
-    sums.add_stage(place(stage));
+    sums.add_stage(address_of(stage));
   }
   sums.add_to(p, out, in);
 }
@@ -157,7 +159,7 @@ Product product_of(const WeightGradient& p) {
 // Splits the rows of the product with the longest blocks, again and again, as long as the GPU has
 // room for more blocks and each block keeps enough rows to be worth its additions.
 void split_rows(Plan& plan) {
-  constexpr int room = kMultiprocessors * kBlocks, least_rows = 128;
+  constexpr int capacity = kMultiprocessors * kBlocks, least_rows = 128;
   const int64_t most = (plan.rows + least_rows - 1) / least_rows;
   auto* const begin = plan.products;
   auto* const end = begin + plan.count;
@@ -166,7 +168,7 @@ void split_rows(Plan& plan) {
   while (true) {
     auto& longest = *std::min_element(
         begin, end, [](const Product& a, const Product& b) { return a.splits < b.splits; });
-    if (longest.splits >= most || blocks + longest.tiles > room) break;
+    if (longest.splits >= most || blocks + longest.tiles > capacity) break;
     blocks += longest.tiles;
     ++longest.splits;
   }

@@ -37,8 +37,8 @@ struct Factor {
   int rows, columns;
 };
 
-__device__ inline bool is_aligned(const void* place) {
-  return reinterpret_cast<uintptr_t>(place) % 16 == 0;
+__device__ inline bool is_aligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
 // Eight values as bfloat16. Weights may start at any address.
@@ -74,8 +74,8 @@ __device__ inline void fetch(unsigned char* to, const Factor<T>& from, int outer
   };
   if constexpr (sizeof(T) == sizeof(BFloat16))
     if (is_aligned(from.values)) {
-      each([](int, unsigned char* place, const T* source, bool there) {
-        copy_or_clear(shared_address(place), source, there);
+      each([](int, unsigned char* address, const T* source, bool there) {
+        copy_or_clear(shared_address(address), source, there);
       });
       return;
     }
@@ -83,8 +83,8 @@ __device__ inline void fetch(unsigned char* to, const Factor<T>& from, int outer
   each([&](int i, unsigned char*, const T* source, bool there) {
     held[i] = there ? eight_values(source) : make_uint4(0, 0, 0, 0);
   });
-  each([&](int i, unsigned char* place, const T*, bool) {
-    *reinterpret_cast<uint4*>(place) = held[i];
+  each([&](int i, unsigned char* address, const T*, bool) {
+    *reinterpret_cast<uint4*>(address) = held[i];
   });
 }
 
@@ -153,17 +153,17 @@ struct Sums {
 template <Lines L, Lines R, class A, class B>
 __device__ inline void add_products(Sums& sums, unsigned char* shared, const Factor<A>& left,
                                     const Factor<B>& right, int row, int column, int inner) {
-  auto* const left_place = shared;
-  auto* const right_place = shared + kFactorBytes;
+  auto* const left_tile = shared;
+  auto* const right_tile = shared + kFactorBytes;
   if constexpr (sizeof(A) == sizeof(BFloat16)) {
-    fetch<L>(left_place, left, row, inner);
-    fetch<R>(right_place, right, column, inner);
+    fetch<L>(left_tile, left, row, inner);
+    fetch<R>(right_tile, right, column, inner);
   } else {  // the converted factor comes last: it waits for its values
-    fetch<R>(right_place, right, column, inner);
-    fetch<L>(left_place, left, row, inner);
+    fetch<R>(right_tile, right, column, inner);
+    fetch<L>(left_tile, left, row, inner);
   }
   wait_for_copies();
-  sums.add<L, R>(shared_address(left_place), shared_address(right_place));
+  sums.add<L, R>(shared_address(left_tile), shared_address(right_tile));
 }
 
 constexpr int pieces_of(int64_t size, int piece) {
@@ -209,15 +209,15 @@ __global__ void __launch_bounds__(kTileThreads, kProductBlocks)
                                              Factor<BFloat16>{p.b, inner, columns}, row, column,
                                              first);
   }
-  const Place place;
+  const FragmentLane fragment;
   sums.for_each(row, column, [&](int r, int c, const Result& result) {
     if (c >= columns) return;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int at = r + place.g + 8 * half;
+      const int at = r + fragment.g + 8 * half;
       if (at < rows)
         *reinterpret_cast<uint32_t*>(p.product + static_cast<int64_t>(at) * columns + c +
-                                     2 * place.t) =
+                                     2 * fragment.t) =
             pack(result.at[2 * half], result.at[2 * half + 1]);
     }
   });

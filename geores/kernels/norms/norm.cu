@@ -31,11 +31,11 @@ __global__ void forward(const T* x, Norm<T> norm, A* y, RowStatistics<T>* statis
       mean = group_sum<L::kGroup>(mean) / T(width);
     }
     T squares = 0;
-    L::for_each_run(lane, width, [&](int place, int) {
+    L::for_each_run(lane, width, [&](int slot, int) {
 #pragma unroll
       for (int i = 0; i < L::kVector; ++i) {
-        v[place + i] -= mean;
-        squares += v[place + i] * v[place + i];
+        v[slot + i] -= mean;
+        squares += v[slot + i] * v[slot + i];
       }
     });
     const T inverse = T(1) / sqrt(group_sum<L::kGroup>(squares) / T(width) + norm.eps);
@@ -133,19 +133,19 @@ __global__ void __launch_bounds__(kThreads, kLongBlocks<L>)
       for (int i = 0; i < L::kHeld; ++i) mean += v[i];
       mean = group_sum<32>(mean) / static_cast<float>(width);
     }
-    L::for_each_run(lane, width, [&](int place, int) {
+    L::for_each_run(lane, width, [&](int slot, int) {
 #pragma unroll
       for (int i = 0; i < L::kVector; ++i) {
-        v[place + i] -= mean;
-        squares += v[place + i] * v[place + i];
+        v[slot + i] -= mean;
+        squares += v[slot + i] * v[slot + i];
       }
     });
     const float inverse = 1.f / sqrt(group_sum<32>(squares) / static_cast<float>(width) + norm.eps);
-    L::for_each_run(lane, width, [&](int place, int column) {
+    L::for_each_run(lane, width, [&](int slot, int column) {
       float w[L::kVector];
       load_values<L::kVector>(weight + column, w);
 #pragma unroll
-      for (int i = 0; i < L::kVector; ++i) v[place + i] *= inverse * w[i];
+      for (int i = 0; i < L::kVector; ++i) v[slot + i] *= inverse * w[i];
     });
     L::store(v, y + row * width, lane, width);
     if (statistics && lane == 0) statistics[row] = {mean, inverse};
@@ -175,18 +175,18 @@ __global__ void __launch_bounds__(kThreads, 2)
     L::load(dy + row * width, lane, width, g);
     if (skip) L::load(skip + row * width, lane, width, around);
     float sum_g = 0, sum_gz = 0;
-    L::for_each_run(lane, width, [&](int place, int column) {
+    L::for_each_run(lane, width, [&](int slot, int column) {
       float w[L::kVector], total[L::kVector];
       load_values<L::kVector>(weight + column, w);
       load_values<L::kVector>(sums + column, total);
 #pragma unroll
       for (int i = 0; i < L::kVector; ++i) {
-        const float normal = (z[place + i] - s.mean) * s.inverse;
-        total[i] += g[place + i] * normal;
-        g[place + i] *= w[i];
-        sum_g += g[place + i];
-        sum_gz += g[place + i] * normal;
-        z[place + i] = normal;
+        const float normal = (z[slot + i] - s.mean) * s.inverse;
+        total[i] += g[slot + i] * normal;
+        g[slot + i] *= w[i];
+        sum_g += g[slot + i];
+        sum_gz += g[slot + i] * normal;
+        z[slot + i] = normal;
       }
       store_values<L::kVector>(sums + column, total);
     });

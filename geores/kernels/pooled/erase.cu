@@ -31,11 +31,11 @@ __device__ inline void erase_token(T (&v)[L::kHeld], const T (&k)[L::kHeld], T b
   }
   if (there) L::store(v, g + t * width, lane, width);
   mean = group_sum<L::kGroup>(mean) / T(width);
-  L::for_each_run(lane, width, [&](int place, int) {
+  L::for_each_run(lane, width, [&](int slot, int) {
 #pragma unroll
     for (int i = 0; i < L::kVector; ++i) {
-      v[place + i] -= mean;
-      squares += v[place + i] * v[place + i];
+      v[slot + i] -= mean;
+      squares += v[slot + i] * v[slot + i];
     }
   });
   const T inverse = T(1) / sqrt(group_sum<L::kGroup>(squares) / T(width) + eps);

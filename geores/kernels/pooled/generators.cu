@@ -51,7 +51,8 @@ template <int N, class T>
 __global__ void __launch_bounds__(kSequenceThreads, 1)
     hybrid_backward(Generators<const T> p, GeneratorState<const T> state, const T* gamma,
                     const T* dg, const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
-                    GeneratorRoom<T> room, T* dmean, T* dentropy, GeneratorShape s, bool staged) {
+                    GeneratorScratch<T> scratch, T* dmean, T* dentropy, GeneratorShape s,
+                    bool staged) {
   wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ T dlogit_shared;
@@ -63,10 +64,10 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
         Gate<T>{state.logit[sequence], state.entropy[sequence], gamma[sequence]},
         dg + sequence * (N * N),
         dpenalty ? dpenalty[sequence * dpenalty_stride] * penalty_weight : T(0), w.raw);
-    dlogit_shared = room.logit[sequence] = d.logit;
+    dlogit_shared = scratch.logit[sequence] = d.logit;
     if (dentropy) dentropy[sequence] = d.entropy;
   }
-  run_perceptrons_back(state, w, room, dlogit_shared, dmean);
+  run_perceptrons_back(state, w, scratch, dlogit_shared, dmean);
 }
 
 template <class T>
@@ -90,8 +91,8 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
 template <class T>
 __global__ void __launch_bounds__(kSequenceThreads, 1)
     erase_backward(Generators<const T> p, GeneratorState<const T> state, EraseArrays<const T> erase,
-                   EraseArrays<const T> derase, GeneratorRoom<T> room, T* dmean, GeneratorShape s,
-                   bool staged) {
+                   EraseArrays<const T> derase, GeneratorScratch<T> scratch, T* dmean,
+                   GeneratorShape s, bool staged) {
   wait_for_previous();
   extern __shared__ __align__(16) unsigned char memory[];
   const Workspace<T> w(memory, p, s, staged);
@@ -114,7 +115,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
     const T beta = erase.beta[sequence];
     w.raw[width] = derase.beta[sequence] * beta * (T(1) - T(0.5) * beta);
   }
-  run_perceptrons_back(state, w, room, T(0), dmean);
+  run_perceptrons_back(state, w, scratch, T(0), dmean);
 }
 
 }  // namespace
@@ -135,13 +136,13 @@ template <class T>
 void hybrid_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                 const GeneratorState<const T>& state, const T* gamma, const T* dg,
                                 const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
-                                const GeneratorRoom<T>& room, T* dmean, T* dentropy,
+                                const GeneratorScratch<T>& scratch, T* dmean, T* dentropy,
                                 const Generators<T>& gradients, int n, const GeneratorShape& s) {
   with_operator_size(n, [&](auto size) {
     launch_by_sequence<T>(stream, hybrid_backward<size.value, T>, s, parameters, state, gamma, dg,
-                          dpenalty, dpenalty_stride, penalty_weight, room, dmean, dentropy);
+                          dpenalty, dpenalty_stride, penalty_weight, scratch, dmean, dentropy);
   });
-  launch_parameter_gradients(stream, state, room, gradients, s);
+  launch_parameter_gradients(stream, state, scratch, gradients, s);
   check_launch("hybrid_generators_backward");
 }
 
@@ -157,11 +158,12 @@ template <class T>
 void erase_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                const GeneratorState<const T>& state,
                                const EraseArrays<const T>& erase,
-                               const EraseArrays<const T>& derase, const GeneratorRoom<T>& room,
-                               T* dmean, const Generators<T>& gradients, const GeneratorShape& s) {
-  launch_by_sequence<T>(stream, erase_backward<T>, s, parameters, state, erase, derase, room,
+                               const EraseArrays<const T>& derase,
+                               const GeneratorScratch<T>& scratch, T* dmean,
+                               const Generators<T>& gradients, const GeneratorShape& s) {
+  launch_by_sequence<T>(stream, erase_backward<T>, s, parameters, state, erase, derase, scratch,
                         dmean);
-  launch_parameter_gradients(stream, state, room, gradients, s);
+  launch_parameter_gradients(stream, state, scratch, gradients, s);
   check_launch("erase_generators_backward");
 }
 
@@ -171,14 +173,14 @@ void erase_generators_backward(CudaStream stream, const Generators<const T>& par
                                           const GeneratorShape&);                                 \
   template void hybrid_generators_backward(CudaStream, const Generators<const T>&,                \
                                            const GeneratorState<const T>&, const T*, const T*,    \
-                                           const T*, int64_t, T, const GeneratorRoom<T>&, T*, T*, \
-                                           const Generators<T>&, int, const GeneratorShape&);     \
+                                           const T*, int64_t, T, const GeneratorScratch<T>&, T*,  \
+                                           T*, const Generators<T>&, int, const GeneratorShape&); \
   template void erase_generators_forward(CudaStream, const Generators<const T>&, const T*,        \
                                          const GeneratorState<T>&, const EraseArrays<T>&,         \
                                          const GeneratorShape&);                                  \
   template void erase_generators_backward(                                                        \
       CudaStream, const Generators<const T>&, const GeneratorState<const T>&,                     \
-      const EraseArrays<const T>&, const EraseArrays<const T>&, const GeneratorRoom<T>&, T*,      \
+      const EraseArrays<const T>&, const EraseArrays<const T>&, const GeneratorScratch<T>&, T*,   \
       const Generators<T>&, const GeneratorShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

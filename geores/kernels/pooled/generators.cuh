@@ -8,9 +8,9 @@
 
 namespace geores::kernels::device {
 
-__device__ inline int net_of(const GeneratorShape& s, int output, int& place) {
+__device__ inline int net_of(const GeneratorShape& s, int output, int& index) {
   int net = 0;
-  for (place = output; place >= s.outputs[net]; ++net) place -= s.outputs[net];
+  for (index = output; index >= s.outputs[net]; ++net) index -= s.outputs[net];
   return net;
 }
 
@@ -175,13 +175,13 @@ struct Teams {
 // barrier.
 template <class T>
 __device__ inline void run_layers_back(const GeneratorState<const T>& state, const Workspace<T>& w,
-                                       const GeneratorRoom<T>& room, const T& dlogit) {
+                                       const GeneratorScratch<T>& scratch, const T& dlogit) {
   const auto& s = w.s;
   const int64_t sequence = blockIdx.x;
   for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) w.hidden[unit] = T(0);
   w.wait();
   for (int i = threadIdx.x; i < s.all_outputs(); i += blockDim.x)
-    room.raw[sequence * s.all_outputs() + i] = w.raw[i];
+    scratch.raw[sequence * s.all_outputs() + i] = w.raw[i];
   for (int i = threadIdx.x; i < s.in; i += blockDim.x)
     w.mean[i] = w.p.gate ? dlogit * w.p.gate[i] : T(0);
   const Teams by_unit(s.units());
@@ -197,7 +197,7 @@ __device__ inline void run_layers_back(const GeneratorState<const T>& state, con
   __syncthreads();
   for (int unit = threadIdx.x; unit < s.units(); unit += blockDim.x) {
     const auto at = sequence * s.units() + unit;
-    w.hidden[unit] = room.hidden[at] = w.hidden[unit] * gelu_slope(state.hidden[at]);
+    w.hidden[unit] = scratch.hidden[at] = w.hidden[unit] * gelu_slope(state.hidden[at]);
   }
   __syncthreads();
   const Teams by_input(s.in);
@@ -215,9 +215,9 @@ __device__ inline void run_layers_back(const GeneratorState<const T>& state, con
 // The same, and the gradient of the mean.
 template <class T>
 __device__ inline void run_perceptrons_back(const GeneratorState<const T>& state,
-                                            const Workspace<T>& w, const GeneratorRoom<T>& room,
+                                            const Workspace<T>& w, const GeneratorScratch<T>& scratch,
                                             const T& dlogit, T* dmean) {
-  run_layers_back(state, w, room, dlogit);
+  run_layers_back(state, w, scratch, dlogit);
   for (int i = threadIdx.x; i < w.s.in; i += blockDim.x)
     dmean[static_cast<int64_t>(blockIdx.x) * w.s.in + i] = w.mean[i];
 }
@@ -258,7 +258,7 @@ __device__ inline void sum_over_sequences(const T* left, int stride, int sequenc
 
 template <class T>
 __global__ void __launch_bounds__(kGradientThreads)
-    parameter_gradients(GeneratorState<const T> state, GeneratorRoom<T> room,
+    parameter_gradients(GeneratorState<const T> state, GeneratorScratch<T> scratch,
                         Generators<T> gradients, GeneratorShape s) {
   wait_for_previous();
   const int block = blockIdx.x, units = s.units(), outputs = s.all_outputs();
@@ -266,28 +266,28 @@ __global__ void __launch_bounds__(kGradientThreads)
   if (block < units) {
     const auto& net = gradients.nets[block / s.hidden];
     const int row = block % s.hidden;
-    sum_over_sequences(room.hidden + block, units, s.sequences, s.in, net.hidden + row * s.in,
+    sum_over_sequences(scratch.hidden + block, units, s.sequences, s.in, net.hidden + row * s.in,
                        net.hidden_bias + row, mean);
   } else if (block < units + outputs) {
     int row;
     const int index = net_of(s, block - units, row);
     const auto& net = gradients.nets[index];
-    sum_over_sequences(room.raw + (block - units), outputs, s.sequences, s.hidden,
+    sum_over_sequences(scratch.raw + (block - units), outputs, s.sequences, s.hidden,
                        net.output + row * s.hidden, net.output_bias + row, [&](int b, int i) {
                          return gelu(state.hidden[b * units + index * s.hidden + i]);
                        });
   } else {
-    sum_over_sequences(room.logit, 1, s.sequences, s.in, gradients.gate, gradients.gate_bias, mean);
+    sum_over_sequences(scratch.logit, 1, s.sequences, s.in, gradients.gate, gradients.gate_bias, mean);
   }
 }
 
 template <class T>
 void launch_parameter_gradients(CudaStream stream, const GeneratorState<const T>& state,
-                                const GeneratorRoom<T>& room, const Generators<T>& gradients,
+                                const GeneratorScratch<T>& scratch, const Generators<T>& gradients,
                                 const GeneratorShape& s) {
   const int blocks = s.units() + s.all_outputs() + (gradients.gate ? 1 : 0);
   const auto shared = static_cast<size_t>(s.sequences + std::max(s.in, s.hidden)) * sizeof(T);
-  launch(stream, {blocks, kGradientThreads, shared}, parameter_gradients<T>, state, room, gradients,
+  launch(stream, {blocks, kGradientThreads, shared}, parameter_gradients<T>, state, scratch, gradients,
          s);
 }
 

@@ -59,7 +59,7 @@ void hybrid_generators_forward(CudaStream stream, const Generators<const T>& par
 
 // Memory for one sequence's gradients of hidden units, outputs and gate logit.
 template <class T>
-struct GeneratorRoom {
+struct GeneratorScratch {
   T *hidden, *raw, *logit;
 };
 
@@ -69,7 +69,7 @@ template <class T>
 void hybrid_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                 const GeneratorState<const T>& state, const T* gamma, const T* dg,
                                 const T* dpenalty, int64_t dpenalty_stride, T penalty_weight,
-                                const GeneratorRoom<T>& room, T* dmean, T* dentropy,
+                                const GeneratorScratch<T>& scratch, T* dmean, T* dentropy,
                                 const Generators<T>& gradients, int n, const GeneratorShape& shape);
 
 // k (sequences, in) and beta (sequences).
@@ -81,8 +81,8 @@ template <class T>
 void erase_generators_backward(CudaStream stream, const Generators<const T>& parameters,
                                const GeneratorState<const T>& state,
                                const EraseArrays<const T>& erase,
-                               const EraseArrays<const T>& derase, const GeneratorRoom<T>& room,
-                               T* dmean, const Generators<T>& gradients,
-                               const GeneratorShape& shape);
+                               const EraseArrays<const T>& derase,
+                               const GeneratorScratch<T>& scratch, T* dmean,
+                               const Generators<T>& gradients, const GeneratorShape& shape);
 
 }  // namespace geores::kernels

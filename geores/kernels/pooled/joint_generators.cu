@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
             .logit;
   }
   run_layers_back(GeneratorState<const T>{state.input, state.hidden, state.raw, nullptr, nullptr},
-                  w, GeneratorRoom<T>{d.dhidden, d.draw, nullptr}, T(0));
+                  w, GeneratorScratch<T>{d.dhidden, d.draw, nullptr}, T(0));
   // Through LN: the gradient of its result is in the workspace.
   T sum = 0, sum_z = 0;
   for (int i = threadIdx.x; i < s.in; i += blockDim.x) {

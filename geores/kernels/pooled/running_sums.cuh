@@ -26,15 +26,15 @@ class RunningSums {
   // missing tokens count as zeros.
   __device__ void add(Token<N, L, T>& v, T& more) {
     __shared__ T more_sums[2][kScanWarps];
-    const int warp = threadIdx.x / 32, place = threadIdx.x % 32, lane = place % L::kGroup;
+    const int warp = threadIdx.x / 32, thread = threadIdx.x % 32, lane = thread % L::kGroup;
     const int width = N * d_;
     T* sums = sums_ + turn_ * kScanWarps * width;
     T* others = more_sums[turn_];
     turn_ ^= 1;  // the next sums are written while these are still read
     v.for_each([&](int i, int c) { v.at[i][c] = sum_up(v.at[i][c]); });
     more = sum_up(more);
-    if (place >= 32 - L::kGroup) v.store(sums + warp * width, lane, d_);
-    if (place == 31) others[warp] = more;
+    if (thread >= 32 - L::kGroup) v.store(sums + warp * width, lane, d_);
+    if (thread == 31) others[warp] = more;
     __syncthreads();
     for (int i = threadIdx.x; i < width; i += kScanThreads) {
       T parts[kScanWarps], running = carry_[i];

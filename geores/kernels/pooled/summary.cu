@@ -43,10 +43,10 @@ __global__ void forward(const T* x, const A* branch, T* total, T* sums, T* entro
   if (threadIdx.x % 32 < L::kGroup)
 #pragma unroll
     for (int i = 0; i < N; ++i)
-      L::for_each_run(lane, d, [&](int place, int column) {
+      L::for_each_run(lane, d, [&](int slot, int column) {
 #pragma unroll
         for (int c = 0; c < L::kVector; ++c)
-          atomicAdd(shared + i * d + column + c, sum.at[i][place + c]);
+          atomicAdd(shared + i * d + column + c, sum.at[i][slot + c]);
       });
   if (entropies && lane == 0) atomicAdd(&entropy_sum, entropy);
   __syncthreads();

@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(kColumnThreads)
   const int count = static_cast<int>(min(tokens - first, static_cast<int64_t>(kTokensAtOnce)));
   for (int column = threadIdx.x; column < columns; column += blockDim.x) {
     const bool unit = column < s.units();
-    const int net = unit ? column / s.hidden : 0, place = column % s.hidden;
-    const T bias = unit ? p.nets[net].hidden_bias[place] : T(0);
+    const int net = unit ? column / s.hidden : 0, index = column % s.hidden;
+    const T bias = unit ? p.nets[net].hidden_bias[index] : T(0);
     T sum = 0;
 #pragma unroll 8
     for (int t = 0; t < count; ++t) {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kColumnThreads)
       dhidden[at] = As<A>::from(d);
       sum += d;
     }
-    if (unit) atomicAdd(gradients.nets[net].hidden_bias + place, sum);
+    if (unit) atomicAdd(gradients.nets[net].hidden_bias + index, sum);
   }
 }
 
@@ -275,13 +275,13 @@ __global__ void __launch_bounds__(kColumnThreads)
       if (column == units) atomicAdd(gradients.gate_bias, sum);
       continue;
     }
-    const int net = column / s.hidden, place = column % s.hidden;
+    const int net = column / s.hidden, index = column % s.hidden;
     const int before = outputs_before(s, net), outputs = s.outputs[net];
-    const T bias = p.nets[net].hidden_bias[place];
+    const T bias = p.nets[net].hidden_bias[index];
     T weights[N], dweights[N] = {}, dbias = 0;
 #pragma unroll
     for (int j = 0; j < N; ++j)
-      weights[j] = j < outputs ? p.nets[net].output[j * s.hidden + place] : T(0);
+      weights[j] = j < outputs ? p.nets[net].output[j * s.hidden + index] : T(0);
     for (int begin = 0; begin < count; begin += 2 * kAhead) {
       T z[2 * kAhead];
 #pragma unroll
@@ -305,10 +305,10 @@ __global__ void __launch_bounds__(kColumnThreads)
         dhidden[(first + t) * columns + column] = As<A>::from(d);
       }
     }
-    atomicAdd(gradients.nets[net].hidden_bias + place, dbias);
+    atomicAdd(gradients.nets[net].hidden_bias + index, dbias);
 #pragma unroll
     for (int j = 0; j < N; ++j)
-      if (j < outputs) atomicAdd(gradients.nets[net].output + j * s.hidden + place, dweights[j]);
+      if (j < outputs) atomicAdd(gradients.nets[net].output + j * s.hidden + index, dweights[j]);
   }
   if (threadIdx.x < all) {
     int row;

@@ -39,9 +39,9 @@ __global__ void __launch_bounds__(kScanThreads)
   RunningSums<1, L, T> sums(memory, Running ? tile.columns : 0);
   const auto at = [&](int64_t t) { return t * width + tile.column; };
   const auto load = [&](int64_t t, Token<1, L, T>& in, Token<1, L, T>& added) {
-    const auto place = at(min(t, tile.end - 1));
-    in.load(x + place, lane, tile.columns);
-    if (branch) added.load(branch + place, lane, tile.columns);
+    const auto offset = at(min(t, tile.end - 1));
+    in.load(x + offset, lane, tile.columns);
+    if (branch) added.load(branch + offset, lane, tile.columns);
   };
   Token<1, L, T> next, next_added;
   auto t = tile.first + threadIdx.x / L::kGroup;
@@ -79,9 +79,9 @@ __global__ void __launch_bounds__(kScanThreads)
   const Tile tile(tokens, length, width);
   RunningSums<1, L, T> sums(memory, Running ? tile.columns : 0);
   const auto load = [&](int64_t t, Token<1, L, T>& in, Token<1, L, T>& around) {
-    const auto place = max(t, tile.first) * width + tile.column;
-    in.load(dmeans + place, lane, tile.columns);
-    if (skip) around.load(skip + place, lane, tile.columns);
+    const auto offset = max(t, tile.first) * width + tile.column;
+    in.load(dmeans + offset, lane, tile.columns);
+    if (skip) around.load(skip + offset, lane, tile.columns);
   };
   Token<1, L, T> next, next_around = {};
   auto t = tile.end - 1 - threadIdx.x / L::kGroup;

@@ -8,11 +8,11 @@ namespace {
 using namespace device;
 
 // Where a value of a token's raw (n, n + 2) belongs.
-struct TanhPlace {
+struct TanhEntry {
   enum class Kind { read, res, write } kind;
   int at;  // in read, res or write of one token
 
-  __device__ TanhPlace(int column, int n) {
+  __device__ TanhEntry(int column, int n) {
     const int stream = column / (n + 2), k = column % (n + 2);
     kind = k == 0 ? Kind::read : k <= n ? Kind::res : Kind::write;
     at = kind == Kind::res ? (k - 1) * n + stream : stream;
@@ -33,10 +33,10 @@ __global__ void tanh_forward(const T* raw, TanhRoutes<const T> routes, T* res, T
   const int columns = n * (n + 2);
   const auto at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= tokens * columns) return;
-  const TanhPlace place(static_cast<int>(at % columns), n);
-  const T scale = *(place.kind == TanhPlace::Kind::write ? routes.post_scale : routes.scale);
-  place.of(res, read, write, at / columns, n) =
-      scale * tanh(raw[at]) + place.of(routes.res, routes.pre, routes.post, 0, n);
+  const TanhEntry entry(static_cast<int>(at % columns), n);
+  const T scale = *(entry.kind == TanhEntry::Kind::write ? routes.post_scale : routes.scale);
+  entry.of(res, read, write, at / columns, n) =
+      scale * tanh(raw[at]) + entry.of(routes.res, routes.pre, routes.post, 0, n);
 }
 
 // A thread has one column of several tokens.
@@ -48,15 +48,15 @@ __global__ void tanh_backward(const T* raw, TanhRoutes<const T> routes, const T*
   __shared__ T sums[2][kThreads];  // of each thread: for the bias, for the scale
   const int columns = n * (n + 2), teams = kThreads / columns;
   const int team = threadIdx.x / columns, column = threadIdx.x % columns;
-  const TanhPlace place(column, n);
-  const T scale = *(place.kind == TanhPlace::Kind::write ? routes.post_scale : routes.scale);
+  const TanhEntry entry(column, n);
+  const T scale = *(entry.kind == TanhEntry::Kind::write ? routes.post_scale : routes.scale);
   T sum = 0, along = 0;
   const auto step = static_cast<int64_t>(gridDim.x) * teams;
   if (team < teams)
 #pragma unroll 4
     for (auto t = static_cast<int64_t>(blockIdx.x) * teams + team; t < tokens; t += step) {
       const T turned = tanh(raw[t * columns + column]);
-      const T d = place.of(dres, dread, dwrite, t, n);
+      const T d = entry.of(dres, dread, dwrite, t, n);
       draw[t * columns + column] = d * scale * (T(1) - turned * turned);
       sum += d;
       along += d * turned;
@@ -69,14 +69,14 @@ __global__ void tanh_backward(const T* raw, TanhRoutes<const T> routes, const T*
       sum += sums[0][i * columns + column];
       along += sums[1][i * columns + column];
     }
-    atomicAdd(&place.of(gradients.res, gradients.pre, gradients.post, 0, n), sum);
+    atomicAdd(&entry.of(gradients.res, gradients.pre, gradients.post, 0, n), sum);
     sums[1][threadIdx.x] = along;
   }
   __syncthreads();
   if (threadIdx.x > 0) return;
   T shared = 0, post = 0;
   for (int i = 0; i < columns; ++i)
-    (TanhPlace(i, n).kind == TanhPlace::Kind::write ? post : shared) += sums[1][i];
+    (TanhEntry(i, n).kind == TanhEntry::Kind::write ? post : shared) += sums[1][i];
   atomicAdd(gradients.scale, shared);
   atomicAdd(gradients.post_scale, post);
 }

@@ -98,7 +98,7 @@ void routed_streams_backward(const T* x, const RouteProjection<T>& p, const Rout
       T* dread = dres + kNormalizedRows * n2;
       T* dentries = dread + kNormalizedRows * s.n;
       T* dcollected = dentries + kNormalizedRows * entries;
-      T* room = dcollected + kNormalizedRows * s.d;
+      T* buffer = dcollected + kNormalizedRows * s.d;
       for (auto first = begin; first < end; first += kNormalizedRows) {
         const auto tokens = std::min(kNormalizedRows, end - first);
         std::fill_n(dres, tokens * n2, T(0));
@@ -107,7 +107,7 @@ void routed_streams_backward(const T* x, const RouteProjection<T>& p, const Rout
           const auto t = first + i;
           T* dc = dcollected + i * s.d;
           collect_norm_gradient(streams, out.read + t * s.n, x + t * width, p.read_norm, 1,
-                                out.collected_statistics[t], dh + t * s.d, dc, dread_weight, room,
+                                out.collected_statistics[t], dh + t * s.d, dc, dread_weight, buffer,
                                 s.d);
           add_inner_products<true>(streams, dout + t * width, static_cast<const T*>(dc),
                                    x + t * width, dres + i * n2, dread + i * s.n, s.d);

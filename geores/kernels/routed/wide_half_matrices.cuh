@@ -48,18 +48,18 @@ __global__ void __launch_bounds__(kMatrixBlock, 2)
   });
   __syncthreads();
 
-  const Place place;
+  const FragmentLane fragment;
   block.for_each_rows(p, [&](int64_t row) {
     const BFloat16* from[2];  // rows beyond the last repeat it; their sums are not stored
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + block.first;
+      from[half] = p.x + min(row + fragment.g + 8 * half, p.rows - 1) * p.width + block.first;
     Result sums[Tiles];
     float squares[2] = {};
     using Columns = LoadedAhead<8, BFloat16>;
     Columns ahead[2][2];  // steps that are on their way, rows
     const auto load = [&](Columns(&to)[2], int begin) {
-      const int column = begin + 8 * place.t;
+      const int column = begin + 8 * fragment.t;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (column < block.columns)
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2)
       for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int i = 0; i < 8; ++i) squares[half] += x[half][i] * x[half][i];
-      const uint32_t* w = weights + place.g * stride + begin / 32 * kRunWords + 4 * place.t;
+      const uint32_t* w = weights + fragment.g * stride + begin / 32 * kRunWords + 4 * fragment.t;
 #pragma unroll
       for (int n = 0; n < Tiles; ++n) {
         const uint32_t* at = w + 8 * n * stride;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2)
       multiply(ahead[1], column + kMatrixStep);
       load(ahead[1], column + 3 * kMatrixStep);
     }
-    block.store(p, sums, squares, row, place);
+    block.store(p, sums, squares, row, fragment);
   });
 }
 
@@ -206,10 +206,10 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
   using Factors = StagedHalfFactors<Tiles>;
   constexpr int sixteens = Factors::kSixteens, steps = Factors::kSteps;
   __shared__ __align__(16) Factors staged[2];
-  const Place place;
+  const FragmentLane fragment;
   const int lane = static_cast<int>(threadIdx.x) % 32,
             column = static_cast<int>(blockIdx.x) % p.columns * block +
-                     static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
+                     static_cast<int>(threadIdx.x) / 32 * 32 + 4 * fragment.g,
             group = static_cast<int>(blockIdx.x) / p.columns,
             groups = static_cast<int>(gridDim.x) / p.columns;
   const bool there = column < p.width;
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
   using Weights = HeldHalfWeights<Tiles, block, Tiles <= 2>;
   __shared__ __align__(16) uint4 held_weights[Weights::kShared];
   const Weights weights(held_weights, [&](int s, int eight, int c) {
-    const int r = 16 * s + 8 * eight + 2 * place.t;
+    const int r = 16 * s + 8 * eight + 2 * fragment.t;
     return HalfPair(weight(r, c), weight(r + 1, c));
   });
   Result dweight[Tiles][2];
@@ -248,15 +248,15 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
   __syncthreads();
   ahead.load(p, begin, here);
   ahead.store(staged[0]);
-  load(p.x, begin + 4 * place.t, next);
+  load(p.x, begin + 4 * fragment.t, next);
   __syncthreads();
   for (; begin < p.rows; begin += step, buffer = 1 - buffer) {
     const auto& factors = staged[buffer];
     ahead.load(p, begin + step, here);  // on its way while the products are made
 #pragma unroll 1
     for (int sixteen = 0; sixteen < sixteens; ++sixteen) {
-      const auto row = begin + 16 * sixteen + 4 * place.t;
-      const auto next_row = sixteen + 1 < sixteens ? row + 16 : begin + step + 4 * place.t;
+      const auto row = begin + 16 * sixteen + 4 * fragment.t;
+      const auto next_row = sixteen + 1 < sixteens ? row + 16 : begin + step + 4 * fragment.t;
       Columns x[4], skip[4] = {};
 #pragma unroll
       for (int i = 0; i < 4; ++i) x[i] = next[i];
@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
         }
       }
       if (p.skip) load(p.skip, row, skip);
-      const auto along = *reinterpret_cast<const float4*>(&factors.along[16 * sixteen + 4 * place.t]);
+      const auto along = *reinterpret_cast<const float4*>(&factors.along[16 * sixteen + 4 * fragment.t]);
       const float k[4] = {along.x, along.y, along.z, along.w};
       Result sums[2][2];  // rows 4t + 2j and the next, columns 2m and the next
       weights.begin_round();
@@ -307,7 +307,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kHalfBackBlocksAtOnce<Tiles
     ahead.store(staged[1 - buffer]);
     __syncthreads();
   }
-  if (there) add_weight_gradients<Tiles>(p, dweight, column, here, place);
+  if (there) add_weight_gradients<Tiles>(p, dweight, column, here, fragment);
 }
 
 }  // namespace geores::kernels::device

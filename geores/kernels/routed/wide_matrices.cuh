@@ -81,21 +81,21 @@ struct ProjectBlock {
   // The sums of 16 rows, whose lanes hold those of two projections of rows g and g + 8 in each tile.
   template <class S>
   __device__ void store(const Project<float, S>& p, const Result (&sums)[Tiles],
-                        const float (&squares)[2], int64_t row, const Place& place) const {
+                        const float (&squares)[2], int64_t row, const FragmentLane& fragment) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float square = quad_sum(squares[half]);
-      const auto at = row + place.g + 8 * half;
+      const auto at = row + fragment.g + 8 * half;
       if (at >= p.rows) continue;
       float* to = p.partial + (slice * p.rows + at) * (p.count + 1);
 #pragma unroll
       for (int n = 0; n < Tiles; ++n)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const int r = 8 * n + 2 * place.t + i;
+          const int r = 8 * n + 2 * fragment.t + i;
           if (r < here) to[first_projection + r] = sums[n].at[2 * half + i];
         }
-      if (place.t == 0 && tile == 0) to[p.count] = square;
+      if (fragment.t == 0 && tile == 0) to[p.count] = square;
     }
   }
 };
@@ -113,12 +113,12 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
   });
   __syncthreads();
 
-  const Place place;
+  const FragmentLane fragment;
   block.for_each_rows(p, [&](int64_t row) {
     const float* from[2];  // rows beyond the last repeat it; their sums are not stored
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      from[half] = p.x + min(row + place.g + 8 * half, p.rows - 1) * p.width + block.first;
+      from[half] = p.x + min(row + fragment.g + 8 * half, p.rows - 1) * p.width + block.first;
     Result sums[Tiles];
     float squares[2] = {};
     struct Columns {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
     const auto load = [&](Columns(&to)[2][runs], int begin) {
 #pragma unroll
       for (int run = 0; run < runs; ++run) {
-        const int column = begin + each * (4 * run + place.t);
+        const int column = begin + each * (4 * run + fragment.t);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           if (column < block.columns)
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
 #pragma unroll
       for (int four = 0; four < 2; ++four) {
         const int run = 4 * four / each, within = 4 * four % each;
-        const float* w = weights + place.g * stride + begin + each * (4 * run + place.t) + within;
+        const float* w = weights + fragment.g * stride + begin + each * (4 * run + fragment.t) + within;
         float right[Tiles][4];
 #pragma unroll
         for (int n = 0; n < Tiles; ++n) load_values<4>(w + 8 * n * stride, right[n]);
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kMatrixBlock, 2) project_by_matrices(Project<f
       multiply(held_x[1], column + kMatrixStep);
       load(held_x[1], column + 3 * kMatrixStep);
     }
-    block.store(p, sums, squares, row, place);
+    block.store(p, sums, squares, row, fragment);
   });
 }
 
@@ -243,7 +243,7 @@ struct HeldWeights<Tiles, Block, true> {
   float at[Tiles][2][4];
 
   template <class Load>
-  __device__ HeldWeights(float*, const Place&, int, Load&& load) {
+  __device__ HeldWeights(float*, const FragmentLane&, int, Load&& load) {
 #pragma unroll
     for (int i = 0; i < 8 * Tiles; ++i) at[i / 8][i / 4 % 2][i % 4] = load(i / 8, i / 4 % 2, i % 4);
   }
@@ -269,8 +269,8 @@ struct HeldWeights<Tiles, Block, false> {
   float* mine;
 
   template <class Load>
-  __device__ HeldWeights(float* shared, const Place& place, int column_of_block, Load&& load)
-      : mine(shared + place.t * kStride + column_of_block) {
+  __device__ HeldWeights(float* shared, const FragmentLane& fragment, int column_of_block, Load&& load)
+      : mine(shared + fragment.t * kStride + column_of_block) {
 #pragma unroll
     for (int s = 0; s < Tiles; ++s)
 #pragma unroll
@@ -335,12 +335,12 @@ struct FactorsAhead {
 template <int Tiles, class S>
 __device__ inline void add_weight_gradients(const ProjectBack<float, S>& p,
                                             const Result (&dweight)[Tiles][2], int column, int here,
-                                            const Place& place) {
+                                            const FragmentLane& fragment) {
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int r = 8 * n + 2 * place.t + i;
+      const int r = 8 * n + 2 * fragment.t + i;
       const auto& d = dweight[n];
       if (r < here)
         add4(p.dw + static_cast<int64_t>(p.first + r) * p.width + column, d[0].at[i],
@@ -356,18 +356,18 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
                 octets = chunk / 8;
   using Left = typename Parts::Left;
   __shared__ __align__(16) StagedFactors<Tiles, Parts> staged[2];
-  const Place place;
+  const FragmentLane fragment;
   const int column = static_cast<int>(blockIdx.x) % p.columns * block +
-                     static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
+                     static_cast<int>(threadIdx.x) / 32 * 32 + 4 * fragment.g,
             group = static_cast<int>(blockIdx.x) / p.columns,
             groups = static_cast<int>(gridDim.x) / p.columns;
   const bool there = column < p.width;
   const int here = min(held, p.count - p.first);
   using Weights = HeldWeights<Tiles, block, Tiles <= 3>;
   __shared__ __align__(16) float held_weights[Weights::kShared];
-  Weights weights(held_weights, place, static_cast<int>(threadIdx.x) / 32 * 32 + 4 * place.g,
+  Weights weights(held_weights, fragment, static_cast<int>(threadIdx.x) / 32 * 32 + 4 * fragment.g,
                   [&](int s, int h, int c) {
-                    const int r = 8 * s + place.t + 4 * h;
+                    const int r = 8 * s + fragment.t + 4 * h;
                     return there && r < here
                                ? Parts::factor(
                                      p.w[static_cast<int64_t>(p.first + r) * p.width + column + c])
@@ -394,15 +394,15 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
   float next[2][4];
   ahead.load(p, begin, here);
   ahead.store(staged[0]);
-  load(p.x, begin + 2 * place.t, next);
+  load(p.x, begin + 2 * fragment.t, next);
   __syncthreads();
   for (; begin < p.rows; begin += step, buffer = 1 - buffer) {
     const auto& factors = staged[buffer];
     ahead.load(p, begin + step, here);  // on its way while the products are made
 #pragma unroll 1
     for (int octet = 0; octet < octets; ++octet) {
-      const auto row = begin + 8 * octet + 2 * place.t;
-      const auto next_row = octet + 1 < octets ? row + 8 : begin + step + 2 * place.t;
+      const auto row = begin + 8 * octet + 2 * fragment.t;
+      const auto next_row = octet + 1 < octets ? row + 8 : begin + step + 2 * fragment.t;
       float x[2][4], skip[2][4] = {};
 #pragma unroll
       for (int i = 0; i < 2; ++i)
@@ -438,7 +438,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         if (!there || row + i >= p.rows) continue;
-        const float k = factors.along[8 * octet + 2 * place.t + i];
+        const float k = factors.along[8 * octet + 2 * fragment.t + i];
         float out[4];
 #pragma unroll
         for (int c = 0; c < 4; ++c)
@@ -449,7 +449,7 @@ __global__ void __launch_bounds__(kBackBlock<Tiles>, kBackBlocksAtOnce<Tiles>)
     ahead.store(staged[1 - buffer]);
     __syncthreads();
   }
-  if (there) add_weight_gradients<Tiles>(p, dweight, column, here, place);
+  if (there) add_weight_gradients<Tiles>(p, dweight, column, here, fragment);
 }
 
 }  // namespace geores::kernels::device

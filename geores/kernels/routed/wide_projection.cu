@@ -260,10 +260,10 @@ __global__ void __launch_bounds__(kThreads, (kBackBlocks<Held, T>))
       T x[kBatch], sum[kBatch];  // loaded together: a store between two loads would keep them apart
 #pragma unroll
       for (int k = 0; k < kBatch; ++k) {
-        const auto place = at + static_cast<int64_t>(first + k) * p.width;
+        const auto offset = at + static_cast<int64_t>(first + k) * p.width;
         const bool exists = first + k < rows;
-        x[k] = exists ? number(p.x[place]) : T(0);
-        sum[k] = exists && p.skip ? number(p.skip[place]) : T(0);
+        x[k] = exists ? number(p.x[offset]) : T(0);
+        sum[k] = exists && p.skip ? number(p.skip[offset]) : T(0);
       }
 #pragma unroll
       for (int k = 0; k < kBatch; ++k) {

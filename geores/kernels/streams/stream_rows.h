@@ -36,7 +36,7 @@ void with_streams(int64_t n, F&& f) {
 }
 
 template <int N>
-inline constexpr int kRoom = N > 0 ? N : static_cast<int>(kMostStreams);
+inline constexpr int kCapacity = N > 0 ? N : static_cast<int>(kMostStreams);
 
 template <int N, class F>
 [[gnu::always_inline]] inline void for_each_stream(Streams<N> streams, F&& f) {
@@ -55,7 +55,7 @@ inline void apply_operator(Streams<N> streams, const T* m, const T* x, const T* 
   // Writes one stream of y after the other: memory is faster with rows written from front to back.
   for_each_stream(
       streams, [&](auto i) __attribute__((always_inline)) {
-        T entries[kRoom<N>];  // copies that no store to y can change
+        T entries[kCapacity<N>];  // copies that no store to y can change
         for_each_stream(
             streams, [&](auto j) __attribute__((always_inline)) {
               entries[j] = Transpose ? m[j * n + i] : m[i * n + j];
@@ -88,10 +88,10 @@ inline void add_inner_products(Streams<N> streams, const T* t, const T* last, co
   const auto n = streams.count(), rows = n + (Last ? 1 : 0);
   constexpr int group = Streams<N>::few ? N + (Last ? 1 : 0) : 1;  // rows that share a pass over x
   for (int64_t first = 0; first < rows; first += group) {
-    Vec<T> sum[group * kRoom<N>] = {};
+    Vec<T> sum[group * kCapacity<N>] = {};
     for_each_vector<T>(
         d, [&](int64_t at, int64_t count) __attribute__((always_inline)) {
-          Vec<T> right[kRoom<N>];
+          Vec<T> right[kCapacity<N>];
           for_each_stream(
               streams, [&](auto j) __attribute__((always_inline)) {
                 right[j] = load_up_to(x + j * d + at, count);
@@ -101,7 +101,7 @@ inline void add_inner_products(Streams<N> streams, const T* t, const T* last, co
             const auto left = load_up_to((Last && i == n ? last : t + i * d) + at, count);
             for_each_stream(
                 streams, [&](auto j) __attribute__((always_inline)) {
-                  sum[k * kRoom<N> + j] += left * right[j];
+                  sum[k * kCapacity<N> + j] += left * right[j];
                 });
           });
         });
@@ -110,7 +110,7 @@ inline void add_inner_products(Streams<N> streams, const T* t, const T* last, co
       T* to = Last && i == n ? dlast : dm + i * n;
       for_each_stream(
           streams, [&](auto j) __attribute__((always_inline)) {
-            to[j] += sum_of_lanes<T>(sum[k * kRoom<N> + j]);
+            to[j] += sum_of_lanes<T>(sum[k * kCapacity<N> + j]);
           });
     });
   }
@@ -142,8 +142,8 @@ template <int N, class T>
 inline void collect_norm_gradient(Streams<N> streams, const T* read, const T* x,
                                   const Norm<T>& norm, int64_t tiles,
                                   const RowStatistics<T>& statistics, const T* dh, T* dc,
-                                  T* dweight, T* room, int64_t d) {
-  T* c = room;
+                                  T* dweight, T* buffer, int64_t d) {
+  T* c = buffer;
   collect(streams, read, x, c, d);
   // The gradient of the normalized c, summed over its copies.
   for_each_vector<T>(d, [&](int64_t at, int64_t count) {

@@ -24,10 +24,10 @@ __global__ void mix_norm(const T* m, const T* x, Norm<T> norm, T* g, A* h,
     mean = group_sum<L::kGroup>(mean) / T(width);
 #pragma unroll
     for (int i = 0; i < N; ++i)
-      L::for_each_run(lane, d, [&](int place, int) {
+      L::for_each_run(lane, d, [&](int slot, int) {
 #pragma unroll
         for (int c = 0; c < L::kVector; ++c) {
-          auto& value = v.at[i][place + c];
+          auto& value = v.at[i][slot + c];
           value -= mean;
           squares += value * value;
         }
@@ -162,11 +162,11 @@ __global__ void collect_norm(const T* read, const T* x, Norm<T> norm, A* h,
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) mean += c[i];
     mean = group_sum<L::kGroup>(mean) / T(d);
-    L::for_each_run(lane, d, [&](int place, int) {
+    L::for_each_run(lane, d, [&](int slot, int) {
 #pragma unroll
       for (int i = 0; i < L::kVector; ++i) {
-        c[place + i] -= mean;
-        squares += c[place + i] * c[place + i];
+        c[slot + i] -= mean;
+        squares += c[slot + i] * c[slot + i];
       }
     });
     const T inverse = T(1) / sqrt(group_sum<L::kGroup>(squares) / T(d) + norm.eps);

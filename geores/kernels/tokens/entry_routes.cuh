@@ -47,7 +47,7 @@ struct SoftmaxEntry {
   Entry e;
   float scale, pre, post;  // softmaxes
 
-  static __device__ int place(int k) { return 16 * k + Entry().at; }  // index of the kth raw value
+  static __device__ int index(int k) { return 16 * k + Entry().at; }  // index of the kth raw value
 
   __device__ SoftmaxEntry(const float* raw, float with_scale) : scale(with_scale) {
     const float first = raw[e.at] * scale, second = raw[16 + e.at] * scale;

@@ -1,5 +1,5 @@
 // What a kernel knows of the routes of a token with four residual streams. A struct of lanes makes them:
-//   kLanes lanes for each token, kHeld raw values in each of them, at place(k) of its kRaw values;
+//   kLanes lanes for each token, kHeld raw values in each of them, at index(k) of its kRaw values;
 //   forward(made), backward(gradient of made, res, gradients of the lane's raw values);
 //   kMixes: whether res is not the identity; kByStream: whether streams are normalized one by one;
 //   what is summed over tokens besides: RawSums, or members of these names
@@ -19,7 +19,7 @@ struct RouteValues {
 template <class Lane, int Raw, int Held>
 struct RawSums {
   static constexpr int kSums = Held, kAllSums = Raw;
-  static __device__ int sum_place(int k) { return Lane::place(k); }
+  static __device__ int sum_index(int k) { return Lane::index(k); }
   static __device__ void add_sums(const float*, const float (&draw)[Held], float (&sums)[Held]) {
 #pragma unroll
     for (int k = 0; k < Held; ++k) sums[k] += draw[k];

@@ -24,7 +24,7 @@ struct SigmoidLane {
       : open(logistic(raw[i])), half(logistic(raw[4 + i])) {}
 
   // Index of the kth raw value of a lane whose share of the mixer's are `each` neighbours.
-  static __device__ int place_of(int k, int each) {
+  static __device__ int index_of(int k, int each) {
     const int lane = static_cast<int>(threadIdx.x) % 4;
     return k < 2 ? 4 * k + lane : kMixer + each * lane + k - 2;
   }
@@ -46,7 +46,7 @@ struct GuardedLane : SigmoidLane, RawSums<GuardedLane, 24, 6> {
   Routes routes;
   QuadRow<float> start;
 
-  static __device__ int place(int k) { return place_of(k, 4); }
+  static __device__ int index(int k) { return index_of(k, 4); }
 
   __device__ GuardedLane(const float* raw, const Routes& with) : SigmoidLane(raw), routes(with) {
 #pragma unroll
@@ -83,7 +83,7 @@ struct SinkhornLane : SigmoidLane, RawSums<SinkhornLane, 24, 6> {
   QuadRow<float> start;
   bool beyond[4];  // logits that the bound has cut off
 
-  static __device__ int place(int k) {
+  static __device__ int index(int k) {
     const int lane = static_cast<int>(threadIdx.x) % 4;
     return k < 2 ? 4 * k + lane : kMixer + 4 * (k - 2) + lane;
   }
@@ -143,7 +143,7 @@ struct PermutationLane : SigmoidLane, RawSums<PermutationLane, 32, 8> {
   static constexpr int kRaw = 32, kEach = 6, kHeld = 2 + kEach;
   float weight[kEach];
 
-  static __device__ int place(int k) { return place_of(k, kEach); }
+  static __device__ int index(int k) { return index_of(k, kEach); }
   static constexpr int to(int r, int s) { return manifold::nth_permutation<3>(r).to[s]; }
 
   __device__ PermutationLane(const float* raw, const Routes&) : SigmoidLane(raw) {
@@ -224,7 +224,7 @@ struct SphereLane : SigmoidLane, RawSums<SphereLane, 24, 6> {
   using Rotation = manifold::Matrix<float, 3>;
   float turned[kUsed];  // tanh of the entries of U's and V's skew matrices and of σ
 
-  static __device__ int place(int k) { return place_of(k, 4); }
+  static __device__ int index(int k) { return index_of(k, 4); }
 
   __device__ SphereLane(const float* raw, const Routes&) : SigmoidLane(raw) {
 #pragma unroll

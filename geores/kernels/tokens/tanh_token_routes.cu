@@ -22,8 +22,8 @@ __global__ void pack_weights(StreamProjections<const float> p, RouteWeights pack
   const float* row = o < kRaw ? row_of(p, o % kOutputs, d) : nullptr;
   for (int c = threadIdx.x; c < kStreams * d; c += blockDim.x) {
     const auto value = As<BFloat16>::from(row && c / d == stream ? row[c % d] : 0.f);
-    if (row) packed.forward[fragment_place(c / 16 * (kRaw / 8) + o / 8, c % 16, o % 8)] = value;
-    packed.backward[fragment_place(c / 8 * (padded / 16) + o / 16, o % 16, c % 8)] = value;
+    if (row) packed.forward[fragment_index(c / 16 * (kRaw / 8) + o / 8, c % 16, o % 8)] = value;
+    packed.backward[fragment_index(c / 8 * (padded / 16) + o / 16, o % 16, c % 8)] = value;
   }
   if (row && threadIdx.x == 0) packed.bias[o] = 0.f;
 }

@@ -90,15 +90,15 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kForwardBlocks)
         for (int n = 0; n < outputs; ++n) multiply_add(c[m][n], a, b[n].x, b[n].y);
       }
     }
-    const Place place;
+    const FragmentLane fragment;
 #pragma unroll
     for (int m = 0; m < S::kRows; ++m)
 #pragma unroll
       for (int n = 0; n < outputs; ++n)
 #pragma unroll
         for (int half = 0; half < 2; ++half)
-          *reinterpret_cast<float2*>(shared.partial[warp][m * 16 + 8 * half + place.g] + n * 8 +
-                                     2 * place.t) =
+          *reinterpret_cast<float2*>(shared.partial[warp][m * 16 + 8 * half + fragment.g] + n * 8 +
+                                     2 * fragment.t) =
               make_float2(c[m][n].at[2 * half], c[m][n].at[2 * half + 1]);
   }
   __syncthreads();

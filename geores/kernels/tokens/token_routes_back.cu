@@ -35,10 +35,9 @@ __device__ inline void add_to(float* sums, const Token<Tiles, L, float>& held) {
 #pragma unroll
     for (int i = 0; i < L::kHeld; ++i) all[i] = sum_over_groups<L::kGroup>(held.at[tile][i]);
     if (lane >= L::kGroup) continue;
-    auto* place = reinterpret_cast<float4*>(sums + (tile * L::kGroup + lane) * 4);
-    const auto before = *place;
-    *place =
-        make_float4(before.x + all[0], before.y + all[1], before.z + all[2], before.w + all[3]);
+    auto* sum = reinterpret_cast<float4*>(sums + (tile * L::kGroup + lane) * 4);
+    const auto before = *sum;
+    *sum = make_float4(before.x + all[0], before.y + all[1], before.z + all[2], before.w + all[3]);
   }
 }
 
@@ -56,7 +55,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
   const Rows<raw_steps * 16> draw{shared.draw};
   const int lane = threadIdx.x % L::kGroup, group = threadIdx.x / L::kGroup;
   const int warp = threadIdx.x / 32;
-  const Place place;
+  const FragmentLane fragment;
 
   for (int i = threadIdx.x; i < E::kAllSums; i += kThreads) shared.dbias[i] = 0;
   float dbias[E::kSums] = {};
@@ -132,9 +131,9 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
 #pragma unroll
       for (int k = 0; k < E::kHeld; ++k) {
         const auto rounded = As<BFloat16>::from(there ? d[k] : 0.f);
-        draw.row(row)[E::place(k)] = rounded;
+        draw.row(row)[E::index(k)] = rounded;
         if (!there) continue;
-        p.draw[(first + row) * E::kRaw + E::place(k)] = rounded;
+        p.draw[(first + row) * E::kRaw + E::index(k)] = rounded;
       }
     });
     __syncthreads();
@@ -158,13 +157,13 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
     }
     const auto z_at = [&](int row, int n) {
       return *reinterpret_cast<const __nv_bfloat162*>(z.row(row) + warp * columns + n * 8 +
-                                                      2 * place.t);
+                                                      2 * fragment.t);
     };
 #pragma unroll
     for (int m = 0; m < S::kRows; ++m)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = m * 16 + 8 * half + place.g;
+        const int row = m * 16 + 8 * half + fragment.g;
         float sum = 0, sum_z = 0;
 #pragma unroll
         for (int n = 0; n < pieces; ++n) {
@@ -175,7 +174,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
         }
         sum = row_sum(sum);  // over the four lanes that share the row
         sum_z = row_sum(sum_z);
-        if (place.t == 0) {
+        if (fragment.t == 0) {
           shared.sums[warp][row][0] = sum;
           shared.sums[warp][row][1] = sum_z;
         }
@@ -183,12 +182,12 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
     __syncthreads();
 
     // dx_j = Σ_i res_ij dout_i + read_j dc + the gradient through the norm of dz.
-    const int stream = warp * columns / D, column = warp * columns % D + 2 * place.t;
+    const int stream = warp * columns / D, column = warp * columns % D + 2 * fragment.t;
 #pragma unroll
     for (int m = 0; m < S::kRows; ++m)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = m * 16 + 8 * half + place.g;
+        const int row = m * 16 + 8 * half + fragment.g;
         float sum = 0, sum_z = 0;
         // The warps whose columns are normalized together.
         constexpr int together = E::kByStream ? kWarps / kStreams : kWarps;
@@ -237,7 +236,7 @@ __global__ void __launch_bounds__(kThreads, Tile<D>::kBackwardBlocks)
 #pragma unroll
   for (int k = 0; k < E::kSums; ++k) {
     dbias[k] = sum_over_groups<E::kLanes>(dbias[k]);
-    if (threadIdx.x % 32 < E::kLanes) atomicAdd(shared.dbias + E::sum_place(k), dbias[k]);
+    if (threadIdx.x % 32 < E::kLanes) atomicAdd(shared.dbias + E::sum_index(k), dbias[k]);
   }
   __syncthreads();
   for (int i = threadIdx.x; i < Tiles * D; i += kThreads) {

@@ -63,7 +63,7 @@ RecursiveLayer::RecursiveLayer(const RecursiveOptions& options, int64_t position
 
 PostNormed RecursiveLayer::mixed(Residual& mixer, const Tensor& h, const Sublayer& f,
                                  const PostNorm& norm, Trace& trace) const {
-  if (h.scalar_type() == torch::kBFloat16 && !mixer.takes_half_state()) {
+  if (h.scalar_type() == torch::kBFloat16 && !mixer.supports_bf16_state()) {
     auto full = norm;
     full.added = in_full_type(norm.added);
     const auto made = mixed(mixer, in_full_type(h), f, full, trace);

@@ -21,11 +21,11 @@ Sublayer with_maps(Sublayer sublayer, const std::shared_ptr<BranchMaps>& maps) {
 Block::Block(const std::string& connection, const ResidualConfig& config,
              const SublayerOptions& sublayers, int64_t heads, int64_t layers)
     : index_(config.index) {
-  auto place = config;  // two connections a block: their places in the stack are 2i and 2i + 1
-  place.index = 2 * config.index;
-  attention_residual_ = register_module("attention_residual", make_residual(connection, place));
-  place.index += 1;
-  mlp_residual_ = register_module("mlp_residual", make_residual(connection, place));
+  auto of_block = config;  // two connections a block: their places in the stack are 2i and 2i + 1
+  of_block.index = 2 * config.index;
+  attention_residual_ = register_module("attention_residual", make_residual(connection, of_block));
+  of_block.index += 1;
+  mlp_residual_ = register_module("mlp_residual", make_residual(connection, of_block));
 
   const auto width = attention_residual_->traits().sublayer_width;
   const auto out_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(layers));

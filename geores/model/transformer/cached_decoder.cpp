@@ -33,14 +33,14 @@ CachedDecoder::CachedDecoder(Transformer& model, int64_t batch) : model_(model) 
   positions_ = model.positions().detach();
   const auto& traits = model.traits();
   const auto width = model.config().width, inner = traits.sublayer_width;
-  const auto room = [&](int64_t size) { return torch::zeros({batch, size}, norm_.options()); };
-  state_ = room(traits.state_width);
-  stream_ = traits.state_width == width ? state_ : room(width);
-  qkv_ = room(3 * inner);
-  attended_ = room(inner);
-  branch_ = room(inner);
-  features_ = room(width);
-  result_ = room(output_.weight.size(0));
+  const auto buffer = [&](int64_t size) { return torch::zeros({batch, size}, norm_.options()); };
+  state_ = buffer(traits.state_width);
+  stream_ = traits.state_width == width ? state_ : buffer(width);
+  qkv_ = buffer(3 * inner);
+  attended_ = buffer(inner);
+  branch_ = buffer(inner);
+  features_ = buffer(width);
+  result_ = buffer(output_.weight.size(0));
 }
 
 std::vector<CachedDecoder::Layer> CachedDecoder::token_layers(int64_t batch) const {

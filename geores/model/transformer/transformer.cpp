@@ -78,9 +78,9 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config) {
       .width = config.width, .streams = config.streams, .options = config.options};
   auto list = register_module("blocks", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.layers; ++i) {
-    auto place = residual;
-    place.index = i;
-    blocks_.push_back(std::make_shared<Block>(config.connection, place, config.sublayers,
+    auto of_block = residual;
+    of_block.index = i;
+    blocks_.push_back(std::make_shared<Block>(config.connection, of_block, config.sublayers,
                                               config.heads, config.layers));
     list->push_back(blocks_.back());
   }
@@ -171,7 +171,7 @@ Tensor Transformer::embed(const Tensor& x, int64_t position, PastMemory* memory)
 
 Tensor Transformer::first_state(const Tensor& embedded, PastMemory* memory) const {
   const auto start = past_ ? past_->with_mean(embedded, memory) : embedded;
-  const bool half = blocks_.front()->attention_residual().takes_half_state();
+  const bool half = blocks_.front()->attention_residual().supports_bf16_state();
   return to_state(traits(), half ? in_state_type(start) : start);
 }
 

@@ -8,8 +8,8 @@
 #include "geores/base/error.h"
 #include "geores/kernels/attention/attention.h"
 #include "geores/kernels/attention/rotary.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 
@@ -149,7 +149,7 @@ bool attention_fits_gpu(const Tensor& qkv, int64_t heads) {
 
 // For evaluations above all: LibTorch's attention of float32 values takes longer.
 bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
-  return Choice("causal_attention", qkv, "tf32 kernel")
+  return KernelChoice("causal_attention", qkv, "tf32 kernel")
       .need(qkv.is_cuda(), "a GPU")
       .need(qkv.scalar_type() == torch::kFloat32 && !products_in_bfloat16() &&
                 float32_products_in_tf32(),
@@ -162,7 +162,7 @@ bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
 
 // LibTorch's own kernels of attention, which keep no weights of all pairs. They are there from 2.0 on.
 bool takes_libtorch_attention(const char* operation, const Tensor& x) {
-  return Choice::any_type(operation, x, "LibTorch's attention")
+  return KernelChoice::any_type(operation, x, "LibTorch's attention")
       .need(x.is_cuda(), "a GPU")
       .need(TORCH_VERSION_MAJOR >= 2, "LibTorch 2")
       .runs();
@@ -193,12 +193,12 @@ Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
 
 Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   require_heads("causal_attention", qkv, heads);
-  if (Choice("causal_attention", qkv, "tiles of queries")
+  if (KernelChoice("causal_attention", qkv, "tiles of queries")
           .need(qkv.device().is_cpu(), "a CPU")
           .runs())
     return FusedAttention::apply(qkv, heads, /*causal=*/true, maybe({}), maybe({}),
                                  needs_gradient(qkv));
-  if (Choice::any_type("causal_attention", qkv, "bfloat16 kernel")
+  if (KernelChoice::any_type("causal_attention", qkv, "bfloat16 kernel")
           .need(qkv.is_cuda(), "a GPU")
           .need(qkv.scalar_type() == torch::kBFloat16, "bfloat16 values")
           .need(attention_fits_gpu(qkv, heads), kSizesOnGpu)
@@ -228,7 +228,7 @@ Tensor full_attention(const Tensor& qkv, int64_t heads, const RotaryTables& tabl
             "full_attention", "the tables do not fit {} positions of heads of {} values",
             qkv.size(1), width);
   }
-  if (Choice("full_attention", qkv, "tiles of queries")
+  if (KernelChoice("full_attention", qkv, "tiles of queries")
           .need(qkv.device().is_cpu(), "a CPU")
           .need(qkv.numel() > 0, "at least one value")
           .need(!turns || tables.cosine.scalar_type() == qkv.scalar_type(),

@@ -5,8 +5,8 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/attention/dropped_softmax.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 
@@ -76,7 +76,7 @@ Tensor dropped_softmax(const Tensor& scores, double scale, bool causal, const Dr
                        int64_t site) {
   require(scores.dim() == 4 && scores.size(2) == scores.size(3), "dropped_softmax",
           "scores of {} axes are not (batch, heads, positions, positions)", scores.dim());
-  if (!Choice::state("dropped_softmax", scores)
+  if (!KernelChoice::state("dropped_softmax", scores)
            .need(scores.is_cuda(), "a GPU")
            .need(dropout.active() && dropout.step.device() == scores.device(),
                  "the step's number beside the values")

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/fused_check_test.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/testing/gradient_check.h"
 #include "geores/testing/testing.h"
 

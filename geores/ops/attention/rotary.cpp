@@ -2,8 +2,8 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/attention/rotary.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -54,10 +54,10 @@ class FusedSplitHeads : public torch::autograd::Function<FusedSplitHeads> {
                        .options = qkv.options()});
     const auto parts = qkv.view({s.batch, s.length, 3, s.heads, s.head_width});
     if (!cosine.defined()) return {parts.select(2, 0), parts.select(2, 1), parts.select(2, 2)};
-    const auto room = [&] {
+    const auto buffer = [&] {
       return torch::empty({s.batch, s.length, s.heads, s.head_width}, qkv.options());
     };
-    const auto q = room(), k = room();
+    const auto q = buffer(), k = buffer();
     on_gpu(state_like(qkv.options()), qkv, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
       kernels::split_heads_forward(stream, values<A>(qkv), values<T>(cosine), values<T>(sine),
                                    values<A>(q), values<A>(k), static_cast<A*>(nullptr), s);
@@ -102,7 +102,7 @@ Heads split_heads(const Tensor& qkv, int64_t heads, const RotaryTables& tables) 
           "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
   const auto width = qkv.size(2) / (3 * heads);
   const bool turns = tables.cosine.defined();
-  if (Choice::any_type("split_heads", qkv, "kernel")
+  if (KernelChoice::any_type("split_heads", qkv, "kernel")
           .need(qkv.is_cuda(), "a GPU")
           .need(qkv.numel() > 0 && width % 2 == 0, "heads of an even width")
           .runs()) {

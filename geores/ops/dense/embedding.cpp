@@ -4,8 +4,8 @@
 #include "geores/kernels/dense/projections.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -16,7 +16,7 @@ using namespace fused;
 class FusedEmbedding : public torch::autograd::Function<FusedEmbedding> {
   struct Kept {
     Tensor table, ids, rows;
-    Tensor table_place, rows_place;
+    Tensor table_slot, rows_slot;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -37,8 +37,8 @@ class FusedEmbedding : public torch::autograd::Function<FusedEmbedding> {
     save(context, Kept{.table = table,
                        .ids = ids,
                        .rows = rows,
-                       .table_place = gradient_place(table),
-                       .rows_place = gradient_place(rows)});
+                       .table_slot = gradient_slot(table),
+                       .rows_slot = gradient_slot(rows)});
     const auto out = torch::empty({ids.size(0), ids.size(1), table.size(1)}, table.options());
     on_gpu(table, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::embed(stream, values<T>(table), values<int64_t>(ids), values<T>(rows),
@@ -49,8 +49,8 @@ class FusedEmbedding : public torch::autograd::Function<FusedEmbedding> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto dtable = parameter_sum(s.table, s.table_place),
-               drows = parameter_sum(s.rows, s.rows_place);
+    const auto dtable = parameter_sum(s.table, s.table_slot),
+               drows = parameter_sum(s.rows, s.rows_slot);
     const auto d = gradients[0].contiguous();
     on_gpu(d, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::add_to_table(stream, values<int64_t>(s.ids), values<T>(d), values<T>(dtable.sum),
@@ -65,7 +65,7 @@ class FusedEmbedding : public torch::autograd::Function<FusedEmbedding> {
 }  // namespace
 
 Tensor embedded(const Tensor& table, const Tensor& ids, const Tensor& rows) {
-  if (Choice("embedding", table)
+  if (KernelChoice("embedding", table)
           .need(table.is_cuda() && ids.is_cuda(), "a GPU")
           .need(ids.dim() == 2 && table.dim() == 2 && rows.dim() == 2, "sequences of ids")
           .need(ids.numel() > 0, "at least one id")

@@ -31,7 +31,7 @@ TEST(Embedding, IsARowOfTheTablePlusOneOfItsPosition) {
   }
 }
 
-TEST(Embedding, OnAGpuGradientsComeToTheirPlaces) {
+TEST(Embedding, OnAGpuGradientsAreAddedToTheirSlots) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   const auto values = torch::randn({11 * 8 + 7 * 8}, torch::kCUDA);
   const auto table = values.slice(0, 0, 88).view({11, 8}).detach().requires_grad_(true),

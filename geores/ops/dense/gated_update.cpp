@@ -4,8 +4,8 @@
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -16,7 +16,7 @@ using namespace fused;
 class FusedGatedUpdate : public torch::autograd::Function<FusedGatedUpdate> {
   struct Kept {
     Tensor x, v, raw, norm_weight, bias, alpha, statistics;
-    Tensor norm_weight_place, bias_place, alpha_place;
+    Tensor norm_weight_slot, bias_slot, alpha_slot;
     bool gated, scaled;
     double scale, offset;
 
@@ -59,20 +59,20 @@ class FusedGatedUpdate : public torch::autograd::Function<FusedGatedUpdate> {
               .bias = contiguous(bias),
               .alpha = contiguous(alpha),
               .statistics = {},
-              .norm_weight_place = {},
-              .bias_place = {},
-              .alpha_place = {},
+              .norm_weight_slot = {},
+              .bias_slot = {},
+              .alpha_slot = {},
               .gated = norm_weight.has_value(),
               .scaled = bias.has_value(),
               .scale = scale,
               .offset = offset};
     if (kept.gated) {
       kept.statistics = torch::empty({kept.x.numel() / kept.x.size(-1), 2}, kept.x.options());
-      kept.norm_weight_place = gradient_place(kept.norm_weight);
+      kept.norm_weight_slot = gradient_slot(kept.norm_weight);
     }
     if (kept.scaled) {
-      kept.bias_place = gradient_place(kept.bias);
-      kept.alpha_place = gradient_place(kept.alpha);
+      kept.bias_slot = gradient_slot(kept.bias);
+      kept.alpha_slot = gradient_slot(kept.alpha);
     }
     const auto out = torch::empty_like(kept.x);
     on_gpu(kept.x, kept.raw, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
@@ -88,9 +88,9 @@ class FusedGatedUpdate : public torch::autograd::Function<FusedGatedUpdate> {
     const auto dout = gradients[0].contiguous();
     const auto dx = torch::empty_like(s.x), dv = torch::empty_like(s.v),
                draw = torch::empty_like(s.raw);
-    const auto dweight = parameter_sum(s.norm_weight, s.norm_weight_place),
-               dbias = parameter_sum(s.bias, s.bias_place),
-               dalpha = parameter_sum(s.alpha, s.alpha_place);
+    const auto dweight = parameter_sum(s.norm_weight, s.norm_weight_slot),
+               dbias = parameter_sum(s.bias, s.bias_slot),
+               dalpha = parameter_sum(s.alpha, s.alpha_slot);
     on_gpu(s.x, s.raw, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
       A* first = values<A>(draw);
       kernels::gated_update_backward<T, A>(cuda_stream, s.in_kernels<T, A>(),
@@ -115,7 +115,7 @@ Tensor GatedUpdateSpec::beta(const Tensor& x) const {
 
 Tensor gated_update(const Tensor& x, const Tensor& v, const GatedUpdateSpec& spec) {
   const bool gated = spec.gate_weight.defined(), scaled = spec.beta_weight.defined();
-  if (Choice("gated_update", x)
+  if (KernelChoice("gated_update", x)
           .need(x.is_cuda(), "a GPU")
           .need(gated || scaled, "a gate or a β")
           .need(x.dim() == 3 && x.numel() > 0, "a state (B, T, D) with at least one value")

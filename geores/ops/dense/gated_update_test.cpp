@@ -7,8 +7,8 @@
 #include <cmath>
 #include <string>
 
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/fused_check_test.h"
+#include "geores/ops/run/kernel_choice.h"
 
 namespace geores {
 namespace {

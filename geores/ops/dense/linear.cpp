@@ -6,8 +6,8 @@
 #include "geores/ops/dense/products.h"
 #include "geores/ops/dense/projections.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 
@@ -52,7 +52,7 @@ class FusedLinear : public torch::autograd::Function<FusedLinear> {
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto dy = gradients[0].contiguous();
-    const auto dx = room_if(context->needs_input_grad(0), s.x);
+    const auto dx = buffer_if(context->needs_input_grad(0), s.x);
     const auto dw = gradient_if(context->needs_input_grad(1), s.w);
     const auto db = s.has_bias && context->needs_input_grad(2)
                         ? torch::zeros({s.w.size(0)}, s.w.options())
@@ -95,7 +95,7 @@ class FusedPerceptron : public torch::autograd::Function<FusedPerceptron> {
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto dy = gradients[0].contiguous();
-    const auto dx = room_if(context->needs_input_grad(0), s.x);
+    const auto dx = buffer_if(context->needs_input_grad(0), s.x);
     const auto dw1 = gradient_if(context->needs_input_grad(1), s.w1);
     const auto dw2 = gradient_if(context->needs_input_grad(2), s.w2);
     for_product_types(s.x, s.half, [&]<class T, class P>(T, P) {
@@ -138,7 +138,7 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
   struct Kept {
     Tensor in, w;
     WeightGradient weight;
-    Tensor bias_place;
+    Tensor bias_slot;
     bool has_bias;
     torch::ScalarType x_type, weight_type;
 
@@ -155,7 +155,7 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
     save(context, Kept{.in = in,
                        .w = w,
                        .weight = WeightGradient::of(weight),
-                       .bias_place = bias.has_value() ? gradient_place(*bias) : Tensor(),
+                       .bias_slot = bias.has_value() ? gradient_slot(*bias) : Tensor(),
                        .has_bias = bias.has_value(),
                        .x_type = x.scalar_type(),
                        .weight_type = weight.scalar_type()});
@@ -172,11 +172,11 @@ class HalfLinear : public torch::autograd::Function<HalfLinear> {
     tensor_list result(4);
     Tensor half;
     if (s.has_bias) {
-      const auto sum = s.bias_place.defined()
-                           ? s.bias_place
+      const auto sum = s.bias_slot.defined()
+                           ? s.bias_slot
                            : torch::zeros({s.w.size(0)}, s.w.options().dtype(s.weight_type));
       half = converted_and_summed(dy, torch::kBFloat16, sum);
-      if (!s.bias_place.defined()) result[2] = sum;
+      if (!s.bias_slot.defined()) result[2] = sum;
     } else {
       half = dy.to(torch::kBFloat16);
     }
@@ -196,7 +196,7 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
   struct Kept {
     Tensor in, w, rows, bias;
     WeightGradient weight;
-    Tensor rows_place, bias_place;
+    Tensor rows_slot, bias_slot;
     torch::ScalarType x_type;
 
     template <class Self, class F>
@@ -215,8 +215,8 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
                        .rows = rows,
                        .bias = bias,
                        .weight = WeightGradient::of(weight),
-                       .rows_place = gradient_place(rows),
-                       .bias_place = gradient_place(bias),
+                       .rows_slot = gradient_slot(rows),
+                       .bias_slot = gradient_slot(bias),
                        .x_type = x.scalar_type()});
     return product_and_rows(in, w, rows, bias)
         .view({in.size(0) / rows.size(0), rows.size(0), rows.size(1)});
@@ -224,8 +224,8 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto drows = parameter_sum(s.rows, s.rows_place),
-               dbias = parameter_sum(s.bias, s.bias_place);
+    const auto drows = parameter_sum(s.rows, s.rows_slot),
+               dbias = parameter_sum(s.bias, s.bias_slot);
     const auto dy = gradients[0].contiguous();
     const auto half = torch::empty({s.in.size(0), s.w.size(0)}, s.w.options());
     on_gpu(dy, half, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
@@ -325,10 +325,10 @@ Tensor linear_map(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
                      torch::ScalarType type) {
-  if (Choice::half("linear_map", x, "bfloat16 product").runs())
+  if (KernelChoice::half("linear_map", x, "bfloat16 product").runs())
     return HalfLinear::apply(x, weight, maybe(bias), type);
   // On a GPU the library's product is as good as any.
-  if (!Choice("linear_map", x, "own product").need(x.device().is_cpu(), "a CPU").runs())
+  if (!KernelChoice("linear_map", x, "own product").need(x.device().is_cpu(), "a CPU").runs())
     return torch::linear(for_product(x), for_product(weight), for_product(bias)).to(type);
   require_fit(x, weight, "linear");
   return FusedLinear::apply(x, weight, maybe(bias)).to(type);
@@ -336,7 +336,7 @@ Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& rows,
                            const Tensor& bias) {
-  if (Choice::half("linear_map_and_rows", x)
+  if (KernelChoice::half("linear_map_and_rows", x)
           .need(rows.scalar_type() == torch::kFloat32, "float32 rows")
           .need(x.numel() > 0, "at least one value")
           .runs())
@@ -345,12 +345,12 @@ Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& 
 }
 
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
-  if (runs_half_product(x) ? Choice::half("perceptron", x).runs()
-                           : Choice("perceptron", x, "library's products, own GELU")
+  if (runs_half_product(x) ? KernelChoice::half("perceptron", x).runs()
+                           : KernelChoice("perceptron", x, "library's products, own GELU")
                                  .need(x.is_cuda(), "a GPU")
                                  .runs())
     return DevicePerceptron::apply(x, up, down);
-  if (!Choice("perceptron", x, "blocks of rows in cache")
+  if (!KernelChoice("perceptron", x, "blocks of rows in cache")
            .need(x.device().is_cpu(), "a CPU")
            .runs()) {
     const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));

@@ -3,8 +3,8 @@
 #include "geores/base/error.h"
 #include "geores/kernels/norms/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -26,7 +26,7 @@ kernels::Norm<T> norm_of(bool layer, double eps, const Tensor& weight, const Ten
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
   struct Kept {
     Tensor x, weight, statistics;
-    Tensor weight_place;
+    Tensor weight_slot;
     bool layer, has_bias, has_branch;
     double eps;
 
@@ -47,15 +47,15 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     auto y = in_product ? for_product_of(x, x.sizes()) : torch::empty_like(x);
     auto statistics = torch::empty({rows, 2}, x.options());
     const auto sum = branch.defined() ? torch::empty_like(x) : x;
-    on(x, y, [&]<class T, class A>(T, A, auto... place) {
-      kernels::norm_forward(place..., values<T>(x), norm_of<T>(layer, eps, weight, bias),
+    on(x, y, [&]<class T, class A>(T, A, auto... stream) {
+      kernels::norm_forward(stream..., values<T>(x), norm_of<T>(layer, eps, weight, bias),
                             values<A>(y), statistics_in<T>(statistics), rows, width,
                             values<A>(branch), values<T>(sum));
     });
     save(context, Kept{.x = sum,
                        .weight = weight,
                        .statistics = statistics,
-                       .weight_place = gradient_place(weight),
+                       .weight_slot = gradient_slot(weight),
                        .layer = layer,
                        .has_bias = bias.defined(),
                        .has_branch = branch.defined(),
@@ -74,10 +74,10 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
     const auto dy = gradients[0].contiguous();
     const auto dx = torch::empty_like(s.x),
                dbranch = s.has_branch ? torch::empty_like(dy) : Tensor();
-    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dweight = parameter_sum(s.weight, s.weight_slot);
     const auto dbias = s.has_bias ? torch::zeros({width}, s.x.options()) : Tensor();
-    on(s.x, dy, [&]<class T, class A>(T, A, auto... place) {
-      kernels::norm_backward(place..., values<T>(s.x), statistics_in<T>(s.statistics),
+    on(s.x, dy, [&]<class T, class A>(T, A, auto... stream) {
+      kernels::norm_backward(stream..., values<T>(s.x), statistics_in<T>(s.statistics),
                              norm_of<T>(s.layer, s.eps, s.weight, Tensor()), values<A>(dy),
                              values<T>(skip), values<T>(dx), values<T>(dweight.sum),
                              values<T>(dbias), rows, width, values<A>(dbranch));
@@ -87,7 +87,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
 };
 
 bool norm_runs_fused(const Tensor& x) {
-  return Choice("norm", x)
+  return KernelChoice("norm", x)
       .need_on_gpu(x.dim() > 0 && x.size(-1) <= kernels::kNormRow, "rows of at most 1024 values")
       .need_on_gpu(x.numel() > 0, "at least one value")
       .runs();

@@ -3,8 +3,8 @@
 #include "geores/kernels/dense/normalized_linear.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -97,7 +97,7 @@ LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& 
 
 ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, const Tensor& weight,
                                     const Tensor& bias) {
-  if (Choice("normalized_linear", state.x, "norm, then product")
+  if (KernelChoice("normalized_linear", state.x, "norm, then product")
           .need(state.x.is_cuda(), "a GPU")
           .runs()) {
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(state, norm.weight, norm.bias)
@@ -105,7 +105,7 @@ ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, co
     return {linear_map_to(h, weight, bias, skip.scalar_type()), skip};
   }
   const auto x = state.total();
-  if (!Choice("normalized_linear", x, "normalized in blocks of rows")
+  if (!KernelChoice("normalized_linear", x, "normalized in blocks of rows")
            .need(x.device().is_cpu(), "a CPU")
            .runs())
     return {linear_map(normalized(x, norm), weight, bias), x};

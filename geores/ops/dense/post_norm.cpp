@@ -2,8 +2,8 @@
 
 #include "geores/kernels/norms/post_norm.h"
 #include "geores/ops/dense/norm.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -44,8 +44,8 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     const auto like = for_product_of(x, {0});
     auto branch = contiguous(branches);
     if (branch.defined()) branch = branch.to(like.scalar_type());
-    const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
-    const auto y = room(wanted.state), sum = room(wanted.sum);
+    const auto buffer = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
+    const auto y = buffer(wanted.state), sum = buffer(wanted.sum);
     // A state of the type of products is its own product; with an output of its own, gradients of both
     // still arrive one by one.
     const bool same = x.scalar_type() == like.scalar_type() && x.is_cuda();
@@ -54,9 +54,9 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
                                    : for_product_of(x, x.sizes());
     const auto width = x.size(-1), rows = x.numel() / width;
     const auto inverse = with_backward ? torch::empty({rows}, full_options(x)) : Tensor();
-    on_state(x, like, [&]<class T, class A, class S>(T, A, S, auto... place) {
+    on_state(x, like, [&]<class T, class A, class S>(T, A, S, auto... stream) {
       kernels::post_norm_forward(
-          place...,
+          stream...,
           kernels::PostNormForward<T, A, S>{.x = values<S>(x),
                                             .branch = values<A>(branch),
                                             .added = values<S>(added),
@@ -96,9 +96,9 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     const auto dadded = s.learns_added ? torch::empty_like(s.y) : Tensor();
     const auto width = s.y.size(-1), rows = s.y.numel() / width;
     const auto like = torch::empty({0}, s.y.options().dtype(s.product));
-    on_state(s.y, like, [&]<class T, class A, class S>(T, A, S, auto... place) {
+    on_state(s.y, like, [&]<class T, class A, class S>(T, A, S, auto... stream) {
       kernels::post_norm_backward(
-          place...,
+          stream...,
           kernels::PostNormBackward<T, A, S>{.y = values<S>(s.y),
                                              .inverse = values<T>(s.inverse),
                                              .dy = values<S>(dy),
@@ -119,7 +119,7 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
 PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm,
                      bool wants_product) {
   const auto& added = norm.added;
-  if (!Choice::state("post_norm", x)
+  if (!KernelChoice::state("post_norm", x)
            .need(x.dim() > 0 && x.numel() > 0, "at least one value")
            .need(!x.is_cuda() || x.size(-1) <= kernels::kPostNormRow,
                  "rows of at most 2048 values on a GPU")

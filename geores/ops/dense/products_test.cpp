@@ -33,20 +33,20 @@ TEST(Products, AreAddedToASum) {
 }
 
 // Small weights are left to the side stream, and what is not aligned to autograd.
-TEST(Products, OfLargeWeightsAreAddedToThePlacesOfTheirGradients) {
+TEST(Products, OfLargeWeightsAreAddedToTheSlotsOfTheirGradients) {
   const auto device = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
   const auto a = torch::randn({600, 3}).to(device), b = torch::randn({3, 520}).to(device);
   const auto flat = torch::ones({600 * 520 + 1}).to(device);
-  const auto place = flat.slice(0, 0, 600 * 520).view({600, 520});
-  EXPECT_FALSE(placed_product(a, b, torch::kFloat32, place).defined());
-  EXPECT_LT((place - 1 - a.mm(b)).abs().max().item<double>(), 2e-2);
+  const auto slot = flat.slice(0, 0, 600 * 520).view({600, 520});
+  EXPECT_FALSE(slot_product(a, b, torch::kFloat32, slot).defined());
+  EXPECT_LT((slot - 1 - a.mm(b)).abs().max().item<double>(), 2e-2);
   EXPECT_EQ(flat[-1].item<double>(), 1);
   const auto other = flat.slice(0, 1).view({600, 520});
   const auto before = flat.clone();
-  EXPECT_TRUE(placed_product(a, b, torch::kFloat32, other).defined()) << "not aligned";
-  EXPECT_TRUE(placed_product(a, b, torch::kFloat32, {}).defined()) << "no place";
+  EXPECT_TRUE(slot_product(a, b, torch::kFloat32, other).defined()) << "not aligned";
+  EXPECT_TRUE(slot_product(a, b, torch::kFloat32, {}).defined()) << "no place";
   const auto small = a.slice(0, 0, 496);
-  EXPECT_TRUE(placed_product(small, b, torch::kFloat32, place.slice(0, 0, 496)).defined());
+  EXPECT_TRUE(slot_product(small, b, torch::kFloat32, slot.slice(0, 0, 496)).defined());
   EXPECT_TRUE(torch::equal(flat, before));
 }
 

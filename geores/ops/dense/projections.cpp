@@ -5,8 +5,8 @@
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/packed_gradients.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -101,21 +101,21 @@ int64_t PackedProjections::rows() const {
 }
 
 std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias,
-                                                 const std::vector<Tensor>& places) const {
+                                                 const std::vector<Tensor>& slots) const {
   int64_t without = 0;  // values of parameters without a place
-  bool placed = false;
-  for (size_t i = 0; i < places.size(); ++i) {
-    placed = placed || places[i].defined();
-    if (!places[i].defined()) without += parameters_[i].numel();
+  bool has_slots = false;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    has_slots = has_slots || slots[i].defined();
+    if (!slots[i].defined()) without += parameters_[i].numel();
   }
-  if (has_scale_ == std::vector<int64_t>{0} && !placed)
+  if (has_scale_ == std::vector<int64_t>{0} && !has_slots)
     return {dweight, dbias.view(parameters_[1].sizes())};
   Tensor zeros;  // cleared at once
   if (without > 0) zeros = torch::zeros({without}, parameters_[0].options());
-  std::vector<Tensor> sums = places, result(places.size());
+  std::vector<Tensor> sums = slots, result(slots.size());
   int64_t used = 0;
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i].defined()) continue;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].defined()) continue;
     const auto begin = used;
     used += parameters_[i].numel();
     sums[i] = result[i] = zeros.slice(0, begin, used).view(parameters_[i].sizes());
@@ -205,7 +205,7 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
     tensor_list result = {multiply(half, s.weight, s.in.scalar_type()).view(shape)};
     for (const auto& gradient :
          PackedProjections(parameters, s.has_scale)
-             .gradients(multiply(half.t(), s.in, type), dbias, s.parameters.places))
+             .gradients(multiply(half.t(), s.in, type), dbias, s.parameters.slots))
       result.push_back(gradient);
     result.push_back(Tensor());
     return result;
@@ -215,7 +215,7 @@ class FusedProjections : public torch::autograd::Function<FusedProjections> {
 class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
   struct Kept {
     Tensor rows, bias;
-    Tensor rows_place, bias_place;
+    Tensor rows_slot, bias_slot;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -229,8 +229,8 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
     const auto x = input.contiguous(), rows = all_rows.contiguous(), bias = contiguous(biases);
     save(context, Kept{.rows = rows,
                        .bias = bias,
-                       .rows_place = gradient_place(rows),
-                       .bias_place = gradient_place(bias)});
+                       .rows_slot = gradient_slot(rows),
+                       .bias_slot = gradient_slot(bias)});
     auto out = torch::empty_like(x);
     on_gpu(x, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::add_rows(stream, values<T>(x), values<T>(rows), values<T>(bias), values<T>(out),
@@ -241,8 +241,8 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto drows = parameter_sum(s.rows, s.rows_place),
-               dbias = parameter_sum(s.bias, s.bias_place);
+    const auto drows = parameter_sum(s.rows, s.rows_slot),
+               dbias = parameter_sum(s.bias, s.bias_slot);
     const auto d = gradients[0].contiguous();
     on_gpu(d, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::sum_rows<T, T>(stream, values<T>(d), nullptr, values<T>(drows.sum),
@@ -255,7 +255,7 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
 }  // namespace
 
 Tensor add_to_each(const Tensor& x, const Tensor& rows, const Tensor& bias) {
-  if (Choice("add_to_each", x)
+  if (KernelChoice("add_to_each", x)
           .need(x.is_cuda(), "a GPU")
           .need(x.dim() == 3 && rows.dim() == 2, "sequences of rows")
           .need(x.numel() > 0, "at least one value")
@@ -276,7 +276,7 @@ LinearMap side_by_side(const std::vector<ProjectionWeights>& projections) {
 
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
   const auto type = projections[0].weight.scalar_type();
-  if (Choice("projected_together", projections[0].weight, "packed weights, one product")
+  if (KernelChoice("projected_together", projections[0].weight, "packed weights, one product")
           .need(projections[0].weight.is_cuda(), "a GPU")
           .need(PackedProjections::fit(projections), "few projections with bias, contiguous")
           .need(h.numel() > 0, "at least one value")

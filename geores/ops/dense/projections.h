@@ -35,7 +35,7 @@ class PackedProjections {
   Packed packed() const;
   // Adds the gradients of parameters that have a place to it. The others come back; undefined: none.
   std::vector<Tensor> gradients(const Tensor& dweight, const Tensor& dbias,
-                                const std::vector<Tensor>& places) const;
+                                const std::vector<Tensor>& slots) const;
 
   // Of normalized values before the norm's weight and bias (each may be undefined), which become
   // part of it: for kernels that multiply by themselves (kernels/token_routes.h).

@@ -1,8 +1,8 @@
 #include "geores/ops/dense/swiglu.h"
 
 #include "geores/kernels/dense/swiglu.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -27,8 +27,8 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
     auto shape = parts.sizes().vec();
     shape.back() = hidden;
     auto y = torch::empty(shape, parts.options());
-    on_activations(parts, [&]<class A>(A, auto... place) {
-      kernels::swiglu_forward<A>(place..., values<A>(parts), values<A>(y), rows, hidden);
+    on_activations(parts, [&]<class A>(A, auto... stream) {
+      kernels::swiglu_forward<A>(stream..., values<A>(parts), values<A>(y), rows, hidden);
     });
     save(context, Kept{.parts = parts});
     return y;
@@ -39,8 +39,8 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
     const auto dy = gradients[0].contiguous();
     auto dparts = torch::empty_like(s.parts);
     const auto hidden = dy.size(-1), rows = dy.numel() / hidden;
-    on_activations(dy, [&]<class A>(A, auto... place) {
-      kernels::swiglu_backward<A>(place..., values<A>(s.parts), values<A>(dy), values<A>(dparts),
+    on_activations(dy, [&]<class A>(A, auto... stream) {
+      kernels::swiglu_backward<A>(stream..., values<A>(s.parts), values<A>(dy), values<A>(dparts),
                                   rows, hidden);
     });
     return {dparts};
@@ -50,7 +50,7 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
 }  // namespace
 
 Tensor swiglu(const Tensor& x) {
-  if (Choice::any_type("swiglu", x, "kernel")
+  if (KernelChoice::any_type("swiglu", x, "kernel")
           .need(x.is_cuda() || x.scalar_type() == torch::kFloat32 ||
                     x.scalar_type() == torch::kFloat64,
                 "float32 or float64 values on a CPU")

@@ -5,8 +5,8 @@
 #include "geores/kernels/dense/weight_gradient.h"
 #include "geores/kernels/dense/weight_products.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -18,7 +18,7 @@ using namespace fused;
 class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> {
   struct Kept {
     std::vector<Tensor> halves;
-    std::vector<Tensor> places;  // of the factors' gradients
+    std::vector<Tensor> slots;  // of the factors' gradients
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -47,23 +47,23 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
     if constexpr (kernels::kHasCuda)
       kernels::multiply_weights(current_cuda_stream(), together.data(),
                                 static_cast<int>(together.size()));
-    tensor_list places;
-    for (const auto& factor : factors) places.push_back(place_of(factor));
-    if (with_gradients) make_places(halves, products, places);
-    save(context, Kept{.halves = halves, .places = places});
+    tensor_list slots;
+    for (const auto& factor : factors) slots.push_back(slot_of(factor));
+    if (with_gradients) make_slots(halves, products, slots);
+    save(context, Kept{.halves = halves, .slots = slots});
     context->set_materialize_grads(
         false);  // a gradient that is added to a place is not defined here
     return products;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto [halves, places] = saved<Kept>(context);
+    const auto [halves, slots] = saved<Kept>(context);
     tensor_list result(halves.size() + 1);
     for (size_t i = 0; i < halves.size(); i += 2) {
       if (!gradients[i / 2].defined()) continue;
       const auto d = gradients[i / 2].contiguous();
-      result[i] = placed_product(d, halves[i + 1].t(), torch::kFloat32, places[i]);
-      result[i + 1] = placed_product(halves[i].t(), d, torch::kFloat32, places[i + 1]);
+      result[i] = slot_product(d, halves[i + 1].t(), torch::kFloat32, slots[i]);
+      result[i + 1] = slot_product(halves[i].t(), d, torch::kFloat32, slots[i + 1]);
     }
     return result;
   }
@@ -81,19 +81,19 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
   // ended, one kernel takes what was added there on to the factors' places. Where a product or a factor
   // has no place, autograd carries the gradient: also that of a large product, which the BLAS
   // multiplies.
-  static void make_places(const tensor_list& halves, const tensor_list& products,
-                          const tensor_list& places) {
+  static void make_slots(const tensor_list& halves, const tensor_list& products,
+                         const tensor_list& slots) {
     const auto taker = weight_gradients();
     if (!taker) return;
     std::vector<kernels::WeightProductGradient> together;
     std::vector<Tensor> used;
     for (size_t i = 0; i < halves.size(); i += 2) {
       const auto &a = halves[i], &b = halves[i + 1];
-      const auto &da = places[i], &db = places[i + 1];
+      const auto &da = slots[i], &db = slots[i + 1];
       if (!da.defined() || !db.defined() || !fit_kernel(a, b) ||
           !kernels::fits_weight_gradient(a.size(0), b.size(1)))
         continue;
-      const auto d = make_gradient_place(products[i / 2]);
+      const auto d = make_gradient_slot(products[i / 2]);
       if (!d.defined()) continue;
       together.push_back({.a = values<kernels::BFloat16>(a),
                           .b = values<kernels::BFloat16>(b),
@@ -115,8 +115,8 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
         std::move(used));
   }
 
-  static Tensor place_of(const Tensor& factor) {
-    return factor.requires_grad() ? gradient_place(factor) : Tensor();
+  static Tensor slot_of(const Tensor& factor) {
+    return factor.requires_grad() ? gradient_slot(factor) : Tensor();
   }
 };
 
@@ -137,7 +137,7 @@ std::vector<Tensor> weight_products(const std::vector<WeightFactors>& factors) {
   }
 
   std::vector<Tensor> products;
-  if (!distinct.empty() && Choice::half("weight_products", distinct[0].first).runs()) {
+  if (!distinct.empty() && KernelChoice::half("weight_products", distinct[0].first).runs()) {
     tensor_list flat;
     for (const auto& [a, b] : distinct) flat.insert(flat.end(), {a, b});
     products = HalfWeightProducts::apply(at::TensorList(flat), torch::GradMode::is_enabled());

@@ -29,7 +29,7 @@ Tensor in_bfloat16(const Tensor& x) { return x.detach().to(torch::kBFloat16).to(
 // gradients; `begin` values before the first.
 struct Parameters {
   Tensor values, gradients;
-  std::vector<WeightFactors> pairs, places;
+  std::vector<WeightFactors> pairs, slots;
   std::vector<Tensor> all;
 
   Parameters(const std::vector<Sizes>& sizes, int64_t begin, const torch::Device& device) {
@@ -43,7 +43,7 @@ struct Parameters {
       const auto a = parts(used, rows, inner), b = parts(used + rows * inner, inner, columns);
       used += rows * inner + inner * columns;
       pairs.emplace_back(a.first, b.first);
-      places.emplace_back(a.second, b.second);
+      slots.emplace_back(a.second, b.second);
       all.insert(all.end(), {a.first, b.first});
     }
   }
@@ -174,11 +174,11 @@ TEST(WeightProducts, OnAGpuTheyEqualTheirDefinition) {
 }
 
 // What autograd gives of a parameter's gradient, and what was added to its place.
-Tensor total_gradient(const Tensor& parameter, const Tensor& place) {
-  return parameter.grad().defined() ? place + parameter.grad() : place;
+Tensor total_gradient(const Tensor& parameter, const Tensor& slot) {
+  return parameter.grad().defined() ? slot + parameter.grad() : slot;
 }
 
-TEST(WeightProducts, OnAGpuTheirGradientsComeToThePlacesOfTheFactors) {
+TEST(WeightProducts, OnAGpuTheirGradientsAreAddedToTheSlotsOfTheFactors) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(3);
   const ExecutionScope scope(Precision::bf16);
@@ -207,7 +207,7 @@ TEST(WeightProducts, OnAGpuTheirGradientsComeToThePlacesOfTheFactors) {
 
       for (size_t i = 0; i < sizes.size(); ++i) {
         const auto& [a, b] = parameters.pairs[i];
-        const auto& [da, db] = parameters.places[i];
+        const auto& [da, db] = parameters.slots[i];
         const auto what =
             std::to_string(i) + " from " + std::to_string(begin) + (at_once ? " at once" : "");
         const auto [rows, inner, columns] = sizes[i];
@@ -215,8 +215,8 @@ TEST(WeightProducts, OnAGpuTheirGradientsComeToThePlacesOfTheFactors) {
                                  !kernels::fits_weight_gradient(rows, columns);
         // Then the product adds to the place of a factor that the side stream does not take, if that
         // is aligned.
-        const auto given = [&](int64_t out, int64_t in, const Tensor& place) {
-          const bool aligned = reinterpret_cast<uintptr_t>(place.data_ptr()) % 16 == 0;
+        const auto given = [&](int64_t out, int64_t in, const Tensor& slot) {
+          const bool aligned = reinterpret_cast<uintptr_t>(slot.data_ptr()) % 16 == 0;
           return by_autograd && (kernels::fits_weight_gradient(out, in) || !aligned);
         };
         EXPECT_EQ(a.grad().defined(), given(rows, inner, da)) << what;
@@ -243,7 +243,7 @@ TEST(WeightProducts, OnAGpuAPerceptronTakesThem) {
   std::vector<Tensor> leaves, gradients;
   for (size_t i = 0; i < 2; ++i) {
     const auto& [a, b] = parameters.pairs[i];
-    const auto& [da, db] = parameters.places[i];
+    const auto& [da, db] = parameters.slots[i];
     for (const auto& factor : {a, b}) {
       EXPECT_FALSE(factor.grad().defined());
       leaves.push_back(in_bfloat16(factor).requires_grad_(true));

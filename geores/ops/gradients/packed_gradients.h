@@ -18,12 +18,12 @@ namespace geores::fused {
 // The parameters of an operation, from its forward to its backward pass.
 struct KeptParameters {
   std::vector<Tensor> values;  // for the `tensors` of saved_state.h
-  std::vector<Tensor> places;  // of their gradients; undefined: autograd gets the gradient
+  std::vector<Tensor> slots;   // of their gradients; undefined: autograd gets the gradient
 
   // In the forward pass.
   static KeptParameters of(at::TensorList parameters) {
-    KeptParameters kept{.values = parameters.vec(), .places = {}};
-    for (const auto& parameter : parameters) kept.places.push_back(gradient_place(parameter));
+    KeptParameters kept{.values = parameters.vec(), .slots = {}};
+    for (const auto& parameter : parameters) kept.slots.push_back(gradient_slot(parameter));
     return kept;
   }
 };
@@ -34,14 +34,14 @@ struct ParameterSums {
 
   explicit ParameterSums(const KeptParameters& parameters) {
     for (size_t i = 0; i < parameters.values.size(); ++i) {
-      const auto [sum, gradient] = parameter_sum(parameters.values[i], parameters.places[i]);
+      const auto [sum, gradient] = parameter_sum(parameters.values[i], parameters.slots[i]);
       sums.push_back(sum);
       gradients.push_back(gradient);
     }
   }
 
   // Whether autograd gets none of them.
-  bool all_placed() const {
+  bool all_have_slots() const {
     return std::none_of(gradients.begin(), gradients.end(),
                         [](const Tensor& gradient) { return gradient.defined(); });
   }
@@ -64,9 +64,9 @@ struct PackedGradient {
   // In the backward pass: unpack(cuda_stream, dyᵀ x in `type`) adds to the parameters' sums. It runs
   // on the side where all of these sums are places: autograd does not wait for the side.
   template <class Unpack>
-  void add(const Tensor& dy, const Tensor& x, torch::ScalarType type, bool all_placed,
+  void add(const Tensor& dy, const Tensor& x, torch::ScalarType type, bool all_have_slots,
            const Unpack& unpack) const {
-    if (taker && all_placed && WeightGradients::fit(dy, x)) {
+    if (taker && all_have_slots && WeightGradients::fit(dy, x)) {
       const auto sum =
           zeros.defined() ? zeros : torch::zeros({dy.size(1), x.size(1)}, dy.options().dtype(type));
       taker->add(dy, x, sum);

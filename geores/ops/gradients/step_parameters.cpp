@@ -75,21 +75,21 @@ void StepParameters::drop_pass() noexcept {
   pass_ = false;
 }
 
-Tensor StepParameters::gradient_place(const Tensor& x) const {
+Tensor StepParameters::gradient_slot(const Tensor& x) const {
   if (!in_pass() || !x.defined()) return {};
-  for (const auto& [tensor, place] : made_)
-    if (tensor._unsafe_get_target() == x.unsafeGetTensorImpl() && !tensor.expired()) return place;
+  for (const auto& [tensor, slot] : made_)
+    if (tensor._unsafe_get_target() == x.unsafeGetTensorImpl() && !tensor.expired()) return slot;
   int64_t begin = 0;
   const auto* part = find(x, begin);
   if (part == nullptr || part->hooked || x.scalar_type() != gradients_.scalar_type()) return {};
   return piece(gradients_, begin, x.sizes());
 }
 
-Tensor StepParameters::make_gradient_place(const Tensor& x) {
+Tensor StepParameters::make_gradient_slot(const Tensor& x) {
   if (!in_pass() || x.device() != gradients_.device() || !x.is_contiguous()) return {};
-  const auto place = take_zeros(x.sizes(), gradients_);
-  if (place.defined()) made_.push_back({WeakTensor(x.getIntrusivePtr()), place});
-  return place;
+  const auto slot = take_zeros(x.sizes(), gradients_);
+  if (slot.defined()) made_.push_back({WeakTensor(x.getIntrusivePtr()), slot});
+  return slot;
 }
 
 // Gradients of what is packed or folded of parameters need no more room than the parameters' own. A
@@ -110,14 +110,14 @@ c10::intrusive_ptr<WeightGradients> StepParameters::weight_gradients() const {
   return in_pass() ? weight_gradients_ : c10::intrusive_ptr<WeightGradients>();
 }
 
-Tensor gradient_place(const Tensor& x) {
+Tensor gradient_slot(const Tensor& x) {
   const auto* parameters = execution().parameters;
-  return parameters != nullptr ? parameters->gradient_place(x) : Tensor();
+  return parameters != nullptr ? parameters->gradient_slot(x) : Tensor();
 }
 
-Tensor make_gradient_place(const Tensor& x) {
+Tensor make_gradient_slot(const Tensor& x) {
   auto* parameters = execution().parameters;
-  return parameters != nullptr ? parameters->make_gradient_place(x) : Tensor();
+  return parameters != nullptr ? parameters->make_gradient_slot(x) : Tensor();
 }
 
 Tensor take_zeros(at::IntArrayRef shape, const Tensor& like) {
@@ -132,8 +132,8 @@ c10::intrusive_ptr<WeightGradients> weight_gradients() {
                                : c10::intrusive_ptr<WeightGradients>();
 }
 
-ParameterSum parameter_sum(const Tensor& parameter, const Tensor& place) {
-  if (place.defined()) return {.sum = place, .gradient = {}};
+ParameterSum parameter_sum(const Tensor& parameter, const Tensor& slot) {
+  if (slot.defined()) return {.sum = slot, .gradient = {}};
   if (!parameter.defined()) return {};
   const auto zeros = torch::zeros_like(parameter, torch::MemoryFormat::Contiguous);
   return {.sum = zeros, .gradient = zeros};

@@ -44,12 +44,12 @@ class StepParameters {
   // it is undefined or null outside of a pass and on a CPU.
 
   // Where the gradient of x is to be added, for a parameter or a contiguous part of one.
-  Tensor gradient_place(const Tensor& x) const;
+  Tensor gradient_slot(const Tensor& x) const;
 
   // A place for the gradient of a tensor that the forward pass made of parameters: zeros in the type of
-  // the parameters, and gradient_place(x) from here on. The caller takes what is added there on to the
+  // the parameters, and gradient_slot(x) from here on. The caller takes what is added there on to the
   // parameters. x stays alive as long as operations may ask.
-  Tensor make_gradient_place(const Tensor& x);
+  Tensor make_gradient_slot(const Tensor& x);
 
   // Zeros of this shape, cleared together with all others; undefined if `like` has another type or
   // device than the parameters.
@@ -80,14 +80,14 @@ class StepParameters {
   using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
   struct Made {
     WeakTensor tensor;
-    Tensor place;
+    Tensor slot;
   };
   std::vector<Made> made_;  // of parameters, in this pass
 };
 
 // The same for the step under way in this thread (Execution::parameters); undefined without one.
-Tensor gradient_place(const Tensor& x);
-Tensor make_gradient_place(const Tensor& x);
+Tensor gradient_slot(const Tensor& x);
+Tensor make_gradient_slot(const Tensor& x);
 Tensor take_zeros(at::IntArrayRef shape, const Tensor& like);
 c10::intrusive_ptr<WeightGradients> weight_gradients();
 
@@ -96,6 +96,6 @@ c10::intrusive_ptr<WeightGradients> weight_gradients();
 struct ParameterSum {
   Tensor sum, gradient;
 };
-ParameterSum parameter_sum(const Tensor& parameter, const Tensor& place);
+ParameterSum parameter_sum(const Tensor& parameter, const Tensor& slot);
 
 }  // namespace geores

@@ -52,12 +52,12 @@ TEST(StepParameters, ProductsTakeTheCopyOfAParameterOrOfAPartOfIt) {
 
 TEST(StepParameters, OnACpuAutogradCarriesAllGradients) {
   Flat flat;
-  EXPECT_FALSE(gradient_place(flat.weight).defined()) << "no step is under way";
+  EXPECT_FALSE(gradient_slot(flat.weight).defined()) << "no step is under way";
   const ExecutionScope scope(flat.execution());
   flat.step.begin_pass();
-  EXPECT_FALSE(gradient_place(flat.weight).defined());
+  EXPECT_FALSE(gradient_slot(flat.weight).defined());
   EXPECT_FALSE(take_zeros({3}, flat.values).defined());
-  EXPECT_FALSE(make_gradient_place(torch::randn({3})).defined());
+  EXPECT_FALSE(make_gradient_slot(torch::randn({3})).defined());
   EXPECT_EQ(weight_gradients().get(), nullptr);
   const auto [sum, gradient] = parameter_sum(flat.weight, {});
   EXPECT_TRUE(torch::equal(sum, torch::zeros({5, 3})));
@@ -74,33 +74,33 @@ TEST(StepParameters, KnowsHooksOfBothKinds) {
   EXPECT_FALSE(StepParameters::has_hook(flat.bias));
 }
 
-TEST(StepParameters, OnAGpuAParameterHasThePlaceOfItsGradientInAPass) {
+TEST(StepParameters, OnAGpuAParameterHasASlotForItsGradientInAPass) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   Flat flat(torch::kCUDA);
   const ExecutionScope scope(flat.execution());
-  EXPECT_FALSE(gradient_place(flat.weight).defined()) << "no pass yet";
+  EXPECT_FALSE(gradient_slot(flat.weight).defined()) << "no pass yet";
   flat.step.begin_pass();
-  gradient_place(flat.bias).fill_(7);
+  gradient_slot(flat.bias).fill_(7);
   EXPECT_EQ(flat.gradients.sum().item<float>(), 35);
   EXPECT_EQ(flat.gradients.slice(0, 15).min().item<float>(), 7);
-  gradient_place(flat.weight.slice(0, 1, 2)).fill_(1);
+  gradient_slot(flat.weight.slice(0, 1, 2)).fill_(1);
   EXPECT_EQ(flat.gradients.slice(0, 3, 6).sum().item<float>(), 3) << "a part of a parameter";
-  EXPECT_FALSE(gradient_place(flat.weight.t()).defined());
-  EXPECT_FALSE(gradient_place(torch::randn({5, 3}, torch::kCUDA)).defined()) << "no parameter";
-  const auto [sum, gradient] = parameter_sum(flat.weight, gradient_place(flat.weight));
+  EXPECT_FALSE(gradient_slot(flat.weight.t()).defined());
+  EXPECT_FALSE(gradient_slot(torch::randn({5, 3}, torch::kCUDA)).defined()) << "no parameter";
+  const auto [sum, gradient] = parameter_sum(flat.weight, gradient_slot(flat.weight));
   EXPECT_TRUE(sum.is_alias_of(flat.gradients));
   EXPECT_FALSE(gradient.defined()) << "autograd would add it a second time";
-  const auto other = gradient_place(flat.bias);
+  const auto other = gradient_slot(flat.bias);
   const auto before = other._version();
   sum.add_(1);
   EXPECT_EQ(other._version(), before) << "autograd would refuse what was kept of the others";
   flat.step.end_pass();
-  EXPECT_FALSE(gradient_place(flat.weight).defined()) << "the pass has ended";
+  EXPECT_FALSE(gradient_slot(flat.weight).defined()) << "the pass has ended";
 
   flat.weight.register_hook([](const Tensor& x) { return x; });
   flat.step.begin_pass();
-  EXPECT_FALSE(gradient_place(flat.weight).defined()) << "its hook waits for autograd";
-  EXPECT_TRUE(gradient_place(flat.bias).defined());
+  EXPECT_FALSE(gradient_slot(flat.weight).defined()) << "its hook waits for autograd";
+  EXPECT_TRUE(gradient_slot(flat.bias).defined());
   flat.step.end_pass();
 }
 
@@ -117,14 +117,14 @@ TEST(StepParameters, OnAGpuZerosAreApartAndEndWithThePass) {
   EXPECT_FALSE(take_zeros({2}, flat.values.to(torch::kFloat64)).defined()) << "another type";
 
   auto made = torch::randn({2}, torch::kCUDA).to(torch::kBFloat16);
-  const auto place = make_gradient_place(made);
-  ASSERT_TRUE(place.defined());
-  EXPECT_TRUE(gradient_place(made).is_alias_of(place));
-  EXPECT_FALSE(gradient_place(made.clone()).defined());
+  const auto slot = make_gradient_slot(made);
+  ASSERT_TRUE(slot.defined());
+  EXPECT_TRUE(gradient_slot(made).is_alias_of(slot));
+  EXPECT_FALSE(gradient_slot(made.clone()).defined());
   flat.step.end_pass();
   EXPECT_FALSE(take_zeros({2}, flat.values).defined());
   flat.step.begin_pass();
-  EXPECT_FALSE(gradient_place(made).defined()) << "of another pass";
+  EXPECT_FALSE(gradient_slot(made).defined()) << "of another pass";
   EXPECT_EQ(take_zeros({6}, flat.values).abs().max().item<float>(), 0) << "cleared again";
   flat.step.end_pass();
 }
@@ -143,7 +143,7 @@ TEST(StepParameters, OnAGpuProductsForWeightsAreAddedWhenThePassEnds) {
   for (int64_t i = 0; i < 6; ++i) {  // more than one launch's
     const auto dy = torch::randn({100 + i / 4, 16}, half),
                x = torch::randn({100 + i / 4, 24}, half);
-    weight_gradients()->add(dy, x, gradient_place(weights.slice(0, i, i + 1)).view({16, 24}));
+    weight_gradients()->add(dy, x, gradient_slot(weights.slice(0, i, i + 1)).view({16, 24}));
     wanted.push_back(dy.to(torch::kFloat32).t().mm(x.to(torch::kFloat32)).flatten());
   }
   bool after = false;

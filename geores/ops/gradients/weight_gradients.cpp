@@ -103,24 +103,23 @@ void WeightGradients::drop() noexcept {
 }
 
 WeightGradient WeightGradient::of(const Tensor& weight) {
-  return {gradient_place(weight), weight_gradients()};
+  return {gradient_slot(weight), weight_gradients()};
 }
 
 Tensor WeightGradient::from(const Tensor& dy, const Tensor& x, torch::ScalarType type) const {
-  if (!taker || !place.defined()) return multiply(dy.t(), x, type);
+  if (!taker || !slot.defined()) return multiply(dy.t(), x, type);
   if (WeightGradients::fit(dy, x)) {
-    taker->add(dy, x, place);
+    taker->add(dy, x, slot);
     return {};
   }
-  return placed_product(dy.t(), x, type, place);
+  return slot_product(dy.t(), x, type, slot);
 }
 
-Tensor placed_product(const Tensor& a, const Tensor& b, torch::ScalarType type,
-                      const Tensor& place) {
+Tensor slot_product(const Tensor& a, const Tensor& b, torch::ScalarType type, const Tensor& slot) {
   // This stream reads the sum and writes it: of weights that the side stream takes, others do so.
   const bool side_takes = kernels::fits_weight_gradient(a.size(0), b.size(1));
-  if (!place.defined() || side_takes || !is_aligned(place)) return multiply(a, b, type);
-  Tensor sum = place;
+  if (!slot.defined() || side_takes || !is_aligned(slot)) return multiply(a, b, type);
+  Tensor sum = slot;
   add_product(a, b, sum);
   return {};
 }

@@ -61,7 +61,7 @@ class WeightGradients : public torch::CustomClassHolder {
 
 // The gradient of a weight that an operation multiplies with, from its forward to its backward pass.
 struct WeightGradient {
-  Tensor place;                               // undefined: autograd gets the gradient
+  Tensor slot;                                // undefined: autograd gets the gradient
   c10::intrusive_ptr<WeightGradients> taker;  // null outside of a training step on a GPU
 
   // For weight, in the forward pass.
@@ -74,7 +74,6 @@ struct WeightGradient {
 
 // a b in `type` for autograd, or undefined where it is added to the place of a large weight's
 // gradient (undefined: it has none), in the backward pass.
-Tensor placed_product(const Tensor& a, const Tensor& b, torch::ScalarType type,
-                      const Tensor& place);
+Tensor slot_product(const Tensor& a, const Tensor& b, torch::ScalarType type, const Tensor& slot);
 
 }  // namespace geores

@@ -206,10 +206,10 @@ void attend_next(const Tensor& qkv, int64_t length, Tensor& keys, Tensor& cached
     const T* from = values<T>(qkv);
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t h = 0; h < heads; ++h) {
-        const auto place = ((b * heads + h) * capacity + length) * d;
+        const auto offset = ((b * heads + h) * capacity + length) * d;
         const T* key = from + (b * 3 + 1) * heads * d + h * d;
-        std::copy_n(key, d, values<T>(keys) + place);
-        std::copy_n(key + heads * d, d, values<T>(cached_values) + place);
+        std::copy_n(key, d, values<T>(keys) + offset);
+        std::copy_n(key + heads * d, d, values<T>(cached_values) + offset);
       }
     kernels::attend_one<T>(from, 3 * heads * d, values<T>(keys), values<T>(cached_values),
                            values<T>(out), capacity, length + 1,

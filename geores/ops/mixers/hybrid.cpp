@@ -3,8 +3,8 @@
 #include "geores/base/error.h"
 #include "geores/kernels/pooled/operators.h"
 #include "geores/ops/mixers/cayley.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -95,7 +95,7 @@ HybridGenerators split_generators(const Tensor& parameters, int64_t n) {
 }
 
 Tensor hybrid_operator(const HybridGenerators& g) {
-  Choice choice("hybrid_operator", g.u);
+  KernelChoice choice("hybrid_operator", g.u);
   if (need_mixer(choice, g.u.size(-1)).runs())
     return FusedHybrid::apply(g.u, g.v, g.k, g.beta, g.gamma);
   return hybrid(cayley_rotation(g.u, g.v, g.beta), householder(g.k), g.gamma);

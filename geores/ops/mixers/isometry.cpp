@@ -6,8 +6,8 @@
 #include "geores/kernels/pooled/isometries.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -77,8 +77,8 @@ Tensor skew_from_entries(const Tensor& entries, int64_t n) {
   const auto at = torch::triu_indices(n, n, 1, entries.options().dtype(torch::kLong));
   auto shape = entries.sizes().vec();
   shape.back() = n * n;
-  const auto places = (at[0] * n + at[1]).expand_as(entries);
-  const auto upper = torch::zeros(shape, entries.options()).scatter(-1, places, entries);
+  const auto indices = (at[0] * n + at[1]).expand_as(entries);
+  const auto upper = torch::zeros(shape, entries.options()).scatter(-1, indices, entries);
   return skew(upper.unflatten(-1, std::vector<int64_t>{n, n}));
 }
 
@@ -118,7 +118,7 @@ Tensor isometry(const Tensor& raw, IsometryFactor factor, int64_t n) {
   require(raw.size(-1) >= size && raw.size(-1) % size == 0, "isometry",
           "{} generators are not a multiple of the {} of one factor", raw.size(-1), size);
   const auto count = raw.size(-1) / size;
-  Choice choice("isometry", raw);
+  KernelChoice choice("isometry", raw);
   if (need_mixer(choice, n).runs())
     return FusedIsometry::apply(raw, static_cast<int64_t>(factor), n, count);
   const auto wide = raw.to(torch::kFloat64);

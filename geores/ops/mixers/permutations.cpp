@@ -1,8 +1,8 @@
 #include "geores/ops/mixers/permutations.h"
 
 #include "geores/kernels/mixers/permutations.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -54,7 +54,7 @@ class FusedPermutationMixture : public torch::autograd::Function<FusedPermutatio
 
 std::optional<Tensor> fused_permutation_mixture(const Tensor& logits, int64_t n) {
   static const auto sizes = numbers_that(kernels::is_permuted_size) + " streams";
-  if (!Choice("permutation_mixture", logits)
+  if (!KernelChoice("permutation_mixture", logits)
            .need(logits.is_cuda(), "a GPU")
            .need(logits.dim() == 3 && logits.numel() > 0, "at least one token")
            .need(kernels::is_permuted_size(n), sizes.c_str())

@@ -3,8 +3,8 @@
 #include "geores/base/error.h"
 #include "geores/kernels/sizes.h"
 #include "geores/ops/mixers/sinkhorn_kernel.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -185,7 +185,7 @@ bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
       logits.is_cuda() ? kernels::is_device_mixer_size(n) : kernels::is_compiled_size(n);
   if (spec.gradient == SinkhornGradient::implicit && spec.logit_bound > 0 && has_scalings)
     return false;
-  return Choice("sinkhorn", logits, "kernel in log space")
+  return KernelChoice("sinkhorn", logits, "kernel in log space")
       .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
       .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
       // The kernel runs them again for every 32 of them.
@@ -250,7 +250,7 @@ namespace {
 Tensor with_columns_last(const Tensor& logits, const SinkhornSpec& spec) {
   const bool implicit = spec.gradient == SinkhornGradient::implicit;
   const auto bound = spec.logit_bound;
-  if (need_mixer(Choice("sinkhorn", logits)
+  if (need_mixer(KernelChoice("sinkhorn", logits)
                      .need(implicit, "the implicit gradient")
                      // Its numbers are no logarithms: far apart, they leave float32's range.
                      .need(bound > 0, "a bound of the logits"),
@@ -279,7 +279,7 @@ Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec) {
 
 Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
   require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
-  if (need_mixer(Choice("guarded_sinkhorn", logits).need(logits.device().is_cpu(), "a CPU"),
+  if (need_mixer(KernelChoice("guarded_sinkhorn", logits).need(logits.device().is_cpu(), "a CPU"),
                  logits.size(-1))
           .runs())
     return FusedGuardedSinkhorn::apply(logits, iterations);

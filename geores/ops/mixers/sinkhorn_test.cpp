@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/fused_check_test.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/testing/gradient_check.h"
 
 namespace geores {

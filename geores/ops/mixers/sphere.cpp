@@ -2,8 +2,8 @@
 
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/sizes.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -63,7 +63,7 @@ std::optional<Tensor> fused_spectral_sphere(const Tensor& left, const Tensor& ri
   const auto n = sigma.size(-1) + 1;
   static const auto cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams",
                     gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams";
-  if (!Choice("spectral_sphere", sigma)
+  if (!KernelChoice("spectral_sphere", sigma)
            .need(n >= 3, "at least 3 streams")
            .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
            .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())

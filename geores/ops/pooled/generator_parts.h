@@ -7,8 +7,8 @@
 #include "geores/kernels/pooled/generators.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/pooled/generators.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 
 namespace geores::fused {
 

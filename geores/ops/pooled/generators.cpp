@@ -40,7 +40,7 @@ bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams, int64_t m
     others += perceptron.output_bias.numel();
   }
   const bool sequence = pool == Pool::sequence;
-  return Choice(sequence ? "sequence_generators" : "token_generators", x)
+  return KernelChoice(sequence ? "sequence_generators" : "token_generators", x)
       .need(x.is_cuda(), "a GPU")
       .need(fits, "a state (B, T, D) with at least one value")
       .need(kernels::is_device_stream_count(streams), numbers.c_str())
@@ -63,15 +63,15 @@ using namespace fused;
 struct GeneratorTensors {
   Tensor mean, hidden, raw, logit, entropy;  // hidden units and raw outputs before activations
 
-  static GeneratorTensors rooms(const kernels::GeneratorShape& s, const Tensor& like) {
-    const auto room = [&](int64_t width) {
+  static GeneratorTensors buffers(const kernels::GeneratorShape& s, const Tensor& like) {
+    const auto buffer = [&](int64_t width) {
       return torch::empty({s.sequences, width}, like.options());
     };
-    return {.mean = room(s.in),
-            .hidden = room(s.units()),
-            .raw = room(s.all_outputs()),
-            .logit = room(1),
-            .entropy = room(1)};
+    return {.mean = buffer(s.in),
+            .hidden = buffer(s.units()),
+            .raw = buffer(s.all_outputs()),
+            .logit = buffer(1),
+            .entropy = buffer(1)};
   }
 
   template <class Self, class F>
@@ -97,7 +97,7 @@ struct GeneratorGradients {
         logit(torch::empty_like(state.logit)) {}
 
   template <class T>
-  kernels::GeneratorRoom<T> in_kernels() const {
+  kernels::GeneratorScratch<T> in_kernels() const {
     return {values<T>(hidden), values<T>(raw), values<T>(logit)};
   }
 };
@@ -134,7 +134,7 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
     const auto [x, sums, entropies] =
         summarize(input.contiguous(), branch, n, Pool::sequence, entropy);
     const auto shape = generator_shape(x, parameters);
-    const auto state = GeneratorTensors::rooms(shape, x);
+    const auto state = GeneratorTensors::buffers(shape, x);
     const auto batch = x.size(0);
     const auto g = torch::empty({batch, 1, n, n}, x.options());
     const auto gamma = torch::empty({batch, 1, 1}, x.options());
@@ -206,7 +206,7 @@ class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> 
     const auto [x, sums, none] =
         summarize(input.contiguous(), branch, kAnyStreams, Pool::sequence, false);
     const auto shape = generator_shape(x, parameters);
-    const auto state = GeneratorTensors::rooms(shape, x);
+    const auto state = GeneratorTensors::buffers(shape, x);
     const auto k = torch::empty({x.size(0), 1, x.size(2)}, x.options());
     const auto beta = torch::empty({x.size(0), 1, 1}, x.options());
     on_gpu(x, [&]<class T>(T, kernels::CudaStream cuda_stream) {
@@ -249,7 +249,7 @@ class FusedSequenceErase : public torch::autograd::Function<FusedSequenceErase> 
 class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
   struct Kept {
     Tensor k, beta, x, weight, statistics;
-    Tensor weight_place;
+    Tensor weight_slot;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -275,7 +275,7 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
                        .x = x,
                        .weight = weight,
                        .statistics = statistics,
-                       .weight_place = gradient_place(weight)});
+                       .weight_slot = gradient_slot(weight)});
     return {g, h};
   }
 
@@ -284,7 +284,7 @@ class FusedEraseNorm : public torch::autograd::Function<FusedEraseNorm> {
     const auto dg = contiguous(gradients[0]), dh = gradients[1].contiguous();
     const auto dk = torch::empty_like(s.k), dbeta = torch::empty_like(s.beta),
                dx = torch::empty_like(s.x);
-    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dweight = parameter_sum(s.weight, s.weight_slot);
     on_gpu(s.x, dh, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
       kernels::erase_norm_backward<T>(
           cuda_stream, {values<T>(s.k), values<T>(s.beta)}, values<T>(s.x),
@@ -334,7 +334,7 @@ std::optional<SequenceErase> fused_sequence_erase(const State& state,
 NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,
                            const Tensor& weight) {
   static const auto row = "rows of at most " + std::to_string(kernels::kDeviceRow) + " values";
-  if (Choice("erase_and_norm", x)
+  if (KernelChoice("erase_and_norm", x)
           .need(x.is_cuda(), "a GPU")
           .need(k.size(1) == 1, "one direction for a sequence")
           .need(x.size(2) <= kernels::kDeviceRow, row.c_str())

@@ -18,7 +18,7 @@ class FusedJointMix : public torch::autograd::Function<FusedJointMix> {
     Tensor x, g, input, normal, inverse, hidden, raw;
     std::vector<Tensor> perceptron;
     Tensor norm_weight, norm_bias;
-    Tensor norm_weight_place, norm_bias_place;
+    Tensor norm_weight_slot, norm_bias_slot;
     int64_t n;
     double penalty_share;  // of one sequence
 
@@ -54,19 +54,19 @@ class FusedJointMix : public torch::autograd::Function<FusedJointMix> {
                              at::TensorList perceptron, int64_t n, double penalty_weight) {
     const auto x = input.contiguous();
     const auto batch = x.size(0);
-    const auto room = [&](int64_t width) { return torch::empty({batch, width}, x.options()); };
+    const auto buffer = [&](int64_t width) { return torch::empty({batch, width}, x.options()); };
     Kept kept{.x = x,
               .g = torch::empty({batch, 1, n, n}, x.options()),
-              .input = room(x.size(2)),
-              .normal = room(x.size(2)),
-              .inverse = room(1),
-              .hidden = room(perceptron[0].size(0)),
-              .raw = room(3 * n + 2),
+              .input = buffer(x.size(2)),
+              .normal = buffer(x.size(2)),
+              .inverse = buffer(1),
+              .hidden = buffer(perceptron[0].size(0)),
+              .raw = buffer(3 * n + 2),
               .perceptron = perceptron.vec(),
               .norm_weight = norm_weights.contiguous(),
               .norm_bias = norm_biases.contiguous(),
-              .norm_weight_place = gradient_place(norm_weights),
-              .norm_bias_place = gradient_place(norm_biases),
+              .norm_weight_slot = gradient_slot(norm_weights),
+              .norm_bias_slot = gradient_slot(norm_biases),
               .n = n,
               .penalty_share = penalty_weight / static_cast<double>(batch)};
     const auto sums = summarize(x, {}, n, Pool::sequence, false).means;
@@ -92,8 +92,8 @@ class FusedJointMix : public torch::autograd::Function<FusedJointMix> {
     const auto dg = torch::empty({batch, kernels::kMixParts, s.n, s.n}, s.x.options());
     const auto dhidden = torch::empty_like(s.hidden), draw = torch::empty_like(s.raw),
                dmean = torch::empty_like(s.input), dx = torch::empty_like(s.x);
-    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_place),
-               dnorm_bias = parameter_sum(s.norm_bias, s.norm_bias_place);
+    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_slot),
+               dnorm_bias = parameter_sum(s.norm_bias, s.norm_bias_slot);
     tensor_list dperceptron;
     for (const auto& parameter : s.perceptron) dperceptron.push_back(torch::empty_like(parameter));
     const auto shape = split_shape(s.x, s.n);

@@ -12,7 +12,7 @@ namespace {
 int64_t running_length(const Tensor& x, Pool pool) { return pool == Pool::causal ? x.size(1) : 0; }
 
 // Rooms for means and entropies.
-Summary rooms(const Tensor& input, const Tensor& branch, Pool pool, bool entropy) {
+Summary buffers(const Tensor& input, const Tensor& branch, Pool pool, bool entropy) {
   const auto batch = input.size(0), parts = int64_t{kernels::kSummaryParts};
   Summary s{.x = branch.defined() ? torch::empty_like(input) : input, .means = {}, .entropies = {}};
   if (pool == Pool::sequence) {
@@ -30,7 +30,7 @@ Summary rooms(const Tensor& input, const Tensor& branch, Pool pool, bool entropy
 }  // namespace
 
 Summary summarize(const Tensor& input, const Tensor& branch, int64_t n, Pool pool, bool entropy) {
-  const auto s = rooms(input, branch, pool, entropy);
+  const auto s = buffers(input, branch, pool, entropy);
   const auto shape = split_shape(input, n);
   if (pool == Pool::sequence)
     on_gpu(input, branch, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {

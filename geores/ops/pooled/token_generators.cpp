@@ -120,7 +120,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
                skip = contiguous(gradients[2]);
     const auto& dpenalty = gradients[1];  // often one value, expanded
     const auto dhidden = torch::empty(s.hidden.sizes(), s.packed.options());
-    const auto dentropies = room_if(s.entropies.defined(), s.entropies);
+    const auto dentropies = buffer_if(s.entropies.defined(), s.entropies);
     on_gpu(s.x, dhidden, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
       kernels::token_hybrid_backward(
           cuda_stream, generators_in<const T>(s.parameters.values), values<T>(s.hidden),
@@ -129,7 +129,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
           values<T>(dentropies), generators_in<T>(parameters.sums), static_cast<int>(s.n), shape);
     });
     s.packed_gradient.add(dhidden, summary_rows(s.means, s.x), s.x.scalar_type(),
-                          parameters.all_placed(),
+                          parameters.all_have_slots(),
                           unpacking(PerceptronLayer::hidden, parameters.sums, shape));
     const auto [dx, dbranch] =
         summarize_backward(s.x, s.branch, s.n, s.pool,
@@ -146,7 +146,7 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
   struct Kept {
     Tensor x, means, packed, packed_outputs, hidden, active, raw, statistics, weight;
     KeptParameters parameters;
-    Tensor weight_place;
+    Tensor weight_slot;
     PackedGradient packed_gradient, outputs_gradient;
     torch::ScalarType branch;
     Pool pool;
@@ -192,7 +192,7 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
                        .statistics = statistics,
                        .weight = weight,
                        .parameters = KeptParameters::of(parameters),
-                       .weight_place = gradient_place(weight),
+                       .weight_slot = gradient_slot(weight),
                        .packed_gradient = PackedGradient::of(packed.sizes(), type, x),
                        .outputs_gradient = PackedGradient::of(packed_outputs.sizes(), type, x),
                        .branch = branch.scalar_type(),
@@ -205,7 +205,7 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
     const ParameterSums parameters(s.parameters);
     const auto& sums = parameters.sums;
     const auto shape = generator_shape(s.x, s.parameters.values);
-    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dweight = parameter_sum(s.weight, s.weight_slot);
     const auto dg = contiguous(gradients[0]), dh = gradients[1].contiguous();
     const auto dx_around = torch::empty_like(s.x),
                draw = torch::empty(s.raw.sizes(), s.packed.options());
@@ -225,10 +225,10 @@ class FusedTokenErase : public torch::autograd::Function<FusedTokenErase> {
                                     generators_in<T>(sums), shape);
     });
     const auto type = s.x.scalar_type();
-    const bool all_placed = parameters.all_placed();
-    s.outputs_gradient.add(draw, s.active, type, all_placed,
+    const bool all_have_slots = parameters.all_have_slots();
+    s.outputs_gradient.add(draw, s.active, type, all_have_slots,
                            unpacking(PerceptronLayer::output, sums, shape));
-    s.packed_gradient.add(dhidden, summary_rows(s.means, s.x), type, all_placed,
+    s.packed_gradient.add(dhidden, summary_rows(s.means, s.x), type, all_have_slots,
                           unpacking(PerceptronLayer::hidden, sums, shape));
     const auto [dx, dbranch] = summarize_backward(s.x, s.branch, kAnyStreams, s.pool,
                                                   multiply(dhidden, s.packed, type), {}, dx_around);

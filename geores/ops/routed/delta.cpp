@@ -8,8 +8,8 @@
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -23,7 +23,7 @@ using LeftOfDelta = std::shared_ptr<DeltaStreams::Left>;
 class FusedStreamSum : public torch::autograd::Function<FusedStreamSum> {
   struct Kept {
     Tensor weight, x;
-    Tensor weight_place;
+    Tensor weight_slot;
     LeftOfDelta left;
 
     template <class Self, class F>
@@ -42,7 +42,7 @@ class FusedStreamSum : public torch::autograd::Function<FusedStreamSum> {
                                   stream_shape(x));
     });
     save(context,
-         Kept{.weight = weight, .x = x, .weight_place = gradient_place(weight), .left = left});
+         Kept{.weight = weight, .x = x, .weight_slot = gradient_slot(weight), .left = left});
     context->set_materialize_grads(false);  // no zeros of the state's size where nothing is carried
     return {sum, input};
   }
@@ -55,7 +55,7 @@ class FusedStreamSum : public torch::autograd::Function<FusedStreamSum> {
                           : torch::zeros({s.x.size(0), s.x.size(1), s.x.size(3)}, s.x.options());
     const auto [y, dl, written] = std::exchange(*s.left, {});
     const auto dx = torch::empty_like(s.x);
-    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dweight = parameter_sum(s.weight, s.weight_slot);
     on_gpu(s.x, y.defined() ? y : s.x,
            [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
              kernels::stream_sum_backward<T, A>(cuda_stream,
@@ -210,7 +210,7 @@ std::optional<DeltaStreams> DeltaStreams::make(const Reading& reading, const Ten
   for (const auto& parameter : parameters)
     plain = plain && parameter.is_contiguous() && parameter.scalar_type() == x.scalar_type();
   const bool fits = x.dim() == 4 && x.numel() > 0;
-  if (!Choice("delta_read", x, "one kernel each way")
+  if (!KernelChoice("delta_read", x, "one kernel each way")
            .need(x.is_cuda(), "a GPU")
            .need(fits, "a state (B, T, n, d) with at least one value")
            .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
@@ -226,7 +226,7 @@ std::optional<DeltaStreams> DeltaStreams::make(const Reading& reading, const Ten
 std::optional<DeltaStreams> DeltaStreams::make(const Tensor& weight, const Tensor& x) {
   static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams";
   const bool fits = x.dim() == 4 && x.numel() > 0;
-  if (!Choice("delta_streams", x, "two kernels each way")
+  if (!KernelChoice("delta_streams", x, "two kernels each way")
            .need(x.is_cuda(), "a GPU")
            .need(fits, "a state (B, T, n, d) with at least one value")
            .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())

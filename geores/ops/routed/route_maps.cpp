@@ -2,8 +2,8 @@
 
 #include "geores/kernels/routed/route_maps.h"
 #include "geores/ops/gradients/packed_gradients.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -122,7 +122,7 @@ Routes tanh_routes(const Tensor& raw, const TanhRoutes& p) {
   bool plain = true;
   for (const auto& parameter : parameters)
     plain = plain && parameter.is_contiguous() && parameter.scalar_type() == raw.scalar_type();
-  if (Choice("tanh_routes", raw)
+  if (KernelChoice("tanh_routes", raw)
           .need(raw.is_cuda(), "a GPU")
           .need(raw.dim() == 4 && raw.numel() > 0, "at least one value")
           .need(kernels::fits_tanh_routes(n), "at most 15 streams")
@@ -138,7 +138,7 @@ Routes tanh_routes(const Tensor& raw, const TanhRoutes& p) {
 }
 
 SigmoidRoutes sigmoid_routes(const Tensor& raw, int64_t n, double offset) {
-  if (Choice("sigmoid_routes", raw)
+  if (KernelChoice("sigmoid_routes", raw)
           .need(raw.is_cuda(), "a GPU")
           .need(raw.dim() == 3 && raw.numel() > 0, "at least one value")
           .runs()) {

@@ -13,7 +13,7 @@
 namespace geores {
 namespace fused {
 
-Choice& need_routes_on_gpu(Choice& choice, const Tensor& x, const RoutedSpec& spec) {
+KernelChoice& need_routes_on_gpu(KernelChoice& choice, const Tensor& x, const RoutedSpec& spec) {
   static const auto row = "rows of at most " + std::to_string(kernels::kDeviceRow) + " values",
                     iterations = "at most " + std::to_string(kernels::kMostGuardedIterations) +
                                  " Sinkhorn iterations";
@@ -62,7 +62,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     Tensor x, normal, statistics, raw, weight, bias, res, read, read_statistics, norm_weight,
         read_weight;
     KeptParameters projections;
-    Tensor norm_weight_place, read_weight_place, norm_bias_place;
+    Tensor norm_weight_slot, read_weight_slot, norm_bias_slot;
     bool layer, has_norm_bias;
     std::vector<int64_t> has_scale;
     int64_t n;
@@ -124,9 +124,9 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
                        .norm_weight = norm_weight,
                        .read_weight = read_weight,
                        .projections = KeptParameters::of(parameters),
-                       .norm_weight_place = gradient_place(norm_weight),
-                       .read_weight_place = gradient_place(read_weight),
-                       .norm_bias_place = gradient_place(norm_bias),
+                       .norm_weight_slot = gradient_slot(norm_weight),
+                       .read_weight_slot = gradient_slot(read_weight),
+                       .norm_bias_slot = gradient_slot(norm_bias),
                        .layer = spec.norm.layer,
                        .has_norm_bias = norm_bias.defined(),
                        .has_scale = has_scale,
@@ -142,10 +142,10 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
                dwrite = gradients[4].contiguous();
 
-    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_place);
-    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_place);
+    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_slot);
+    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_slot);
     const auto dnorm_bias =
-        parameter_sum(s.has_norm_bias ? s.norm_weight : Tensor(), s.norm_bias_place);
+        parameter_sum(s.has_norm_bias ? s.norm_weight : Tensor(), s.norm_bias_slot);
     const auto dc = torch::empty({s.x.size(0), s.x.size(1), shape.streams.d}, s.x.options());
     const auto dread = torch::empty_like(s.read), dres = torch::empty_like(s.res);
     const auto draw = torch::empty(s.raw.sizes(), s.normal.options());
@@ -194,7 +194,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
     for (const auto& gradient :
          PackedProjections(projections, s.has_scale)
              .gradients(multiply(draw.t(), s.normal, projections[0].scalar_type()), dbias,
-                        s.projections.places))
+                        s.projections.slots))
       result.push_back(gradient);
     result.push_back(Tensor());
     return result;
@@ -249,7 +249,7 @@ Routed::Routed(Tensor normalized, const Tensor& carried, Routes routes)
       routes_(std::move(routes)) {}
 
 std::optional<Routed> Routed::by_passes(const Tensor& x, const RoutedSpec& spec) {
-  Choice choice("routes", x, "passes over the state");
+  KernelChoice choice("routes", x, "passes over the state");
   if (!need_routes_on_gpu(choice, x, spec)
            .need(has_passes(spec.routing), "Cayley routes or guarded ones")
            .runs())

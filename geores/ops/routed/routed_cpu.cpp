@@ -1,7 +1,7 @@
 #include "geores/kernels/routed/routed_streams.h"
 #include "geores/ops/routed/routed.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -53,7 +53,7 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
   static tensor_list forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
                              const OptionalTensor& bias, const Tensor& read_weight, int64_t n,
                              double temperature, double alpha, int64_t steps) {
-    const auto room = [&](std::vector<int64_t> token) {
+    const auto buffer = [&](std::vector<int64_t> token) {
       token.insert(token.begin(), {input.size(0), input.size(1)});
       return torch::empty(token, input.options());
     };
@@ -61,16 +61,16 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
                     .weight = weight.contiguous(),
                     .bias = contiguous(bias),
                     .read_weight = read_weight.contiguous(),
-                    .entries = room({weight.size(0)}),
-                    .statistics = room({2}),
-                    .collected_statistics = room({2}),
-                    .res = room({n, n}),
-                    .read = room({n}),
+                    .entries = buffer({weight.size(0)}),
+                    .statistics = buffer({2}),
+                    .collected_statistics = buffer({2}),
+                    .res = buffer({n, n}),
+                    .read = buffer({n}),
                     .temperature = temperature,
                     .alpha = alpha,
                     .steps = steps,
                     .half = products_in_bfloat16()};
-    const auto write = room({n}), h = room({input.size(2) / n});
+    const auto write = buffer({n}), h = buffer({input.size(2) / n});
     for_product_types(kept.x, kept.half, [&]<class T, class P>(T, P) {
       kernels::routed_streams_forward<T, P>(values<T>(kept.x), kept.projection<T>(),
                                             kept.routed<T>(write, h), kept.shape());
@@ -125,7 +125,7 @@ std::optional<Routed> Routed::on_cpu(const Tensor& x, const RoutedSpec& spec) {
   const auto n = spec.streams;
   const auto* routing = std::get_if<CayleyRouting>(&spec.routing);
   if (!need_mixer(
-           Choice("routes", x, "blocks of tokens")
+           KernelChoice("routes", x, "blocks of tokens")
                .need(routing != nullptr, "Cayley routes")
                .need(x.device().is_cpu(), "a CPU")
                .need(x.dim() == 3 && x.numel() > 0, "a state (B, T, n·d) with at least one value"),

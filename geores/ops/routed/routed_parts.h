@@ -8,8 +8,8 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/routed/routed.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 
 namespace geores::fused {
 
@@ -63,6 +63,6 @@ kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias
 }
 
 // What all of these forms need.
-Choice& need_routes_on_gpu(Choice& choice, const Tensor& x, const RoutedSpec& spec);
+KernelChoice& need_routes_on_gpu(KernelChoice& choice, const Tensor& x, const RoutedSpec& spec);
 
 }  // namespace geores::fused

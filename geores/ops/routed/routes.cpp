@@ -4,8 +4,8 @@
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -79,7 +79,7 @@ class FusedRoutes : public torch::autograd::Function<FusedRoutes> {
 ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature) {
   require(raw.dim() == 3 && raw.size(-1) == 2 * n * n, "softmax_read_write",
           "expected 2n² = {} values per token, got {}", 2 * n * n, raw.size(-1));
-  Choice choice("softmax_read_write", raw);
+  KernelChoice choice("softmax_read_write", raw);
   if (need_mixer(choice.need(!raw.is_cuda(), "a CPU"), n).runs()) {
     const auto outputs = FusedRoutes::apply(raw, n, temperature, /*alpha=*/0.0, int64_t{0});
     return {.read = outputs[0], .write = outputs[1]};
@@ -101,7 +101,7 @@ Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations) {
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing) {
   require(raw.dim() == 3 && raw.size(-1) == 3 * n * n, "cayley_routes",
           "expected 3n² = {} values per token, got {}", 3 * n * n, raw.size(-1));
-  Choice choice("cayley_routes", raw);
+  KernelChoice choice("cayley_routes", raw);
   if (need_mixer(choice, n).need_on_gpu(!routing.exact, "the iterated Cayley map").runs()) {
     const auto steps = routing.exact ? int64_t{-1} : routing.iterations;
     const auto outputs = FusedRoutes::apply(raw, n, routing.temperature, routing.alpha, steps);

@@ -3,8 +3,8 @@
 #include "geores/kernels/routed/softmax_routes.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/packed_gradients.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -60,16 +60,16 @@ class FusedSoftmaxRoutes : public torch::autograd::Function<FusedSoftmaxRoutes> 
     const auto x = input.contiguous();
     const auto& s = spec.shape;
     const auto batch = x.size(0), length = x.size(1);
-    const auto room = [&](at::IntArrayRef sizes) { return torch::empty(sizes, full_options(x)); };
-    const auto packed = room({s.count(), s.width}), bias = room({s.differences()});
-    const auto plain = with_backward ? room({s.rows, s.count()}) : Tensor(),
-               inverse = with_backward ? room({s.rows}) : Tensor();
-    const auto read = room({batch, length, s.n}), write = torch::empty_like(read),
-               res = s.mixes ? room({batch, length, s.n, s.n}) : Tensor();
+    const auto buffer = [&](at::IntArrayRef sizes) { return torch::empty(sizes, full_options(x)); };
+    const auto packed = buffer({s.count(), s.width}), bias = buffer({s.differences()});
+    const auto plain = with_backward ? buffer({s.rows, s.count()}) : Tensor(),
+               inverse = with_backward ? buffer({s.rows}) : Tensor();
+    const auto read = buffer({batch, length, s.n}), write = torch::empty_like(read),
+               res = s.mixes ? buffer({batch, length, s.n, s.n}) : Tensor();
     on_gpu_state(x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
       kernels::pack_differences<T>(cuda_stream, spec.generator<const T>(parameters.vec()),
                                    values<T>(packed), values<T>(bias), s);
-      const auto partial = room({kernels::wide_projection_values<T>(s.projection())});
+      const auto partial = buffer({kernels::wide_projection_values<T>(s.projection())});
       kernels::wide_projection_sums<T, S>(cuda_stream, values<S>(x), values<T>(packed),
                                           values<T>(partial), s.projection());
       kernels::softmax_routes_forward<T>(cuda_stream,
@@ -162,7 +162,7 @@ std::optional<SoftmaxRoutes> wide_softmax_routes(const Tensor& x, const RouteGen
   for (const auto& parameter : parameters)
     plain = plain && parameter.defined() && parameter.is_contiguous() &&
             parameter.scalar_type() == full_type(x.scalar_type());
-  if (!Choice::state("softmax_routes", x, "one pass over the state, routes in one kernel")
+  if (!KernelChoice::state("softmax_routes", x, "one pass over the state, routes in one kernel")
            .need(x.dim() == 3 && x.numel() > 0, "at least one value")
            .need(kernels::is_device_mixer_size(n), count.c_str())
            .need(plain && (norm.layer || !norm.weight.defined()),

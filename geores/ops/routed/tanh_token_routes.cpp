@@ -38,7 +38,7 @@ class FusedTanhTokenRoute : public torch::autograd::Function<FusedTanhTokenRoute
   struct Kept {
     Tensor x, z, statistics, raw, weight, res, read, read_statistics, read_weight;
     KeptParameters parameters;
-    Tensor read_weight_place;
+    Tensor read_weight_slot;
     PackedGradient packed;
 
     template <class Self, class F>
@@ -101,7 +101,7 @@ class FusedTanhTokenRoute : public torch::autograd::Function<FusedTanhTokenRoute
                        .read_statistics = read_statistics,
                        .read_weight = read_weight,
                        .parameters = KeptParameters::of(parameters),
-                       .read_weight_place = gradient_place(read_weight),
+                       .read_weight_slot = gradient_slot(read_weight),
                        .packed = PackedGradient::of({raw_count, width}, z.scalar_type(), x)});
     context->mark_non_differentiable({res, read});
     return {h, input, res, read, write};
@@ -111,7 +111,7 @@ class FusedTanhTokenRoute : public torch::autograd::Function<FusedTanhTokenRoute
     const auto s = saved<Kept>(context);
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
                dwrite = gradients[4].contiguous();
-    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_place);
+    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_slot);
     const ParameterSums dparameters(s.parameters);
     const auto draw = torch::empty(s.raw.sizes(), s.z.options());
     const auto dx = torch::empty_like(s.x);
@@ -136,7 +136,7 @@ class FusedTanhTokenRoute : public torch::autograd::Function<FusedTanhTokenRoute
            .dread_weight = values<float>(dread_weight.sum),
            .dbias = nullptr},
           kernel_routes(s.parameters.values, routes_in(dparameters.sums)), s.raw.size(0), d);
-    s.packed.add(draw, s.z, torch::kFloat32, dparameters.all_placed(),
+    s.packed.add(draw, s.z, torch::kFloat32, dparameters.all_have_slots(),
                  [sums = dparameters.sums, d]([[maybe_unused]] kernels::CudaStream cuda_stream,
                                               [[maybe_unused]] const Tensor& dweight) {
                    if constexpr (kernels::kHasCuda)
@@ -165,7 +165,7 @@ std::optional<Routed> Routed::make(const Tensor& x, const TanhRoutedSpec& spec) 
   for (const auto& parameter : parameters)
     contiguous_floats = contiguous_floats && parameter.is_contiguous() &&
                         parameter.scalar_type() == torch::kFloat32;
-  if (!Choice("routes", x, "one kernel each way")
+  if (!KernelChoice("routes", x, "one kernel each way")
            .need(fits, "a state (B, T, n, d) with at least one value")
            .need(fits && x.size(2) == kernels::kRoutedStreams, count.c_str())
            .need(x.scalar_type() == torch::kFloat32, "a float32 state")

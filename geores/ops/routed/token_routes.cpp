@@ -21,7 +21,7 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
     Tensor x, z, statistics, raw, weight, res, read, read_statistics, norm_weight, norm_bias,
         read_weight;
     KeptParameters projections;
-    Tensor norm_weight_place, norm_bias_place, read_weight_place;
+    Tensor norm_weight_slot, norm_bias_slot, read_weight_slot;
     Tensor bias_zeros;  // for the gradient of the packed bias; undefined: none were left
     PackedGradient packed;
     bool layer;
@@ -89,9 +89,9 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
                        .norm_bias = norm_bias,
                        .read_weight = read_weight,
                        .projections = KeptParameters::of(parameters),
-                       .norm_weight_place = gradient_place(norm_weight),
-                       .norm_bias_place = gradient_place(norm_bias),
-                       .read_weight_place = gradient_place(read_weight),
+                       .norm_weight_slot = gradient_slot(norm_weight),
+                       .norm_bias_slot = gradient_slot(norm_bias),
+                       .read_weight_slot = gradient_slot(read_weight),
                        .bias_zeros = take_zeros(packed.bias.sizes(), x),
                        .packed = PackedGradient::of({raw.size(1), x.size(2)}, z.scalar_type(), x),
                        .layer = spec.norm.layer,
@@ -107,9 +107,9 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
                dwrite = gradients[4].contiguous();
     const auto dbias =
         s.bias_zeros.defined() ? s.bias_zeros : torch::zeros({s.raw.size(1)}, s.x.options());
-    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_place);
-    const auto dnorm_bias = parameter_sum(s.norm_bias, s.norm_bias_place);
-    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_place);
+    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_slot);
+    const auto dnorm_bias = parameter_sum(s.norm_bias, s.norm_bias_slot);
+    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_slot);
     const ParameterSums dprojections(s.projections);
     const auto draw = torch::empty(s.raw.sizes(), s.z.options());
     const auto dx = torch::empty_like(s.x);
@@ -138,9 +138,9 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
 
     tensor_list result = {dx, dnorm_weight.gradient, dnorm_bias.gradient, dread_weight.gradient};
     result.insert(result.end(), dprojections.gradients.begin(), dprojections.gradients.end());
-    const bool all_placed = dprojections.all_placed() && !dnorm_weight.gradient.defined() &&
-                            !dnorm_bias.gradient.defined() && !dread_weight.gradient.defined();
-    s.packed.add(draw, s.z, torch::kFloat32, all_placed,
+    const bool all_have_slots = dprojections.all_have_slots() && !dnorm_weight.gradient.defined() &&
+                                !dnorm_bias.gradient.defined() && !dread_weight.gradient.defined();
+    s.packed.add(draw, s.z, torch::kFloat32, all_have_slots,
                  [projections = PackedProjections(s.projections.values, s.has_scale), dbias,
                   norm_weight = s.norm_weight, norm_bias = s.norm_bias, sums = dprojections.sums,
                   dnorm_weight = dnorm_weight.sum, dnorm_bias = dnorm_bias.sum](
@@ -167,7 +167,7 @@ std::optional<Routed> Routed::by_token(const Tensor& x, const RoutedSpec& spec) 
     same = raw == kernels::raw_values(routes) &&
            spec.read_weight.numel() == kernels::read_tiles(routes) * d;
   });
-  Choice choice("routes", x, "one kernel each way");
+  KernelChoice choice("routes", x, "one kernel each way");
   if (!need_routes_on_gpu(choice, x, spec)
            .need(n == kernels::kRoutedStreams, count.c_str())
            .need(x.scalar_type() == torch::kFloat32, "a float32 state")

@@ -7,8 +7,8 @@
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 #include "geores/ops/streams/streams.h"
@@ -34,7 +34,7 @@ kernels::ReadNorm<T> read_norm(NormKindOfRead kind, double epsilon, const Tensor
 class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
   struct Kept {
     Tensor res, read, x, weight, statistics, h;
-    Tensor weight_place;
+    Tensor weight_slot;
     NormKindOfRead kind;
     double epsilon;
 
@@ -63,7 +63,7 @@ class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
                        .weight = weight,
                        .statistics = statistics,
                        .h = kind == NormKindOfRead::none ? Tensor() : h,
-                       .weight_place = gradient_place(weight),
+                       .weight_slot = gradient_slot(weight),
                        .kind = kind,
                        .epsilon = epsilon});
     return {h, input};
@@ -74,7 +74,7 @@ class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
     const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous();
     const auto dres = torch::empty_like(s.res), dread = torch::empty_like(s.read),
                dx = torch::empty_like(s.x);
-    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dweight = parameter_sum(s.weight, s.weight_slot);
     on_gpu_state(s.x, dh, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
       kernels::wide_read_backward<T, A, S>(cuda_stream,
                                            {.res = values<T>(s.res),
@@ -154,8 +154,8 @@ class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> 
                              bool with_backward) {
     const auto x = input.contiguous(), write = writes.contiguous(), y = branch.contiguous(),
                added = contiguous(addeds);
-    const auto room = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
-    const auto out = room(wants_state), sum = room(added.defined());
+    const auto buffer = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
+    const auto out = buffer(wants_state), sum = buffer(added.defined());
     const auto inverse =
         with_backward ? torch::empty({x.size(0), x.size(1)}, full_options(x)) : Tensor();
     on_gpu_state(x, y, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream cuda_stream) {
@@ -237,7 +237,7 @@ std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor&
   if (!x.is_cuda()) return std::nullopt;
   const bool fits = x.dim() == 4 && x.numel() > 0;
   const auto type = full_type(x.scalar_type());
-  if (!Choice::state("wide_streams", x, "two kernels each way")
+  if (!KernelChoice::state("wide_streams", x, "two kernels each way")
            .need(fits, "a state (B, T, n, d) with at least one value")
            .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
            .need(fits && x.size(3) <= kernels::kMostWideValues, width.c_str())
@@ -264,7 +264,7 @@ Tensor WideStreams::write(const Tensor& y) const {
 
 PostNormed WideStreams::write_normalized(const Tensor& y, const PostNorm& norm) const {
   const auto added = norm.added.defined() ? norm.added.reshape(carried_.sizes()) : Tensor();
-  if (!Choice::state("write_and_norm", carried_, "one kernel each way")
+  if (!KernelChoice::state("write_and_norm", carried_, "one kernel each way")
            .need(fits_post_norm(carried_), "four tokens in 224 KiB")
            .need(!added.defined() || added.scalar_type() == carried_.scalar_type(),
                  "the same type in what is added")

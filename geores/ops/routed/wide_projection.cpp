@@ -3,8 +3,8 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/wide.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 
@@ -121,7 +121,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     });
     tensor_list result = {dx};
     for (const auto& gradient : PackedProjections(s.parameters.values, s.has_scale)
-                                    .gradients(dweight, dbias, s.parameters.places))
+                                    .gradients(dweight, dbias, s.parameters.slots))
       result.push_back(gradient);
     result.resize(result.size() + 5);
     return result;
@@ -133,7 +133,7 @@ tensor_list projected(const char* operation, const Tensor& x, bool normalized, d
                       const std::vector<ProjectionWeights>& projections, int64_t n = 0,
                       double offset = 0) {
   if (!x.is_cuda()) return {};
-  if (!Choice::state(operation, x, "one pass over the state")
+  if (!KernelChoice::state(operation, x, "one pass over the state")
            .need(x.dim() >= 2 && x.numel() > 0, "at least one value")
            .need(!projections.empty() &&
                      projections[0].weight.scalar_type() == full_type(x.scalar_type()) &&

@@ -11,8 +11,8 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/mixers/sphere.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/fused_check_test.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 

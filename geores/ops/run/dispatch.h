@@ -123,10 +123,10 @@ void on_gpu_activations(const Tensor& x, F&& f) {
   }
 }
 
-// f(T(), A(), place...) with the types of a state and of the activations beside it; place is the
+// f(T(), A(), stream...) with the types of a state and of the activations beside it; place is the
 // stream on a GPU and nothing on a CPU, as kernels take it:
-//   on(x, y, [&]<class T, class A>(T, A, auto... place) {
-//     kernels::some_kernel(place..., values<T>(x), values<A>(y));
+//   on(x, y, [&]<class T, class A>(T, A, auto... stream) {
+//     kernels::some_kernel(stream..., values<T>(x), values<A>(y));
 //   });
 template <class F>
 void on(const Tensor& state, const Tensor& activation, F&& f) {
@@ -154,7 +154,7 @@ void on_activations(const Tensor& x, F&& f) {
     for_type_of(x, f);
 }
 
-// f(T(), A(), S(), place...), where the state may be bfloat16 on a GPU.
+// f(T(), A(), S(), stream...), where the state may be bfloat16 on a GPU.
 template <class F>
 void on_state(const Tensor& state, const Tensor& activation, F&& f) {
   if (state.is_cuda())
@@ -181,7 +181,7 @@ inline Tensor gradient_if(bool wanted, const Tensor& x) {
 }
 
 // The same for gradients that a kernel overwrites.
-inline Tensor room_if(bool wanted, const Tensor& x) {
+inline Tensor buffer_if(bool wanted, const Tensor& x) {
   return wanted ? torch::empty_like(x, torch::MemoryFormat::Contiguous) : Tensor();
 }
 

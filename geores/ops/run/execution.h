@@ -21,7 +21,7 @@ namespace geores {
 using torch::Tensor;
 
 class StepParameters;  // ops/gradients/step_parameters.h
-class Explanation;     // ops/run/choice.h
+class Explanation;     // ops/run/kernel_choice.h
 
 enum class Form {
   fused,     // kernels with a hand-written backward where there are any, composed elsewhere
@@ -68,7 +68,7 @@ class ExecutionScope {
 
 // Whether kernels of ours take x: the form is fused, and x is a float32 or float64 tensor on a CPU, or
 // on a GPU in a build that has CUDA. With bfloat16 products, too: the state is float32 all the same, but
-// with bf16_state, whose kernels ask Choice::state (choice.h).
+// with bf16_state, whose kernels ask KernelChoice::state (kernel_choice.h).
 bool runs_cpu_kernel(const Tensor& x);
 bool runs_cuda_kernel(const Tensor& x);
 

@@ -1,7 +1,7 @@
 // What an autograd function keeps for its backward pass, as one struct with names:
 //   struct Kept {
 //     Tensor x, weight;            // inputs, outputs and what was computed
-//     Tensor weight_place;          // anything else is kept as it is
+//     Tensor weight_slot;          // anything else is kept as it is
 //     bool layer;
 //     template <class Self, class F> static void tensors(Self& s, F&& f) { f(s.x); f(s.weight); }
 //   };

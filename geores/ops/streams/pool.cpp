@@ -4,8 +4,8 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/streams/pool.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -94,12 +94,12 @@ Tensor pooled(const Tensor& x, Pool pool, PoolMemory* memory) {
     case Pool::sequence:
       require(memory == nullptr, "pool",
               "sequence needs the whole sequence: it cannot be read in pieces");
-      if (Choice("mean_pool", x).need(x.device().is_cpu(), "a CPU").runs())
+      if (KernelChoice("mean_pool", x).need(x.device().is_cpu(), "a CPU").runs())
         return FusedMean::apply(x);
       return x.mean(1, /*keepdim=*/true);
     case Pool::causal:
       if (memory != nullptr) return memory->running_mean(x);
-      if (Choice("running_mean", x).runs()) return FusedRunningMean::apply(x);
+      if (KernelChoice("running_mean", x).runs()) return FusedRunningMean::apply(x);
       return x.cumsum(1) / torch::arange(1, x.size(1) + 1, x.options()).view({-1, 1});
     case Pool::token:
       return x;

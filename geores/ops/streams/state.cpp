@@ -1,8 +1,8 @@
 #include "geores/ops/streams/state.h"
 
 #include "geores/kernels/dense/linear.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 
 namespace geores {
 namespace {
@@ -35,7 +35,7 @@ bool fits(const Tensor& x, const Tensor& branch) {
 
 Tensor State::total() const {
   if (!branch.defined()) return x;
-  if (Choice("add_branch", x)
+  if (KernelChoice("add_branch", x)
           .need(x.is_cuda(), "a GPU")
           .need(x.scalar_type() == torch::kFloat32, "a float32 state")
           .need(branch.scalar_type() == torch::kBFloat16, "a bfloat16 branch")
@@ -48,7 +48,7 @@ Tensor State::total() const {
 State with_branch(const Tensor& x, const Tensor& branch) {
   const State state(x, branch);
   const bool later =
-      Choice("add_branch", x, "part of the next kernel")
+      KernelChoice("add_branch", x, "part of the next kernel")
           .need(x.is_cuda(), "a GPU")
           .need(fits(x, branch), "a branch of the state's shape, as products give it")
           .runs();

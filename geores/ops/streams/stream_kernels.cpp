@@ -21,7 +21,7 @@ kernels::Branch branch_kind(const Tensor& branch) {
   return branch.dim() == 3 ? kernels::Branch::shared : kernels::Branch::per_stream;
 }
 
-Choice& need_streams(Choice& choice, int64_t n, int64_t d) {
+KernelChoice& need_streams(KernelChoice& choice, int64_t n, int64_t d) {
   static const auto most = "at most " + std::to_string(kernels::kMostStreams) + " streams",
                     count = numbers_that(kernels::is_device_stream_count) + " streams",
                     width = "streams of at most " + std::to_string(kernels::kDeviceStreamWidth) +
@@ -31,7 +31,7 @@ Choice& need_streams(Choice& choice, int64_t n, int64_t d) {
       .need_on_gpu(d <= kernels::kDeviceStreamWidth, width.c_str());
 }
 
-Choice& need_any_streams(Choice& choice, int64_t n, int64_t d, bool with_bias) {
+KernelChoice& need_any_streams(KernelChoice& choice, int64_t n, int64_t d, bool with_bias) {
   static const auto width =
                         "tokens of at most " + std::to_string(kernels::kMostWideValues) + " values",
                     bias = "no bias where streams are wider than " +
@@ -42,7 +42,7 @@ Choice& need_any_streams(Choice& choice, int64_t n, int64_t d, bool with_bias) {
       .need_on_gpu(narrow || !with_bias, bias.c_str());
 }
 
-Choice& need_mixer(Choice& choice, int64_t n) {
+KernelChoice& need_mixer(KernelChoice& choice, int64_t n) {
   static const auto on_cpu = numbers_that(kernels::is_compiled_size) + " streams",
                     on_gpu = numbers_that(kernels::is_device_mixer_size) + " streams";
   return choice.need_on_cpu(kernels::is_compiled_size(n), on_cpu.c_str())

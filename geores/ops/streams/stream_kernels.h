@@ -1,11 +1,11 @@
 // What operations share whose kernels work on residual streams: the shapes that kernels take, and
-// what kernels need, each limit with its words (Choice).
+// what kernels need, each limit with its words (KernelChoice).
 #pragma once
 
 #include <string>
 
 #include "geores/kernels/streams/streams.h"
-#include "geores/ops/run/choice.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/torch.h"
 
 namespace geores::fused {
@@ -17,13 +17,13 @@ kernels::StreamShape split_shape(const Tensor& x, int64_t n);  // x (B, T, n·d)
 kernels::Branch branch_kind(const Tensor& branch);
 
 // n streams of d values each.
-Choice& need_streams(Choice& choice, int64_t n, int64_t d);
+KernelChoice& need_streams(KernelChoice& choice, int64_t n, int64_t d);
 
 // The same for operations that have kernels for wide streams too, where norms have no bias.
-Choice& need_any_streams(Choice& choice, int64_t n, int64_t d, bool with_bias = false);
+KernelChoice& need_any_streams(KernelChoice& choice, int64_t n, int64_t d, bool with_bias = false);
 
 // n × n matrices that mix streams.
-Choice& need_mixer(Choice& choice, int64_t n);
+KernelChoice& need_mixer(KernelChoice& choice, int64_t n);
 
 // "2, 3 or 4": the numbers that `holds` accepts, for the words of a need.
 std::string numbers_that(bool (*holds)(int64_t));

@@ -6,8 +6,8 @@
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
@@ -21,7 +21,7 @@ using namespace fused;
 class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
   struct Kept {
     Tensor m, x, weight, statistics;
-    Tensor weight_place;
+    Tensor weight_slot;
     bool has_bias;
 
     template <class Self, class F>
@@ -47,7 +47,7 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
                        .x = x,
                        .weight = weight,
                        .statistics = statistics,
-                       .weight_place = gradient_place(weight),
+                       .weight_slot = gradient_slot(weight),
                        .has_bias = bias.defined()});
     return {g, h};
   }
@@ -56,7 +56,7 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
     const auto s = saved<Kept>(context);
     const auto dg = contiguous(gradients[0]), dh = contiguous(gradients[1]);
     const auto dx = torch::empty_like(s.x), dm = torch::empty_like(s.m);
-    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dweight = parameter_sum(s.weight, s.weight_slot);
     const auto dbias = s.has_bias ? torch::zeros_like(s.weight) : Tensor();
     on(s.x, dh.defined() ? dh : s.x, [&]<class T, class A>(T, A, auto... cuda_stream) {
       kernels::mix_norm_backward<T>(cuda_stream..., values<T>(s.m), values<T>(s.x),
@@ -73,7 +73,7 @@ class FusedMixNorm : public torch::autograd::Function<FusedMixNorm> {
 class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
   struct Kept {
     Tensor read, x, weight, statistics;
-    Tensor weight_place;
+    Tensor weight_slot;
     int64_t tiles;
 
     template <class Self, class F>
@@ -97,7 +97,7 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
                        .x = x,
                        .weight = weight,
                        .statistics = statistics,
-                       .weight_place = gradient_place(weight),
+                       .weight_slot = gradient_slot(weight),
                        .tiles = tiles});
     return {h, input};
   }
@@ -106,7 +106,7 @@ class FusedCollectNorm : public torch::autograd::Function<FusedCollectNorm> {
     const auto s = saved<Kept>(context);
     const auto dh = gradients[0].contiguous(), skip = contiguous(gradients[1]);
     const auto dx = torch::empty_like(s.x), dread = torch::empty_like(s.read);
-    const auto dweight = parameter_sum(s.weight, s.weight_place);
+    const auto dweight = parameter_sum(s.weight, s.weight_slot);
     on(s.x, dh, [&]<class T, class A>(T, A, auto... cuda_stream) {
       kernels::collect_norm_backward<T>(
           cuda_stream..., values<T>(s.read), values<T>(s.x), {.weight = values<T>(s.weight)},
@@ -287,8 +287,8 @@ class FusedStreamEntropy : public torch::autograd::Function<FusedStreamEntropy> 
 
 // For x (B, T, n, d).
 bool streams_run_fused(const char* operation, const Tensor& x) {
-  return need_streams(Choice(operation, x).need(x.numel() > 0, "at least one value"), x.size(2),
-                      x.size(3))
+  return need_streams(KernelChoice(operation, x).need(x.numel() > 0, "at least one value"),
+                      x.size(2), x.size(3))
       .runs();
 }
 
@@ -307,7 +307,7 @@ Tensor mix_streams(const Tensor& m, const Tensor& x) {
                     most = "at most " + std::to_string(kernels::kMostStreams) + " streams";
   const bool fits = m.dim() == 4 && x.dim() == 4 && m.size(0) == x.size(0) &&
                     m.size(1) == x.size(1) && m.size(3) == x.size(2);
-  if (Choice::state("mix_streams", x)
+  if (KernelChoice::state("mix_streams", x)
           .need(fits && x.numel() > 0, "an operator (n, n) for each token")
           .need_on_cpu(fits && x.size(2) <= kernels::kMostStreams, most.c_str())
           .need_on_gpu(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
@@ -324,7 +324,7 @@ NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
                          const Tensor& bias) {
   const auto n = m.size(-1);
   const auto fits = m.dim() == 4 && x.dim() == 3 && m.size(0) == x.size(0) && x.size(2) % n == 0;
-  if (need_any_streams(Choice("mix_and_norm", x)
+  if (need_any_streams(KernelChoice("mix_and_norm", x)
                            .need(fits, "operators (B, T', n, n) for streams (B, T, n·d)")
                            .need(x.numel() > 0, "at least one value"),
                        n, fits ? x.size(2) / n : 0, bias.defined())
@@ -337,7 +337,7 @@ NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
 }
 
 Tensor collect_streams(const Tensor& weight, const Tensor& x) {
-  if (Choice("collect_streams", x)
+  if (KernelChoice("collect_streams", x)
           .need(!x.is_cuda(), "a CPU")
           .need(x.dim() == 4 && x.numel() > 0 && weight.sizes() == x.sizes().slice(0, 3),
                 "a weight for each stream of each token")
@@ -369,7 +369,7 @@ Tensor spread_to_streams(const Tensor& weight, const Tensor& y) {
 
 Tensor stream_entropy(const Tensor& streams) {
   if (need_any_streams(
-          Choice("stream_entropy", streams).need(streams.numel() > 0, "at least one value"),
+          KernelChoice("stream_entropy", streams).need(streams.numel() > 0, "at least one value"),
           streams.size(2), streams.size(3))
           .runs())
     return FusedStreamEntropy::apply(streams);

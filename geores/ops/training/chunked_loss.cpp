@@ -6,8 +6,8 @@
 #include "geores/kernels/training/cross_entropy.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -18,7 +18,7 @@ using namespace fused;
 class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy> {
   struct Kept {
     Tensor dx, dweight;
-    Tensor weight_place;
+    Tensor weight_slot;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -33,7 +33,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
     const auto in = for_product(x).contiguous(), w = for_product(weight);
     const auto scored = targets >= 0;
     const auto count = scored.sum().to(type);
-    const auto places = targets.clamp_min(0).unsqueeze(1);
+    const auto columns = targets.clamp_min(0).unsqueeze(1);
     auto total = torch::zeros({}, x.options().dtype(torch::kFloat64));
     Tensor dx = gradients ? torch::empty_like(x) : Tensor(), dweight;
     const auto add_gradients = [&](const Tensor& dlogits, int64_t from, int64_t size) {
@@ -48,7 +48,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
       else
         dweight = multiply(dlogits.t(), part, type);
     };
-    const bool in_kernel = Choice::any_type("cross_entropy", x, "kernel")
+    const bool in_kernel = KernelChoice::any_type("cross_entropy", x, "kernel")
                                .need(x.is_cuda(), "a GPU")
                                .need(x.numel() > 0, "at least one value")
                                .runs();
@@ -58,7 +58,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
       // In training logits are rounded as every other product of this precision.
       auto logits = multiply(part(in), w.t(), in_kernel && gradients ? w.scalar_type() : type);
       if (in_kernel) {
-        const auto dlogits = gradients ? room_for_gradients(logits, w) : Tensor();
+        const auto dlogits = gradients ? gradient_buffer(logits, w) : Tensor();
         const auto losses = torch::empty({size}, count.options());
         const auto goals = part(targets).contiguous();
         on_gpu(count, w, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
@@ -78,34 +78,34 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
         continue;
       }
       const auto log_sum = logits.logsumexp(1, /*keepdim=*/true);
-      const auto losses = (log_sum - logits.gather(1, part(places))).squeeze(1);
+      const auto losses = (log_sum - logits.gather(1, part(columns))).squeeze(1);
       total += torch::where(part(scored), losses, torch::zeros_like(losses)).sum(torch::kFloat64);
       if (!gradients) continue;
       // softmax − one at the target, in the place of the logits
       logits.sub_(log_sum).exp_();
-      logits.scatter_add_(1, part(places), torch::full_like(log_sum, -1));
+      logits.scatter_add_(1, part(columns), torch::full_like(log_sum, -1));
       logits.mul_((part(scored).to(type) / count).unsqueeze(1));
       add_gradients(logits.to(w.scalar_type()), from, size);
     }
-    save(context, Kept{.dx = dx, .dweight = dweight, .weight_place = gradient_place(weight)});
+    save(context, Kept{.dx = dx, .dweight = dweight, .weight_slot = gradient_slot(weight)});
     return (total / count).to(type);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto dx = s.dx * gradients[0];
-    if (!s.weight_place.defined())
+    if (!s.weight_slot.defined())
       return {dx, s.dweight * gradients[0], Tensor(), Tensor(), Tensor()};
     on_gpu(s.dweight, [&]<class T>(T, kernels::CudaStream stream) {
       kernels::add_scaled(stream, values<T>(s.dweight), values<T>(gradients[0]),
-                          values<T>(s.weight_place), s.dweight.numel());
+                          values<T>(s.weight_slot), s.dweight.numel());
     });
     return {dx, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 
  private:
   // (rows, vocabulary) in the type of w: the place of the logits where their kernel may write there.
-  static Tensor room_for_gradients(const Tensor& logits, const Tensor& w) {
+  static Tensor gradient_buffer(const Tensor& logits, const Tensor& w) {
     if (!kernels::holds_logits(logits.size(1), logits.element_size()))
       return torch::empty_like(logits, w.options());
     return logits.view(w.scalar_type()).narrow(1, 0, logits.size(1));

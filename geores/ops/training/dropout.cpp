@@ -1,7 +1,7 @@
 #include "geores/ops/training/dropout.h"
 
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 
 namespace geores {
@@ -42,8 +42,8 @@ class FusedDropout : public torch::autograd::Function<FusedDropout> {
   static Tensor apply_mask(const Tensor& input, const kernels::DropoutMask& mask) {
     const auto x = input.contiguous();
     auto y = torch::empty_like(x);
-    on_activations(x, [&]<class A>(A, auto... place) {
-      kernels::drop_elements<A>(place..., values<A>(x), values<A>(y), x.numel(), mask);
+    on_activations(x, [&]<class A>(A, auto... stream) {
+      kernels::drop_elements<A>(stream..., values<A>(x), values<A>(y), x.numel(), mask);
     });
     return y;
   }
@@ -85,7 +85,7 @@ kernels::DropoutMask mask_of(const Tensor& x, const Dropout& dropout, int64_t si
 
 Tensor dropped(const Tensor& x, const Dropout& dropout, int64_t site) {
   if (!dropout.active()) return x;
-  if (!Choice::state("dropout", x)
+  if (!KernelChoice::state("dropout", x)
            .need(dropout.step.device() == x.device(), "the step's number beside the values")
            .runs())
     return composed_dropped(x, dropout, site);

@@ -5,8 +5,8 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/dense/products.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/run/choice.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/training/scalar.h"
 
@@ -91,7 +91,7 @@ class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
   struct Kept {
     Tensor in, w, product, bias, y;
     WeightGradient weight;
-    Tensor bias_place;
+    Tensor bias_slot;
     torch::ScalarType x_type;
 
     template <class Self, class F>
@@ -122,14 +122,14 @@ class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
                        .bias = bias,
                        .y = y,
                        .weight = WeightGradient::of(weight),
-                       .bias_place = gradient_place(bias),
+                       .bias_slot = gradient_slot(bias),
                        .x_type = x.scalar_type()});
     return device_squared_error(product, bias, y);
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    const auto dbias = parameter_sum(s.bias, s.bias_place);
+    const auto dbias = parameter_sum(s.bias, s.bias_slot);
     const auto half = torch::empty(s.product.sizes(), s.w.options());
     if constexpr (kernels::kHasCuda)
       kernels::squared_error_backward(
@@ -186,7 +186,7 @@ class FusedCrossEntropy : public torch::autograd::Function<FusedCrossEntropy> {
 }  // namespace
 
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
-  if (!Choice("squared_error", prediction)
+  if (!KernelChoice("squared_error", prediction)
            .need(prediction.sizes() == target.sizes() &&
                      prediction.scalar_type() == target.scalar_type(),
                  "a target of the prediction's shape and type")
@@ -200,7 +200,7 @@ Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
 
 Tensor normalized_linear_error(const State& state, const NormSpec& norm, const Tensor& weight,
                                const Tensor& bias, const Tensor& target) {
-  if (Choice::half("normalized_linear_error", state.x)
+  if (KernelChoice::half("normalized_linear_error", state.x)
           .need(runs_cuda_kernel(state.x), "float32 values")
           .need(norm.layer, "a LayerNorm")
           .need(HalfLinearError::fits(state.x, weight, bias, target),
@@ -216,7 +216,7 @@ Tensor mean_cross_entropy(const Tensor& logits, const Tensor& targets) {
   require(logits.numel() == targets.numel() * classes, "cross_entropy",
           "{} targets do not fit {} logits of {} classes", targets.numel(), logits.numel(),
           classes);
-  if (Choice("cross_entropy", logits)
+  if (KernelChoice("cross_entropy", logits)
           .need(logits.device().is_cpu(), "a CPU")
           .need(logits.numel() > 0, "at least one value")
           .runs()) {

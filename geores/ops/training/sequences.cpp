@@ -28,8 +28,8 @@ Tensor windows_of(const Tensor& ids, int64_t length, int64_t first, int64_t coun
 Tensor sequences_at(const Tensor& all, const Tensor& numbers) {
   if (!are_windows(all)) return all.index_select(0, numbers);
   const auto length = all.size(1);
-  const auto places = numbers.unsqueeze(1) + torch::arange(length, numbers.options());
-  const auto taken = row_below(all).index_select(0, places.flatten());
+  const auto positions = numbers.unsqueeze(1) + torch::arange(length, numbers.options());
+  const auto taken = row_below(all).index_select(0, positions.flatten());
   return taken.to(torch::kInt64).bitwise_and(0xFFFF).view({-1, length});
 }
 

@@ -23,12 +23,12 @@ StepInput step_input(const StepTables& tables, const Tensor& x, const Tensor& y)
             tables.rates.index_select(0, tables.step).view(-1)};
   }
   const auto sequences = tables.batches.size(1);
-  const auto room = [&](const Tensor& all, torch::ScalarType type) {
+  const auto buffer = [&](const Tensor& all, torch::ScalarType type) {
     auto shape = all.sizes().vec();
     shape[0] = sequences;
     return torch::empty(shape, all.options().dtype(type));
   };
-  const StepInput taken{room(x, product_type(x.scalar_type())), room(y, y.scalar_type()),
+  const StepInput taken{buffer(x, product_type(x.scalar_type())), buffer(y, y.scalar_type()),
                         torch::empty({tables.rates.size(1)}, tables.rates.options())};
   on_gpu(x, taken.x, [&]<class T, class A>(T, A, kernels::CudaStream stream) {
     kernels::take_step<T, A>(

@@ -37,7 +37,7 @@ const T& argument(const T& value) {
 }
 
 // Where in a file we are, for errors.
-struct Place {
+struct TaskContext {
   const std::string& file;
   const std::string& task;
 
@@ -48,67 +48,67 @@ struct Place {
   }
 };
 
-Grid read_grid(const Json& rows, const Place& place, const std::string& what) {
-  place.need(rows.is_array() && !rows.empty(), "{} must be an array of rows, got {}", what,
-             Quoted{rows});
+Grid read_grid(const Json& rows, const TaskContext& context, const std::string& what) {
+  context.need(rows.is_array() && !rows.empty(), "{} must be an array of rows, got {}", what,
+               Quoted{rows});
   Grid grid;
   grid.height = static_cast<int>(std::min<std::size_t>(rows.size(), 1u << 20));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& row = rows[i];
-    place.need(row.is_array() && !row.empty(), "{}: row {} must be an array of colours, got {}",
-               what, i + 1, Quoted{row});
+    context.need(row.is_array() && !row.empty(), "{}: row {} must be an array of colours, got {}",
+                 what, i + 1, Quoted{row});
     const auto width = static_cast<int>(std::min<std::size_t>(row.size(), 1u << 20));
     if (i == 0) grid.width = width;
-    place.need(width == grid.width, "{}: row {} has {} cells, row 1 has {}", what, i + 1, width,
-               grid.width);
-    place.need(grid.height <= kLargestGrid && grid.width <= kLargestGrid,
-               "{} is {} x {}, larger than {} x {}", what, grid.height, grid.width, kLargestGrid,
-               kLargestGrid);
+    context.need(width == grid.width, "{}: row {} has {} cells, row 1 has {}", what, i + 1, width,
+                 grid.width);
+    context.need(grid.height <= kLargestGrid && grid.width <= kLargestGrid,
+                 "{} is {} x {}, larger than {} x {}", what, grid.height, grid.width, kLargestGrid,
+                 kLargestGrid);
     for (std::size_t j = 0; j < row.size(); ++j) {
       const auto& cell = row[j];
       const bool colour =
           cell.is_number_integer() && cell.get<int64_t>() >= 0 && cell.get<int64_t>() < kColours;
-      place.need(colour, "{}: row {} column {} is {}, not a colour 0..{}", what, i + 1, j + 1,
-                 Quoted{cell}, kColours - 1);
+      context.need(colour, "{}: row {} column {} is {}, not a colour 0..{}", what, i + 1, j + 1,
+                   Quoted{cell}, kColours - 1);
       grid.cells.push_back(cell.get<uint8_t>());
     }
   }
   return grid;
 }
 
-std::vector<Pair> read_pairs(const Json& list, const Place& place, const std::string& key) {
-  place.need(list.is_array(), "'{}' must be an array of pairs, got {}", key, Quoted{list});
-  place.need(!list.empty(), "'{}' is empty", key);
+std::vector<Pair> read_pairs(const Json& list, const TaskContext& context, const std::string& key) {
+  context.need(list.is_array(), "'{}' must be an array of pairs, got {}", key, Quoted{list});
+  context.need(!list.empty(), "'{}' is empty", key);
   std::vector<Pair> pairs;
   for (const auto& entry : list) {
     const auto what = fmt::format("{} {}", key, pairs.size() + 1);
-    place.need(entry.is_object(), "{} must be an object with input and output, got {}", what,
-               Quoted{entry});
+    context.need(entry.is_object(), "{} must be an object with input and output, got {}", what,
+                 Quoted{entry});
     Pair pair;
     for (const auto& [name, value] : entry.items()) {
-      place.need(name == "input" || name == "output", "{} has an unknown key {}", what,
-                 quote(name));
-      (name == "input" ? pair.input : pair.output) = read_grid(value, place, what + " " + name);
+      context.need(name == "input" || name == "output", "{} has an unknown key {}", what,
+                   quote(name));
+      (name == "input" ? pair.input : pair.output) = read_grid(value, context, what + " " + name);
     }
-    place.need(!pair.input.empty(), "{} has no input", what);
-    place.need(!pair.output.empty() || key == "test", "{} has no output", what);
+    context.need(!pair.input.empty(), "{} has no input", what);
+    context.need(!pair.output.empty() || key == "test", "{} has no output", what);
     pairs.push_back(std::move(pair));
   }
   return pairs;
 }
 
 Task read_task(const std::string& name, const Json& value, const std::string& file) {
-  const Place place{file, name};
-  place.need(value.is_object(), "must be an object with train and test, got {}", Quoted{value});
+  const TaskContext context{file, name};
+  context.need(value.is_object(), "must be an object with train and test, got {}", Quoted{value});
   Task task{.name = name, .subset = "", .demonstrations = {}, .tests = {}};
   for (const auto& [key, list] : value.items()) {
-    place.need(key == "train" || key == "test", "unknown key {}; a task has train and test",
-               quote(key));
+    context.need(key == "train" || key == "test", "unknown key {}; a task has train and test",
+                 quote(key));
     if (key == "test" && task.demonstrations.empty()) task.tests_first = true;
-    (key == "train" ? task.demonstrations : task.tests) = read_pairs(list, place, key);
+    (key == "train" ? task.demonstrations : task.tests) = read_pairs(list, context, key);
   }
-  place.need(!task.demonstrations.empty(), "has no 'train'");
-  place.need(!task.tests.empty(), "has no 'test'");
+  context.need(!task.demonstrations.empty(), "has no 'train'");
+  context.need(!task.tests.empty(), "has no 'test'");
   return task;
 }
 
@@ -135,12 +135,12 @@ void add_solutions(std::vector<Task>& tasks, const fs::path& path) {
     const auto found = by_name.find(task.name);
     require(found != by_name.end(), where, "has no task {}", quote(task.name));
     const auto& outputs = *found->second;
-    const Place place{where, task.name};
-    place.need(outputs.is_array() && outputs.size() == task.tests.size(),
-               "must have one output for each of {} tests, got {}", task.tests.size(),
-               outputs.is_array() ? outputs.size() : 0);
+    const TaskContext context{where, task.name};
+    context.need(outputs.is_array() && outputs.size() == task.tests.size(),
+                 "must have one output for each of {} tests, got {}", task.tests.size(),
+                 outputs.is_array() ? outputs.size() : 0);
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      task.tests[i].output = read_grid(outputs[i], place, fmt::format("output {}", i + 1));
+      task.tests[i].output = read_grid(outputs[i], context, fmt::format("output {}", i + 1));
     by_name.erase(found);
   }
   require(by_name.empty(), where, "has task {}, which is not in the challenges",

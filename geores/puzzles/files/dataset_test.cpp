@@ -100,12 +100,12 @@ TEST_F(PuzzleFolder, ArcRowsHoldTheVariantOfTheirIdentifier) {
   const auto data = Dataset::open(path("x"));
   for (int64_t row = 0; row < data.test().rows(); ++row) {
     const auto batch = data.test().batch(std::vector{row});
-    const auto place = data.test().place(row);
+    const auto position = data.test().position(row);
     const auto& group =
-        data.arc().groups[static_cast<std::size_t>(data.arc().group(place.identifier))];
-    const auto& variant = data.arc().variant(place.identifier);
+        data.arc().groups[static_cast<std::size_t>(data.arc().group(position.identifier))];
+    const auto& variant = data.arc().variant(position.identifier);
     EXPECT_EQ(undo(variant, crop(batch.inputs, 8)),
-              group.test[static_cast<std::size_t>(place.row_in_variant)].input);
+              group.test[static_cast<std::size_t>(position.row_in_variant)].input);
     EXPECT_EQ(std::ranges::count(batch.labels, kPad), 0);
   }
 }

@@ -30,7 +30,7 @@ FolderInProgress::~FolderInProgress() {
   for (auto path = made_.rbegin(); path != made_.rend(); ++path) fs::remove(*path, ignored);
 }
 
-fs::path FolderInProgress::place(const std::string& name) {
+fs::path FolderInProgress::path_of(const std::string& name) {
   const auto path = partial_ / name;
   std::error_code problem;
   if (fs::create_directory(path.parent_path(), problem)) made_.push_back(path.parent_path());
@@ -40,7 +40,7 @@ fs::path FolderInProgress::place(const std::string& name) {
 }
 
 void FolderInProgress::write(const std::string& name, const std::string& text) {
-  write_file_atomically(place(name), text);
+  write_file_atomically(path_of(name), text);
   sums_[name] = sha256(text);
 }
 
@@ -59,7 +59,7 @@ void FolderInProgress::write(const std::string& name, std::span<const uint8_t> v
 
 NpyStream FolderInProgress::stream(const std::string& name, Dtype dtype,
                                    const std::vector<int64_t>& shape) {
-  return {place(name), dtype, shape};
+  return {path_of(name), dtype, shape};
 }
 
 void FolderInProgress::close(const std::string& name, NpyStream& stream) {

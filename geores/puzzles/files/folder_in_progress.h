@@ -35,7 +35,7 @@ class FolderInProgress {
   void finish();
 
  private:
-  std::filesystem::path place(const std::string& name);
+  std::filesystem::path path_of(const std::string& name);
 
   std::filesystem::path target_, partial_;
   std::map<std::string, std::string> sums_;

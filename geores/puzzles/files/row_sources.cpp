@@ -20,9 +20,9 @@ StoredRows::StoredRows(const std::filesystem::path& inputs, const std::filesyste
   }
 }
 
-void StoredRows::read(const RowPlace& place, std::span<uint8_t> inputs,
+void StoredRows::read(const RowPosition& position, std::span<uint8_t> inputs,
                       std::span<uint8_t> labels) const {
-  const auto begin = static_cast<std::size_t>(place.row) * inputs.size();
+  const auto begin = static_cast<std::size_t>(position.row) * inputs.size();
   std::memcpy(inputs.data(), values_[0].data() + begin, inputs.size());
   std::memcpy(labels.data(), values_[1].data() + begin, labels.size());
 }
@@ -31,24 +31,25 @@ ArcRows::ArcRows(std::shared_ptr<const ArcTables> tables, bool train, int canvas
                  std::vector<std::array<uint8_t, 2>> offsets)
     : tables_(std::move(tables)), train_(train), canvas_(canvas), offsets_(std::move(offsets)) {}
 
-void ArcRows::read(const RowPlace& place, std::span<uint8_t> inputs,
+void ArcRows::read(const RowPosition& position, std::span<uint8_t> inputs,
                    std::span<uint8_t> labels) const {
-  const auto& group = tables_->groups[static_cast<std::size_t>(tables_->group(place.identifier))];
+  const auto& group =
+      tables_->groups[static_cast<std::size_t>(tables_->group(position.identifier))];
   const auto& pairs = train_ ? group.train : group.test;
   const auto offset = offsets_.empty() ? std::array<uint8_t, 2>{0, 0}
-                                       : offsets_[static_cast<std::size_t>(place.row)];
-  make_row(pairs.at(static_cast<std::size_t>(place.row_in_variant)),
-           tables_->variant(place.identifier), canvas_, offset, inputs, labels);
+                                       : offsets_[static_cast<std::size_t>(position.row)];
+  make_row(pairs.at(static_cast<std::size_t>(position.row_in_variant)),
+           tables_->variant(position.identifier), canvas_, offset, inputs, labels);
 }
 
-void ShuffledSudokus::read(const RowPlace& place, std::span<uint8_t> inputs,
+void ShuffledSudokus::read(const RowPosition& position, std::span<uint8_t> inputs,
                            std::span<uint8_t> labels) const {
-  auto stored = place;
-  stored.row = place.group;
+  auto stored = position;
+  stored.row = position.group;
   puzzles_.read(stored, inputs, labels);
-  if (place.variant_in_group == 0) return;
-  const auto shuffle = SudokuShuffle::draw(size_, seed_, static_cast<uint64_t>(place.group),
-                                           static_cast<uint64_t>(place.variant_in_group));
+  if (position.variant_in_group == 0) return;
+  const auto shuffle = SudokuShuffle::draw(size_, seed_, static_cast<uint64_t>(position.group),
+                                           static_cast<uint64_t>(position.variant_in_group));
   shuffle.apply_to_tokens(inputs);
   shuffle.apply_to_tokens(labels);
 }

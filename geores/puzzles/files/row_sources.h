@@ -19,7 +19,7 @@ class StoredRows final : public RowSource {
   // uint8 (rows, cells) each.
   StoredRows(const std::filesystem::path& inputs, const std::filesystem::path& labels, int64_t rows,
              int64_t cells);
-  void read(const RowPlace& place, std::span<uint8_t> inputs,
+  void read(const RowPosition& position, std::span<uint8_t> inputs,
             std::span<uint8_t> labels) const override;
 
  private:
@@ -33,7 +33,7 @@ class ArcRows final : public RowSource {
   // Without offsets every row lies at (0, 0).
   ArcRows(std::shared_ptr<const ArcTables> tables, bool train, int canvas,
           std::vector<std::array<uint8_t, 2>> offsets);
-  void read(const RowPlace& place, std::span<uint8_t> inputs,
+  void read(const RowPosition& position, std::span<uint8_t> inputs,
             std::span<uint8_t> labels) const override;
 
  private:
@@ -49,7 +49,7 @@ class ShuffledSudokus final : public RowSource {
  public:
   ShuffledSudokus(StoredRows puzzles, int size, uint64_t seed)
       : puzzles_(std::move(puzzles)), size_(size), seed_(seed) {}
-  void read(const RowPlace& place, std::span<uint8_t> inputs,
+  void read(const RowPosition& position, std::span<uint8_t> inputs,
             std::span<uint8_t> labels) const override;
 
  private:

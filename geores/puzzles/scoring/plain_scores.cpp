@@ -11,7 +11,7 @@ namespace geores::puzzles {
 namespace {
 
 // Fills `answer` with the tokens that a predictor has for a row of the test split.
-using Predictor = std::function<void(const RowPlace& place, std::span<const int32_t> input,
+using Predictor = std::function<void(const RowPosition& position, std::span<const int32_t> input,
                                      std::span<int32_t> answer)>;
 
 nlohmann::json score(const Dataset& data, const Predictor& predict) {
@@ -24,7 +24,7 @@ nlohmann::json score(const Dataset& data, const Predictor& predict) {
     auto answers = batch.inputs;
     for (std::size_t i = 0; i < batch.source.size(); ++i)
       if (batch.source[i] != kBlankRow)
-        predict(split.place(batch.source[i]), std::span(batch.inputs).subspan(i * cells, cells),
+        predict(split.position(batch.source[i]), std::span(batch.inputs).subspan(i * cells, cells),
                 std::span(answers).subspan(i * cells, cells));
     evaluation.add(batch, answers, std::vector<double>(batch.source.size(), 0.0));
   }
@@ -46,14 +46,14 @@ int32_t most_frequent_digit(const Split& train) {
 }
 
 Predictor frequent(const Dataset& data) {
-  return [digit = most_frequent_digit(data.train())](const RowPlace&, auto, auto answer) {
+  return [digit = most_frequent_digit(data.train())](const RowPosition&, auto, auto answer) {
     std::ranges::replace(answer, kSudokuBlank, digit);
   };
 }
 
 Predictor singles(const Dataset& data) {
   const auto shape = sudoku_shape(static_cast<int>(data.info().width));
-  return [shape](const RowPlace&, auto input, auto answer) {
+  return [shape](const RowPosition&, auto input, auto answer) {
     Board board(input.size());
     std::ranges::transform(input, board.begin(), [](int32_t token) {
       return static_cast<uint8_t>(token - kSudokuBlank);
@@ -64,15 +64,15 @@ Predictor singles(const Dataset& data) {
 
 Predictor demonstrations(const Dataset& data) {
   const auto canvas = static_cast<int>(data.info().width);
-  return [&tables = data.arc(), canvas](const RowPlace& place, auto input, auto answer) {
-    const auto& group = tables.groups[static_cast<std::size_t>(tables.group(place.identifier))];
+  return [&tables = data.arc(), canvas](const RowPosition& position, auto input, auto answer) {
+    const auto& group = tables.groups[static_cast<std::size_t>(tables.group(position.identifier))];
     if (group.train.empty()) return;
     const auto times = [&](const Pair& pair) {
       return std::ranges::count(group.train, pair.output, &Pair::output);
     };
     const auto& pair = *std::ranges::max_element(group.train, {}, times);
     std::vector<uint8_t> inputs(input.size()), labels(input.size());
-    make_row(pair, tables.variant(place.identifier), canvas, {0, 0}, inputs, labels);
+    make_row(pair, tables.variant(position.identifier), canvas, {0, 0}, inputs, labels);
     std::ranges::copy(labels, answer.begin());
   };
 }
@@ -84,7 +84,7 @@ std::vector<PlainScore> plain_scores(const Dataset& data) {
   const auto add = [&](const char* name, const char* label, const Predictor& predict) {
     all.push_back({name, label, score(data, predict)});
   };
-  add("copy", "the input copied", [](const RowPlace&, auto, auto) {});
+  add("copy", "the input copied", [](const RowPosition&, auto, auto) {});
   if (data.info().kind == "sudoku") {
     add("frequent", "the most frequent digit", frequent(data));
     add("singles", "singles alone", singles(data));

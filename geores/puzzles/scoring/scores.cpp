@@ -45,8 +45,8 @@ void Evaluation::add(const Batch& batch, std::span<const int32_t> predictions,
     all_.exact += exact;
     cells_ += share(right, scored);
     q_halt_right_ += (q_halt[i] >= 0) == exact;
-    const auto place = data_.test().place(batch.source[i]);
-    if (arc_) arc_->add(place.identifier, input, prediction, q_halt[i]);
+    const auto position = data_.test().position(batch.source[i]);
+    if (arc_) arc_->add(position.identifier, input, prediction, q_halt[i]);
     if (data_.info().kind == "maze")
       shortest_ += is_shortest_path(input, prediction, static_cast<int>(data_.info().width));
     if (const auto rating = data_.test().rating(batch.source[i]); rating >= 0) {

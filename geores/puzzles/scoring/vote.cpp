@@ -8,10 +8,10 @@ namespace geores::puzzles {
 
 std::vector<Candidate> rank(std::span<const Prediction> predictions) {
   std::vector<Candidate> candidates;
-  std::map<std::tuple<int, int, std::vector<uint8_t>>, std::size_t> place;
+  std::map<std::tuple<int, int, std::vector<uint8_t>>, std::size_t> index_of;
   for (const auto& [grid, confidence] : predictions) {
     const auto [found, is_new] =
-        place.try_emplace({grid.height, grid.width, grid.cells}, candidates.size());
+        index_of.try_emplace({grid.height, grid.width, grid.cells}, candidates.size());
     if (is_new) candidates.push_back({.grid = grid});
     auto& candidate = candidates[found->second];
     ++candidate.votes;

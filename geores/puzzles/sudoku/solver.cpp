@@ -67,14 +67,14 @@ class Solver {
     if (begin(state, board)) propagate(state);
     auto filled = board;
     for (std::size_t c = 0; c < filled.size(); ++c)
-      if (state.placed[c]) filled[c] = value_at(state, c);
+      if (state.assigned[c]) filled[c] = value_at(state, c);
     return filled;
   }
 
  private:
   struct State {
     std::array<Mask, most_cells> candidates;
-    std::array<bool, most_cells> placed{};
+    std::array<bool, most_cells> assigned{};
     int open = 0;  // cells that are not placed
   };
 
@@ -84,30 +84,30 @@ class Solver {
     state.open = shape_.cells();
     for (int cell = 0; cell < shape_.cells(); ++cell) {
       const auto value = board[static_cast<std::size_t>(cell)];
-      if (value != 0 && !place(state, cell, static_cast<Mask>(1u << (value - 1)))) return false;
+      if (value != 0 && !assign(state, cell, static_cast<Mask>(1u << (value - 1)))) return false;
     }
     return true;
   }
 
-  bool place(State& state, int cell, Mask value) {
+  bool assign(State& state, int cell, Mask value) {
     const auto c = static_cast<std::size_t>(cell);
-    if (state.placed[c]) return state.candidates[c] == value;
+    if (state.assigned[c]) return state.candidates[c] == value;
     if ((state.candidates[c] & value) == 0) return false;
     state.candidates[c] = value;
-    state.placed[c] = true;
+    state.assigned[c] = true;
     --state.open;
     for (const auto peer : units_.peers[c]) {
       auto& left = state.candidates[peer];
       if ((left & value) == 0) continue;
       left = static_cast<Mask>(left & ~value);
       if (left == 0) return false;
-      if (std::has_single_bit(left) && !state.placed[peer] && !place(state, peer, left))
+      if (std::has_single_bit(left) && !state.assigned[peer] && !assign(state, peer, left))
         return false;
     }
     return true;
   }
 
-  bool place_hidden_singles(State& state, bool& changed) {
+  bool assign_hidden_singles(State& state, bool& changed) {
     const auto n = static_cast<std::size_t>(shape_.size);
     for (const auto& unit : units_.units) {
       Mask once = 0, more = 0;
@@ -121,8 +121,8 @@ class Solver {
       if (single == 0) continue;
       for (std::size_t k = 0; k < n; ++k) {
         const auto value = static_cast<Mask>(state.candidates[unit[k]] & single);
-        if (value == 0 || state.placed[unit[k]]) continue;
-        if (!std::has_single_bit(value) || !place(state, unit[k], value)) return false;
+        if (value == 0 || state.assigned[unit[k]]) continue;
+        if (!std::has_single_bit(value) || !assign(state, unit[k], value)) return false;
         changed = true;
       }
     }
@@ -132,7 +132,7 @@ class Solver {
   bool propagate(State& state) {
     for (bool changed = true; changed;) {
       changed = false;
-      if (!place_hidden_singles(state, changed)) return false;
+      if (!assign_hidden_singles(state, changed)) return false;
     }
     return true;
   }
@@ -147,7 +147,7 @@ class Solver {
     for (const auto value : values_of(state.candidates[static_cast<std::size_t>(cell)])) {
       ++found_.rating;
       State next = state;
-      if (place(next, cell, value)) explore(next);
+      if (assign(next, cell, value)) explore(next);
       if (found_.solutions >= stop_after_) return;
     }
   }
@@ -156,7 +156,7 @@ class Solver {
     int best = -1, fewest = 10;
     for (int cell = 0; cell < shape_.cells(); ++cell) {
       const auto c = static_cast<std::size_t>(cell);
-      if (state.placed[c]) continue;
+      if (state.assigned[c]) continue;
       const int count = std::popcount(state.candidates[c]);
       if (count < fewest) best = cell, fewest = count;
     }

@@ -18,18 +18,18 @@ class EdeltaStep final : public TokenStep {
       : w_(std::move(weights)), streams_(streams), running_(running), entropy_gate_(entropy) {
     const auto options = w_.norm.options();
     const auto width = w_.norm.numel();
-    const auto room = [&](at::IntArrayRef shape) { return torch::zeros(shape, options); };
-    sum_ = room({batch, width});
-    mean_ = room({batch, width});
-    hidden_ = room({batch, w_.hidden.size(0)});
-    raw_ = room({batch, w_.output.size(0)});
-    logit_ = room({batch, 1});
-    entropy_ = room({batch, 1});
-    entropy_sum_ = room({batch, 1});
-    entropy_mean_ = room({batch, 1});
-    operator_ = room({batch, streams, streams});
-    mixed_ = room({batch, width});
-    normalized_ = room({batch, width});
+    const auto buffer = [&](at::IntArrayRef shape) { return torch::zeros(shape, options); };
+    sum_ = buffer({batch, width});
+    mean_ = buffer({batch, width});
+    hidden_ = buffer({batch, w_.hidden.size(0)});
+    raw_ = buffer({batch, w_.output.size(0)});
+    logit_ = buffer({batch, 1});
+    entropy_ = buffer({batch, 1});
+    entropy_sum_ = buffer({batch, 1});
+    entropy_mean_ = buffer({batch, 1});
+    operator_ = buffer({batch, streams, streams});
+    mixed_ = buffer({batch, width});
+    normalized_ = buffer({batch, width});
   }
 
   const Tensor& read(const Tensor& x) override {

@@ -218,7 +218,7 @@ PostNormed EdeltaStream::forward_normalized(const Tensor& x, const Sublayer& f,
   return joined(around->write_normalized(f(around->read()), norm));
 }
 
-bool EdeltaStream::takes_half_state() const {
+bool EdeltaStream::supports_bf16_state() const {
   return pool_ == Pool::token && !norm_ && !generator_norm_ && !reflects_whole() &&
          takes_half_streams(traits_.streams, traits_.sublayer_width);
 }

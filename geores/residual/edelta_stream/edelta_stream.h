@@ -51,7 +51,7 @@ class EdeltaStream final : public Residual {
                                 Trace& trace) override;
   const Traits& traits() const override { return traits_; }
   // As a recursive model takes it; with norms that have weights it runs composed in parts.
-  bool takes_half_state() const override;
+  bool supports_bf16_state() const override;
 
  private:
   void draw_start();

@@ -68,7 +68,7 @@ Tensor Jpmhc::composed(const Around& a, const Sublayer& f) const {
   return mix_and_write(res, streams, write, f(normalized));
 }
 
-bool Jpmhc::takes_half_state() const {
+bool Jpmhc::supports_bf16_state() const {
   return takes_half_streams(traits_.streams, traits_.sublayer_width);
 }
 

@@ -46,7 +46,7 @@ class Jpmhc final : public Residual {
                                 Trace& trace) override;
   const Traits& traits() const override { return traits_; }
   std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
-  bool takes_half_state() const override;
+  bool supports_bf16_state() const override;
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
 

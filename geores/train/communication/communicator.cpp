@@ -19,8 +19,8 @@ class OneProcess final : public Communicator {
 
 // Odd numbers without a pattern: each value of a block counts with its own.
 Tensor checksum_weights(int64_t count, const Tensor& like) {
-  const auto place = torch::arange(count, like.options().dtype(torch::kInt64));
-  const auto mixed = (place + 1) * static_cast<int64_t>(0x9E3779B97F4A7C15u);
+  const auto index = torch::arange(count, like.options().dtype(torch::kInt64));
+  const auto mixed = (index + 1) * static_cast<int64_t>(0x9E3779B97F4A7C15u);
   return (mixed ^ mixed.bitwise_right_shift(29)).bitwise_or(1);
 }
 

@@ -33,10 +33,10 @@ std::string address_towards(const std::string& host, uint16_t port) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     char text[NI_MAXHOST];
-    auto* place = reinterpret_cast<sockaddr*>(&address);
+    auto* socket_address = reinterpret_cast<sockaddr*>(&address);
     if (connect(socket, at->ai_addr, at->ai_addrlen) == 0 &&
-        getsockname(socket, place, &length) == 0 &&
-        getnameinfo(place, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
+        getsockname(socket, socket_address, &length) == 0 &&
+        getnameinfo(socket_address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
       own = text;
     close(socket);
   }
@@ -46,11 +46,11 @@ std::string address_towards(const std::string& host, uint16_t port) {
 
 // Debian gives a machine's own name the address 127.0.1.1, which no other machine reaches; so the
 // name is not asked.
-std::shared_ptr<gloo::transport::Device> network_device(const GroupPlace& place) {
+std::shared_ptr<gloo::transport::Device> network_device(const GroupMember& member) {
   if (const auto* name = std::getenv("GLOO_SOCKET_IFNAME"); name != nullptr && *name != '\0')
     return ProcessGroupGloo::createDeviceForInterface(name);
-  const auto own =
-      place.folder.empty() ? address_towards(place.address, place.port) : std::string("127.0.0.1");
+  const auto own = member.folder.empty() ? address_towards(member.address, member.port)
+                                         : std::string("127.0.0.1");
   return own.empty() ? ProcessGroupGloo::createDefaultDevice()
                      : ProcessGroupGloo::createDeviceForHostname(own);
 }
@@ -61,17 +61,17 @@ class Gloo final : public GroupCommunicator<ProcessGroupGloo> {
 
 }  // namespace
 
-std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store& store, const GroupPlace& place) {
+std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store& store, const GroupMember& member) {
   try {
     auto options = ProcessGroupGloo::Options::create(store.timeout);
-    options->devices.push_back(network_device(place));
+    options->devices.push_back(network_device(member));
     options->threads = 1;  // collectives come one after another
     return std::make_unique<Gloo>(
-        store, c10::make_intrusive<ProcessGroupGloo>(store.store, static_cast<int>(place.rank),
-                                                     static_cast<int>(place.size), options));
+        store, c10::make_intrusive<ProcessGroupGloo>(store.store, static_cast<int>(member.rank),
+                                                     static_cast<int>(member.size), options));
   } catch (const std::exception& error) {
     throw LostProcess(fmt::format("[train] rank {} of {} cannot connect to the others: {}",
-                                  place.rank, place.size, reason_in(error)));
+                                  member.rank, member.size, reason_in(error)));
   }
 }
 
@@ -83,7 +83,7 @@ std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store& store, const Gr
 
 namespace geores {
 
-std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store&, const GroupPlace&) {
+std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store&, const GroupMember&) {
   fail(
       "train",
       "this program was built without Gloo (package libgloo-dev): it trains on CPUs in one process "

@@ -17,16 +17,16 @@ GradientSum::GradientSum(const Communicator& communicator, FlatParameters& flat,
                          std::vector<Tensor> manifold, int64_t numbers, int64_t more)
     : communicator_(communicator), flat_(flat), manifold_(std::move(manifold)) {
   if (!communicator.is_group()) return;
-  const auto& room = flat.spare();
-  require(room.numel() == spare_values(communicator, manifold_, numbers, more), "train",
-          "there are {} values of room behind the gradients", room.numel());
+  const auto& spare = flat.spare();
+  require(spare.numel() == spare_values(communicator, manifold_, numbers, more), "train",
+          "there are {} spare values behind the gradients", spare.numel());
   int64_t begin = 0;
   const auto take = [&](int64_t count) {
     begin += count;
-    return room.slice(0, begin - count, begin);
+    return spare.slice(0, begin - count, begin);
   };
   for (const auto& parameter : manifold_)
-    places_.push_back(take(parameter.numel()).view(parameter.sizes()));
+    buffers_.push_back(take(parameter.numel()).view(parameter.sizes()));
   numbers_ = take(numbers);
   stop_ = take(1);
   more_ = take(more);
@@ -36,9 +36,9 @@ void GradientSum::fill(const std::vector<Tensor>& numbers) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < manifold_.size(); ++i) {
     if (const auto& gradient = manifold_[i].grad(); gradient.defined())
-      places_[i].copy_(gradient);
+      buffers_[i].copy_(gradient);
     else
-      places_[i].zero_();
+      buffers_[i].zero_();
   }
   for (size_t i = 0; i < numbers.size(); ++i) numbers_[static_cast<int64_t>(i)].copy_(numbers[i]);
 }
@@ -46,7 +46,7 @@ void GradientSum::fill(const std::vector<Tensor>& numbers) {
 void GradientSum::sum() const { communicator_.sum(flat_.gradients_and_spare()); }
 
 void GradientSum::give_back() const {
-  for (size_t i = 0; i < manifold_.size(); ++i) manifold_[i].mutable_grad() = places_[i];
+  for (size_t i = 0; i < manifold_.size(); ++i) manifold_[i].mutable_grad() = buffers_[i];
 }
 
 void GradientSum::ask_to_stop() {

@@ -39,7 +39,7 @@ class GradientSum {
  private:
   const Communicator& communicator_;
   FlatParameters& flat_;
-  std::vector<Tensor> manifold_, places_;
+  std::vector<Tensor> manifold_, buffers_;
   Tensor numbers_, stop_, more_;
   bool asked_ = false;
 };

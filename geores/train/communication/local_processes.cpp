@@ -100,11 +100,11 @@ void LocalProcesses::start(int64_t rank, int threads) {
   ++left_;
 }
 
-GroupPlace LocalProcesses::place() const {
-  GroupPlace place;
-  place.size = size_;
-  place.folder = folder_;
-  return place;
+GroupMember LocalProcesses::member() const {
+  GroupMember member;
+  member.size = size_;
+  member.folder = folder_;
+  return member;
 }
 
 void LocalProcesses::report(pid_t child, int status) {
@@ -195,8 +195,8 @@ void remove_group_folder(const std::string& folder) {
   fs::remove(folder, ignored);
 }
 
-void leave_last_words(const GroupPlace& place, const std::string& words, bool lost_others) {
-  write_file_atomically(words_file(place.folder, place.rank).string(),
+void leave_last_words(const GroupMember& member, const std::string& words, bool lost_others) {
+  write_file_atomically(words_file(member.folder, member.rank).string(),
                         (lost_others ? kLost : "") + words);
 }
 

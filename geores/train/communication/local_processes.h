@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "geores/train/communication/group_place.h"
+#include "geores/train/communication/group_member.h"
 
 namespace geores {
 
@@ -28,7 +28,7 @@ class LocalProcesses {
   LocalProcesses(const LocalProcesses&) = delete;
   LocalProcesses& operator=(const LocalProcesses&) = delete;
 
-  GroupPlace place() const;  // of this process: rank 0
+  GroupMember member() const;  // of this process: rank 0
 
   // Waits for the children, which have nothing left to do.
   void finish();
@@ -61,6 +61,6 @@ class LocalProcesses {
 void remove_group_folder(const std::string& folder);
 
 // In a child of another LocalProcesses: leaves its last words.
-void leave_last_words(const GroupPlace& place, const std::string& words, bool lost_others);
+void leave_last_words(const GroupMember& member, const std::string& words, bool lost_others);
 
 }  // namespace geores

@@ -61,13 +61,13 @@ class Nccl final : public GroupCommunicator<ProcessGroupNCCL> {
 };
 
 // NCCL refuses two processes on one GPU in many lines; so it is asked for here.
-void require_own_gpu(RunGroup::Store& store, const GroupPlace& place) {
+void require_own_gpu(RunGroup::Store& store, const GroupMember& member) {
   const auto there = torch::cuda::device_count();
   char machine[256] = {};
   gethostname(machine, sizeof machine - 1);
   std::string gpu = "none";
-  if (place.local_rank < static_cast<int64_t>(there)) {
-    const auto& facts = *at::cuda::getDeviceProperties(static_cast<int>(place.local_rank));
+  if (member.local_rank < static_cast<int64_t>(there)) {
+    const auto& facts = *at::cuda::getDeviceProperties(static_cast<int>(member.local_rank));
     gpu = fmt::format("{:x}:{:x}:{:x}", facts.pciDomainID, facts.pciBusID, facts.pciDeviceID);
   }
   const auto verdict = store.judged(
@@ -90,23 +90,23 @@ void require_own_gpu(RunGroup::Store& store, const GroupPlace& place) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store& store, const GroupPlace& place) {
-  require_own_gpu(store, place);
+std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store& store, const GroupMember& member) {
+  require_own_gpu(store, member);
   // A lost process is an exception of ours (settle), not the end of this process from a thread of
   // LibTorch's. Not over a user's value.
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/0);
   setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/0);
-  const auto index = static_cast<c10::DeviceIndex>(place.local_rank);
+  const auto index = static_cast<c10::DeviceIndex>(member.local_rank);
   c10::cuda::set_device(index);
   try {
     auto options = ProcessGroupNCCL::Options::create();
     options->timeout = store.timeout;
-    auto group = c10::make_intrusive<ProcessGroupNCCL>(store.store, static_cast<int>(place.rank),
-                                                       static_cast<int>(place.size), options);
+    auto group = c10::make_intrusive<ProcessGroupNCCL>(store.store, static_cast<int>(member.rank),
+                                                       static_cast<int>(member.size), options);
     return std::make_unique<Nccl>(store, std::move(group), torch::Device(torch::kCUDA, index));
   } catch (const std::exception& error) {
     throw LostProcess(fmt::format("[train] rank {} of {} cannot connect to the others: {}",
-                                  place.rank, place.size, reason_in(error)));
+                                  member.rank, member.size, reason_in(error)));
   }
 }
 
@@ -118,7 +118,7 @@ std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store& store, const Gr
 
 namespace geores {
 
-std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store&, const GroupPlace&) {
+std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store&, const GroupMember&) {
   fail("train",
        "this program was built without NCCL (nccl.h beside a LibTorch with CUDA): it trains on one "
        "GPU only");

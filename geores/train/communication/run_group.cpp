@@ -38,27 +38,27 @@ class QuietStderr {
   int kept_;
 };
 
-c10::intrusive_ptr<c10d::Store> tcp_store(const GroupPlace& place,
+c10::intrusive_ptr<c10d::Store> tcp_store(const GroupMember& member,
                                           const std::chrono::milliseconds& timeout) {
   c10d::TCPStoreOptions options;
-  options.port = place.port;
-  options.isServer = place.rank == 0 && !place.agents_store;
-  options.numWorkers = static_cast<std::size_t>(place.size);
+  options.port = member.port;
+  options.isServer = member.rank == 0 && !member.agents_store;
+  options.numWorkers = static_cast<std::size_t>(member.size);
   options.waitWorkers = false;
   options.timeout = timeout;
-  const auto where = fmt::format("{}:{}", place.address, place.port);
+  const auto where = fmt::format("{}:{}", member.address, member.port);
   try {
     const QuietStderr quiet;
-    auto store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
+    auto store = c10::make_intrusive<c10d::TCPStore>(member.address, options);
     // As torch.distributed names it: torchrun's store serves other purposes too.
-    if (place.agents_store)
-      return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + place.attempt, store);
+    if (member.agents_store)
+      return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + member.attempt, store);
     return store;
   } catch (const std::exception& error) {
     const auto reason = reason_in(error);
     if (options.isServer) fail("train", "rank 0 cannot listen on {}: {}", where, reason);
     throw LostProcess(
-        fmt::format("[train] rank {} cannot reach rank 0 at {}: {}", place.rank, where, reason));
+        fmt::format("[train] rank {} cannot reach rank 0 at {}: {}", member.rank, where, reason));
   }
 }
 
@@ -139,16 +139,16 @@ void require_same_facts(RunGroup::Store& store, const std::string& key,
   require(verdict.empty(), "train", "the processes were not started alike: {}", verdict);
 }
 
-RunGroup::RunGroup(const GroupPlace& place, double timeout)
-    : place_(place), store_(std::make_unique<Store>()) {
+RunGroup::RunGroup(const GroupMember& member, double timeout)
+    : member_(member), store_(std::make_unique<Store>()) {
   store_->timeout = milliseconds(timeout);
-  store_->rank = place.rank;
-  store_->size = place.size;
-  if (place.folder.empty())
-    store_->store = tcp_store(place, store_->timeout);
+  store_->rank = member.rank;
+  store_->size = member.size;
+  if (member.folder.empty())
+    store_->store = tcp_store(member, store_->timeout);
   else
-    store_->store =
-        c10::make_intrusive<c10d::FileStore>(place.folder + "/store", static_cast<int>(place.size));
+    store_->store = c10::make_intrusive<c10d::FileStore>(member.folder + "/store",
+                                                         static_cast<int>(member.size));
   store_->store->setTimeout(store_->timeout);
   meet(*store_);
 }
@@ -162,7 +162,8 @@ std::string RunGroup::text_of_first(const std::string& text) {
 }
 
 std::unique_ptr<Communicator> RunGroup::communicator(const std::string& device) {
-  return device == "cuda" ? nccl_communicator(*store_, place_) : gloo_communicator(*store_, place_);
+  return device == "cuda" ? nccl_communicator(*store_, member_)
+                          : gloo_communicator(*store_, member_);
 }
 
 }  // namespace geores

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "geores/train/communication/communicator.h"
-#include "geores/train/communication/group_place.h"
+#include "geores/train/communication/group_member.h"
 
 namespace geores {
 
@@ -15,14 +15,14 @@ class RunGroup {
  public:
   // Waits until all processes are there, at most `timeout` seconds. LostProcess names those that are
   // not. Later calls have the same limit.
-  RunGroup(const GroupPlace& place, double timeout);
+  RunGroup(const GroupMember& member, double timeout);
   ~RunGroup();
   RunGroup(const RunGroup&) = delete;
   RunGroup& operator=(const RunGroup&) = delete;
 
-  int64_t rank() const { return place_.rank; }
-  int64_t size() const { return place_.size; }
-  bool is_first() const { return place_.rank == 0; }
+  int64_t rank() const { return member_.rank; }
+  int64_t size() const { return member_.size; }
+  bool is_first() const { return member_.rank == 0; }
 
   // Rank 0's text.
   std::string text_of_first(const std::string& text);
@@ -35,14 +35,14 @@ class RunGroup {
   Store& store() { return *store_; }
 
  private:
-  GroupPlace place_;
+  GroupMember member_;
   std::unique_ptr<Store> store_;
   int64_t texts_ = 0;
 };
 
 // In a file each; the one that was not built refuses.
-std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store& store, const GroupPlace& place);
-std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store& store, const GroupPlace& place);
+std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store& store, const GroupMember& member);
+std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store& store, const GroupMember& member);
 
 // One line of an exception of c10d or Gloo, without its place in their sources.
 std::string reason_in(const std::exception& error);

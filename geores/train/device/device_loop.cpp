@@ -17,10 +17,10 @@ Tensor table_of(const std::vector<std::vector<T>>& lines) {  // all of one lengt
   const auto width = static_cast<int64_t>(lines.empty() ? 0 : lines.front().size());
   auto table = torch::empty({static_cast<int64_t>(lines.size()), width},
                             torch::CppTypeToScalarType<T>::value);
-  auto* place = table.template data_ptr<T>();
+  auto* to = table.template data_ptr<T>();
   for (const auto& line : lines) {
     require(static_cast<int64_t>(line.size()) == width, "train", "batches differ in size");
-    place = std::copy(line.begin(), line.end(), place);
+    to = std::copy(line.begin(), line.end(), to);
   }
   return table;
 }
@@ -179,7 +179,7 @@ double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn, Eval
             "a batch to evaluate has {} sequences, not {}", rows.size(), evaluation_rows_.size(1));
   auto batches = evaluation_batches(drawn, model_.weighs_sequences());
   const auto count = static_cast<int64_t>(batches.size());
-  require(count <= evaluation_rows_.size(0), "train", "no room for {} batches of evaluation",
+  require(count <= evaluation_rows_.size(0), "train", "no buffer for {} batches of evaluation",
           count);
   // What is recorded has one size: the rest of a batch are repetitions that do not count.
   const auto size = static_cast<size_t>(evaluation_rows_.size(1));

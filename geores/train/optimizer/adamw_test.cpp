@@ -116,7 +116,7 @@ TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
       EXPECT_EQ(kept_flat.gradients().abs().max().item<float>(), 0.0f);
     };
     expect_ready();
-    const auto* place = kept_flat.product_values().data_ptr();
+    const auto* address = kept_flat.product_values().data_ptr();
     for (int64_t step = 0; step < 3; ++step) {
       const auto x = torch::randn({6, 3});
       const auto take = [&](Perceptron& model, FlatParameters& flat, AdamW& adamw) {
@@ -141,7 +141,7 @@ TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
       for (auto& parameter : kept.parameters()) parameter.mul_(2);
     }
     expect_ready();
-    EXPECT_EQ(kept_flat.product_values().data_ptr(), place) << "a recorded step knows this place";
+    EXPECT_EQ(kept_flat.product_values().data_ptr(), address) << "a recorded step knows this place";
     EXPECT_FALSE(plain_flat.product_values().defined());
   }
 }

@@ -175,8 +175,8 @@ PuzzleAnswers solve_arc(const LoadedPuzzleRun& run, const puzzles::Dataset& data
                                 .q_halt = replies[first].q_halt,
                                 .demonstrations = task.demonstrations});
     const auto& ranking = answers.rankings.back();
-    const auto attempt = [&](size_t place) {
-      const auto& grid = ranking[std::min(place, ranking.size() - 1)].grid;
+    const auto attempt = [&](size_t number) {
+      const auto& grid = ranking[std::min(number, ranking.size() - 1)].grid;
       return grid.empty() ? nlohmann::json::parse("[[0]]") : puzzles::to_json(grid);
     };
     attempts.push_back({{"attempt_1", attempt(0)}, {"attempt_2", attempt(1)}});
@@ -225,9 +225,9 @@ std::string PuzzleAnswers::drawn(bool color) const {
       text += fmt::format("q_halt {:.2f} after {} passes\n", one.q_halt.back(), one.steps.size());
       continue;
     }
-    for (size_t place = 0; place < std::min<size_t>(2, rankings[i].size()); ++place) {
-      const auto& candidate = rankings[i][place];
-      text += fmt::format("attempt {}: {} votes, confidence {:.3f}\n", place + 1, candidate.votes,
+    for (size_t number = 0; number < std::min<size_t>(2, rankings[i].size()); ++number) {
+      const auto& candidate = rankings[i][number];
+      text += fmt::format("attempt {}: {} votes, confidence {:.3f}\n", number + 1, candidate.votes,
                           candidate.mean_confidence);
       text += candidate.grid.empty() ? "(no grid)\n" : puzzles::draw(candidate.grid, color);
     }

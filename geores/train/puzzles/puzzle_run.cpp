@@ -104,7 +104,7 @@ std::string PuzzleFiles::path(const char* name) const {
   return (folder / name).string();
 }
 
-void PuzzleFiles::take_place() {
+void PuzzleFiles::replace_old_run() {
   if (!starting_) return;
   replace_run(folder_.path);
   starting_ = false;
@@ -159,7 +159,7 @@ void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& trainin
   // A damaged one does not take the place of a good one.
   write_checkpoint(writer, path(kNewest), path(kPrevious), newest_is_good_);
   newest_is_good_ = true;
-  take_place();
+  replace_old_run();
 }
 
 void PuzzleFiles::write_result(const nlohmann::json& result) {
@@ -168,7 +168,7 @@ void PuzzleFiles::write_result(const nlohmann::json& result) {
     notice_(fmt::format("the run that was in {} is still there", folder_.path));
     return;
   }
-  take_place();
+  replace_old_run();
   write_file_atomically(path("result.json"), result.dump(2) + "\n");
 }
 

@@ -49,7 +49,7 @@ class PuzzleFiles {
   std::string path(const char* name) const;
   bool in_memory() const { return folder_.path.empty(); }
   void prepare(const PuzzleConfig& config, const std::string& fingerprint);
-  void take_place();
+  void replace_old_run();
 
   RunFolder folder_;
   Notice notice_;

@@ -244,7 +244,7 @@ TEST_F(RunFolders, TemporaryFilesOfAKilledRunAreRemovedByTheNext) {
   EXPECT_FALSE(is_there(".geores-999999999-3.tmp"));
 }
 
-TEST_F(RunFolders, ADamagedCheckpointNeverTakesThePlaceOfAGoodOne) {
+TEST_F(RunFolders, ADamagedCheckpointNeverReplacesAGoodOne) {
   run_until(9, {.path = folder()});
   ASSERT_EQ(step_of("checkpoint.previous.safetensors"), 8);
   write_file_atomically(file("checkpoint.safetensors"), "damaged");

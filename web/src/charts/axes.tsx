@@ -2,9 +2,9 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { fixed, number } from "../controls/format.ts";
-import { linear, place, type Scale } from "./scales.ts";
+import { linear, pixel, type Scale } from "./scales.ts";
 
-export interface Room {
+export interface PlotArea {
   width: number;
   height: number;
   left: number;
@@ -13,7 +13,7 @@ export interface Room {
   bottom: number;
 }
 
-export const room = (width: number, height: number, more: Partial<Room> = {}): Room => ({
+export const plotArea = (width: number, height: number, more: Partial<PlotArea> = {}): PlotArea => ({
   width,
   height,
   left: 46,
@@ -23,12 +23,12 @@ export const room = (width: number, height: number, more: Partial<Room> = {}): R
   ...more,
 });
 
-export const across = (r: Room): [number, number] => [r.left, r.width - r.right];
-export const upward = (r: Room): [number, number] => [r.height - r.bottom, r.top];
-export const vertical = (r: Room, x: number) => `M${place(x)} ${r.top}V${r.height - r.bottom}`;
+export const across = (r: PlotArea): [number, number] => [r.left, r.width - r.right];
+export const upward = (r: PlotArea): [number, number] => [r.height - r.bottom, r.top];
+export const vertical = (r: PlotArea, x: number) => `M${pixel(x)} ${r.top}V${r.height - r.bottom}`;
 
 export function Axes(props: {
-  room: Room;
+  area: PlotArea;
   x: Scale;
   y: Scale;
   xLabel: string;
@@ -37,7 +37,7 @@ export function Axes(props: {
   yText?: (value: number) => string;
   children?: ComponentChildren;
 }) {
-  const { room: r, x, y } = props;
+  const { area: r, x, y } = props;
   const [left, right] = across(r);
   const [bottom, top] = upward(r);
   const xText = props.xText ?? number;
@@ -47,24 +47,24 @@ export function Axes(props: {
       <>
         <g class="grid">
           {y.ticks.map((value) => (
-            <path d={`M${place(left)} ${place(y(value))}H${place(right)}`} />
+            <path d={`M${pixel(left)} ${pixel(y(value))}H${pixel(right)}`} />
           ))}
         </g>
         <g class="axis">
           {y.ticks.map((value) => (
-            <text x={left - 6} y={place(y(value) + 4)} text-anchor="end">
+            <text x={left - 6} y={pixel(y(value) + 4)} text-anchor="end">
               {yText(value)}
             </text>
           ))}
           {x.ticks.map((value) => (
             <>
-              <path d={`M${place(x(value))} ${place(bottom)}v5`} />
-              <text x={place(x(value))} y={bottom + 18} text-anchor="middle">
+              <path d={`M${pixel(x(value))} ${pixel(bottom)}v5`} />
+              <text x={pixel(x(value))} y={bottom + 18} text-anchor="middle">
                 {xText(value)}
               </text>
             </>
           ))}
-          <path d={`M${place(left)} ${place(bottom)}H${place(right)}`} />
+          <path d={`M${pixel(left)} ${pixel(bottom)}H${pixel(right)}`} />
           <text class="name" x={(left + right) / 2} y={r.height - 3} text-anchor="middle">
             {props.xLabel}
           </text>
@@ -99,9 +99,9 @@ export function plane(size: number, reach: number, left = 0, top = 0): Plane {
 
 export const Cross = ({ plane: p, circle = true }: { plane: Plane; circle?: boolean }) => (
   <g class="cross">
-    <path d={`M${place(p.x(p.x.from))} ${place(p.y(0))}H${place(p.x(p.x.to))}`} />
-    <path d={`M${place(p.x(0))} ${place(p.y(p.y.from))}V${place(p.y(p.y.to))}`} />
-    {circle ? <circle cx={place(p.x(0))} cy={place(p.y(0))} r={place(p.unit)} /> : null}
+    <path d={`M${pixel(p.x(p.x.from))} ${pixel(p.y(0))}H${pixel(p.x(p.x.to))}`} />
+    <path d={`M${pixel(p.x(0))} ${pixel(p.y(p.y.from))}V${pixel(p.y(p.y.to))}`} />
+    {circle ? <circle cx={pixel(p.x(0))} cy={pixel(p.y(0))} r={pixel(p.unit)} /> : null}
   </g>
 );
 
@@ -117,16 +117,16 @@ export function Arrow(props: {
   const length = Math.hypot(x1 - x0, y1 - y0) || 1;
   const [dx, dy] = [(x1 - x0) / length, (y1 - y0) / length];
   const head = Math.min(9, length / 2);
-  const tip = `M${place(x1)} ${place(y1)}L${place(x1 - head * dx - 0.45 * head * dy)} ${place(y1 - head * dy + 0.45 * head * dx)}L${place(x1 - head * dx + 0.45 * head * dy)} ${place(y1 - head * dy - 0.45 * head * dx)}Z`;
+  const tip = `M${pixel(x1)} ${pixel(y1)}L${pixel(x1 - head * dx - 0.45 * head * dy)} ${pixel(y1 - head * dy + 0.45 * head * dx)}L${pixel(x1 - head * dx + 0.45 * head * dy)} ${pixel(y1 - head * dy - 0.45 * head * dx)}Z`;
   return (
     <g class={`arrow ${props.colour}${props.thin ? " thin" : ""}`}>
       <path
         class="line"
-        d={`M${place(x0)} ${place(y0)}L${place(x1 - 0.8 * head * dx)} ${place(y1 - 0.8 * head * dy)}`}
+        d={`M${pixel(x0)} ${pixel(y0)}L${pixel(x1 - 0.8 * head * dx)} ${pixel(y1 - 0.8 * head * dy)}`}
       />
       <path class="tip" d={tip} />
       {props.label ? (
-        <text x={place(x1 + 8 * dx - 4)} y={place(y1 + 12 * dy + 4)}>
+        <text x={pixel(x1 + 8 * dx - 4)} y={pixel(y1 + 12 * dy + 4)}>
           {props.label}
         </text>
       ) : null}
@@ -150,7 +150,7 @@ export const LetterF = (props: {
   const numbers = [m[0]!, m[2]!, m[1]!, m[3]!].map(four);
   return (
     <g
-      transform={`translate(${place(p.x(0))} ${place(p.y(0))}) scale(${place(p.unit)} ${place(-p.unit)})`}
+      transform={`translate(${pixel(p.x(0))} ${pixel(p.y(0))}) scale(${pixel(p.unit)} ${pixel(-p.unit)})`}
     >
       <path
         class={`letter ${props.colour}`}

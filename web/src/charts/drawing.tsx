@@ -2,7 +2,7 @@
 // readers and touch readers use the inputs, a hand the circle.
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { place } from "./scales.ts";
+import { pixel } from "./scales.ts";
 
 export interface HandleInput {
   label: string;
@@ -105,7 +105,7 @@ export function Drawing(props: {
           <g
             class={`handle ${handle.colour}${focused === handle.id ? " focused" : ""}${held === handle.id ? " held" : ""}`}
             data-handle={handle.id}
-            transform={`translate(${place(handle.at[0])} ${place(handle.at[1])})`}
+            transform={`translate(${pixel(handle.at[0])} ${pixel(handle.at[1])})`}
             onPointerDown={(event) => {
               event.preventDefault();
               (event.currentTarget as SVGElement).setPointerCapture(event.pointerId);

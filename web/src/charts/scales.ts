@@ -13,7 +13,7 @@ export function ticks(from: number, to: number, count: number): number[] {
 
 export interface Scale {
   (value: number): number;
-  back(place: number): number;
+  back(pixel: number): number;
   ticks: readonly number[];
   from: number;
   to: number;
@@ -23,7 +23,7 @@ export interface Scale {
 export function linear(from: number, to: number, start: number, end: number, count = 5): Scale {
   const scale = (value: number) => start + ((value - from) / (to - from)) * (end - start);
   return Object.assign(scale, {
-    back: (place: number) => from + ((place - start) / (end - start)) * (to - from),
+    back: (position: number) => from + ((position - start) / (end - start)) * (to - from),
     ticks: ticks(from, to, count),
     from,
     to,
@@ -45,7 +45,7 @@ export function log(from: number, to: number, start: number, end: number, most =
     for (const value of ticks(from, to, 4))
       if (value > 0 && !marks.includes(value)) marks.push(value);
   return Object.assign(scale, {
-    back: (place: number) => 10 ** (low + ((place - start) / (end - start)) * (high - low)),
+    back: (position: number) => 10 ** (low + ((position - start) / (end - start)) * (high - low)),
     ticks: marks,
     from,
     to,
@@ -53,7 +53,7 @@ export function log(from: number, to: number, start: number, end: number, most =
   });
 }
 
-export const place = (value: number): string => String(Math.round(value * 10) / 10);
+export const pixel = (value: number): string => String(Math.round(value * 10) / 10);
 
 // An SVG path through the points; not-a-number leaves a gap.
 export function path(xs: ArrayLike<number>, ys: ArrayLike<number>, x: Scale, y: Scale): string {
@@ -66,23 +66,23 @@ export function path(xs: ArrayLike<number>, ys: ArrayLike<number>, x: Scale, y: 
       pen = "M";
       continue;
     }
-    text += `${pen}${place(px)} ${place(py)}`;
+    text += `${pen}${pixel(px)} ${pixel(py)}`;
     pen = "L";
   }
   return text;
 }
 
 export const circlePath = (cx: number, cy: number, r: number): string =>
-  `M${place(cx - r)} ${place(cy)}a${place(r)} ${place(r)} 0 1 0 ${place(2 * r)} 0a${place(r)} ${place(r)} 0 1 0 ${place(-2 * r)} 0`;
+  `M${pixel(cx - r)} ${pixel(cy)}a${pixel(r)} ${pixel(r)} 0 1 0 ${pixel(2 * r)} 0a${pixel(r)} ${pixel(r)} 0 1 0 ${pixel(-2 * r)} 0`;
 
 // Pushes labels apart that would overlap: each at least `gap` below the one before, none beyond the
 // ends.
-export function spread(places: readonly number[], gap: number, from: number, to: number): number[] {
-  const order = places.map((_, i) => i).sort((a, b) => places[a]! - places[b]!);
-  const result = [...places];
+export function spread(positions: readonly number[], gap: number, from: number, to: number): number[] {
+  const order = positions.map((_, i) => i).sort((a, b) => positions[a]! - positions[b]!);
+  const result = [...positions];
   let last = -Infinity;
   for (const i of order) {
-    result[i] = Math.max(places[i]!, last + gap, from);
+    result[i] = Math.max(positions[i]!, last + gap, from);
     last = result[i]!;
   }
   let next = to;

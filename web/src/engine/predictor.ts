@@ -59,12 +59,12 @@ export class Model {
     config: string,
   ): [Module<"predictor">, Info] {
     module.guard(() => {
-      const put = (room: string, bytes: Uint8Array) => {
-        const address = module.function(room)(bytes.length);
+      const put = (buffer: string, bytes: Uint8Array) => {
+        const address = module.function(buffer)(bytes.length);
         new Uint8Array(module.memory().buffer, address, bytes.length).set(bytes);
       };
-      put("predictor_room", weights);
-      put("predictor_config_room", new TextEncoder().encode(config));
+      put("predictor_buffer", weights);
+      put("predictor_config_buffer", new TextEncoder().encode(config));
       module.function("predictor_load")();
     });
     return [module, module.call("predictor_model", {})];

@@ -42,7 +42,7 @@ export function checkSafetensors(bytes: Uint8Array, name: string): Tensors {
   }
   if (!header.startsWith("{")) throw new Problem(`${name}: the header must begin with {`);
   const entries = object(parseJson(header, `${name} header`), `${name} header`);
-  const room = bytes.length - end;
+  const available = bytes.length - end;
   const extents: [number, number, string][] = [];
   let parameters = 0;
   for (const [tensor, value] of Object.entries(entries)) {
@@ -71,7 +71,7 @@ export function checkSafetensors(bytes: Uint8Array, name: string): Tensors {
     const [first, last] = offsets;
     if (offsets.length !== 2 || first === undefined || last === undefined || first > last)
       throw new Problem(`${where}: data_offsets must be two increasing counts`);
-    if (last > room) throw new Problem(`${where}: data_offsets exceed the ${room} bytes of data`);
+    if (last > available) throw new Problem(`${where}: data_offsets exceed the ${available} bytes of data`);
     if (last - first !== count * size)
       throw new Problem(
         `${where}: shape needs ${count * size} bytes, data_offsets give ${last - first}`,
@@ -88,6 +88,6 @@ export function checkSafetensors(bytes: Uint8Array, name: string): Tensors {
       );
     at = last;
   }
-  if (at !== room) throw new Problem(`${name}: ${room - at} bytes after the last tensor`);
+  if (at !== available) throw new Problem(`${name}: ${available - at} bytes after the last tensor`);
   return { names: extents.map((extent) => extent[2]), parameters };
 }

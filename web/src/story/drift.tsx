@@ -5,7 +5,7 @@ export const drift: Story = {
   before: (
     <p>
       A residual connection carries a state past every layer and adds what the layer computed. The
-      identity carries perfectly, but nothing says so for what is put in its place. Here four
+      identity carries perfectly, but nothing says so for what is put in its pixel. Here four
       streams of width eight pass through a fresh random operator in every layer, without any branch
       at first: what you see is what the operators do to a norm by themselves.
     </p>

@@ -21,7 +21,7 @@ export const predict: Story = {
       </p>
       <p>
         Why this task? On the tasks where orthogonal operators do best, predictors without a model
-        do better still. Gyroscope is the one where a model earns its place at all.
+        do better still. Gyroscope is the one where a model earns its pixel at all.
       </p>
       <p>
         A run of your own, opened in the last section, is drawn here too if it was trained on

@@ -20,7 +20,7 @@ export const spectrum: Story = {
         values with four streams. Choose others, and play the depth.
       </p>
       <p>
-        JPmHC prints an equation for the same density, with the self-energy in another place. Switch
+        JPmHC prints an equation for the same density, with the self-energy in another pixel. Switch
         it on to see it miss.
       </p>
     </>

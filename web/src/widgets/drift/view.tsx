@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
-import { across, Axes, room, upward, vertical } from "../../charts/axes.tsx";
+import { across, Axes, plotArea, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
-import { linear, log, path, place, spread } from "../../charts/scales.ts";
+import { linear, log, path, pixel, spread } from "../../charts/scales.ts";
 import { Button, Checks, Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { list, number } from "../../controls/format.ts";
@@ -11,8 +11,8 @@ import { toQuery } from "../../state/fields.ts";
 import { colours, common, fields, lines } from "./state.ts";
 
 const names = Object.keys(lines);
-const r = room(460, 340, { left: 50, right: 92, top: 30 });
-const strip = room(330, 300, { left: 44, right: 10, top: 32 });
+const r = plotArea(460, 340, { left: 50, right: 92, top: 30 });
+const strip = plotArea(330, 300, { left: 44, right: 10, top: 32 });
 const layers = Array.from({ length: 97 }, (_, i) => i);
 const least = 1e-12;
 
@@ -157,7 +157,7 @@ export function Drift() {
         ]}
       >
         <Axes
-          room={r}
+          area={r}
           x={x}
           y={y}
           xLabel={s.way === "forward" ? "layer" : "layer, backward"}
@@ -173,14 +173,14 @@ export function Drift() {
               />
               <circle
                 class={`dot ${colours[name]}`}
-                cx={place(x(at))}
-                cy={place(y(Math.max(low, course(name)[at]!)))}
+                cx={pixel(x(at))}
+                cy={pixel(y(Math.max(low, course(name)[at]!)))}
                 r="3.5"
               />
               <text
                 class={`label ${colours[name]}`}
                 x={r.width - r.right + 6}
-                y={place(ends[i]! + 4)}
+                y={pixel(ends[i]! + 4)}
               >
                 {lines[name]}
               </text>
@@ -208,7 +208,7 @@ export function Drift() {
           height={strip.height}
           label={`Norm of each of the four streams of ${lines[focused]} over depth.`}
         >
-          <Axes room={strip} x={sx} y={sy} xLabel="layer" yLabel="norm of each stream">
+          <Axes area={strip} x={sx} y={sy} xLabel="layer" yLabel="norm of each stream">
             {[0, 1, 2, 3].map((i) => (
               <path
                 class={`line ${i % 2 ? "thin" : ""} ${colours[focused]} ${["", "dotted", "dashed", "long"][i]}`}

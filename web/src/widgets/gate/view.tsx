@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
-import { across, Arrow, Axes, Cross, Fact, plane, room, upward } from "../../charts/axes.tsx";
+import { across, Arrow, Axes, Cross, Fact, plane, plotArea, upward } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { linear, path, place } from "../../charts/scales.ts";
+import { linear, path, pixel } from "../../charts/scales.ts";
 import { Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { clean, number } from "../../controls/format.ts";
@@ -12,7 +12,7 @@ import { fields } from "./state.ts";
 
 const size = 340;
 const p = plane(size, 1.5);
-const r = room(340, 300, { left: 40, top: 32 });
+const r = plotArea(340, 300, { left: 40, top: 32 });
 const cx = linear(0, 1, ...across(r));
 const cy = linear(0, 1, ...upward(r));
 
@@ -22,7 +22,7 @@ function image(directions: ArrayLike<number>, sigma: ArrayLike<number>): string 
   const thin = Math.max(sigma[1]!, 0.004); // a flat image is still drawn, as a line
   const [bx, by] = [directions[1]! * thin, directions[3]! * thin];
   const unit = (value: number) => (value * p.unit).toFixed(2);
-  return `matrix(${unit(ax)} ${unit(-ay)} ${unit(bx)} ${unit(-by)} ${place(p.x(0))} ${place(p.y(0))})`;
+  return `matrix(${unit(ax)} ${unit(-ay)} ${unit(bx)} ${unit(-by)} ${pixel(p.x(0))} ${pixel(p.y(0))})`;
 }
 
 export function Gate() {
@@ -105,14 +105,14 @@ export function Gate() {
             <>
               <circle
                 class="dot c-blend"
-                cx={place(cx(gamma))}
-                cy={place(cy(g.defect_curve[i]!))}
+                cx={pixel(cx(gamma))}
+                cy={pixel(cy(g.defect_curve[i]!))}
                 r="2.5"
               />
               <circle
                 class="dot c-ink"
-                cx={place(cx(gamma))}
-                cy={place(cy(g.sigma_min_curve[i]!))}
+                cx={pixel(cx(gamma))}
+                cy={pixel(cy(g.sigma_min_curve[i]!))}
                 r="2.5"
               />
             </>
@@ -176,11 +176,11 @@ export function Gate() {
         />
         <path
           class="line dashed c-reflection"
-          d={`M${place(p.x(1.4 * k[1]))} ${place(p.y(-1.4 * k[0]))}L${place(p.x(-1.4 * k[1]))} ${place(p.y(1.4 * k[0]))}`}
+          d={`M${pixel(p.x(1.4 * k[1]))} ${pixel(p.y(-1.4 * k[0]))}L${pixel(p.x(-1.4 * k[1]))} ${pixel(p.y(1.4 * k[0]))}`}
         />
         <path
           class="line c-blend faint"
-          d={`M${place(p.x(g.qx[0]!))} ${place(p.y(g.qx[1]!))}L${place(p.x(g.hx[0]!))} ${place(p.y(g.hx[1]!))}`}
+          d={`M${pixel(p.x(g.qx[0]!))} ${pixel(p.y(g.qx[1]!))}L${pixel(p.x(g.hx[0]!))} ${pixel(p.y(g.hx[1]!))}`}
         />
         <Arrow plane={p} to={[s.x, s.y]} colour="c-ink" thin />
         <Arrow plane={p} to={[g.qx[0]!, g.qx[1]!]} colour="c-rotation" label="Qx" />
@@ -193,15 +193,15 @@ export function Gate() {
         label={`Against γ: the measured defect lies on 4γ(1 − γ), the smallest singular value on |2γ − 1|, for ${s.n} streams.`}
         handles={[onCurve]}
       >
-        <Axes room={r} x={cx} y={cy} xLabel="γ" yLabel="">
+        <Axes area={r} x={cx} y={cy} xLabel="γ" yLabel="">
           {curves}
-          <text class="label c-blend" x={place(cx(0.5))} y={place(cy(1) - 14)} text-anchor="middle">
+          <text class="label c-blend" x={pixel(cx(0.5))} y={pixel(cy(1) - 14)} text-anchor="middle">
             ‖GᵀG − I‖₂ = 4γ(1 − γ)
           </text>
-          <text class="label c-ink" x={place(cx(0.5))} y={place(cy(0.46))} text-anchor="middle">
+          <text class="label c-ink" x={pixel(cx(0.5))} y={pixel(cy(0.46))} text-anchor="middle">
             σ_min = |2γ − 1|
           </text>
-          <circle class="dot c-ink" cx={place(cx(s.gamma))} cy={place(cy(g.sigma_min))} r="5" />
+          <circle class="dot c-ink" cx={pixel(cx(s.gamma))} cy={pixel(cy(g.sigma_min))} r="5" />
         </Axes>
       </Drawing>
       <dl class="facts-row">

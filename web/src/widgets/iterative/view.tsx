@@ -1,6 +1,6 @@
-import { across, Axes, Cross, Fact, plane, room, upward, vertical } from "../../charts/axes.tsx";
+import { across, Axes, Cross, Fact, plane, plotArea, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
-import { linear, log, path, place } from "../../charts/scales.ts";
+import { linear, log, path, pixel } from "../../charts/scales.ts";
 import { Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { number } from "../../controls/format.ts";
@@ -8,7 +8,7 @@ import { snap } from "../../state/fields.ts";
 import { useOperator, useWidget } from "../../state/widget.ts";
 import { fields, formulas, labelled } from "./state.ts";
 
-const r = room(420, 330, { left: 50, top: 30 });
+const r = plotArea(420, 330, { left: 50, top: 30 });
 const x = linear(0, 2.2, ...across(r), 5);
 const y = log(1e-10, 30, ...upward(r));
 const size = 300;
@@ -95,7 +95,7 @@ export function Iterative() {
           },
         ]}
       >
-        <Axes room={r} x={x} y={y} xLabel="m = ‖αW‖₂" yLabel="defect ‖YᵀY − I‖₂">
+        <Axes area={r} x={x} y={y} xLabel="m = ‖αW‖₂" yLabel="defect ‖YᵀY − I‖₂">
           {[0, 1, 2, 3]
             .filter((k) => k > 0 || effective === 0)
             .map((k) => (
@@ -107,8 +107,8 @@ export function Iterative() {
                 />
                 <text
                   class="label c-jpmhc"
-                  x={place(x(it.grid[labelled[k]!]!))}
-                  y={place(y(floor(it.formulas[k * 111 + labelled[k]!]!)) + (k < 3 ? -10 : 18))}
+                  x={pixel(x(it.grid[labelled[k]!]!))}
+                  y={pixel(y(floor(it.formulas[k * 111 + labelled[k]!]!)) + (k < 3 ? -10 : 18))}
                   text-anchor={k < 3 ? "end" : "start"}
                 >
                   {formulas[k]}
@@ -116,13 +116,13 @@ export function Iterative() {
               </>
             ))}
           <path class="line thin dashed c-quiet" d={vertical(r, x(it.limit))} />
-          <text class="label c-quiet" x={place(x(it.limit) + 4)} y={r.height - r.bottom - 8}>
+          <text class="label c-quiet" x={pixel(x(it.limit) + 4)} y={r.height - r.bottom - 8}>
             1e-3 up to m = {number(it.limit, 4)}
           </text>
           <circle
             class="hollow c-jpmhc"
-            cx={place(x(it.plane_m[1]!))}
-            cy={place(y(floor(it.plane_defect[1]!)))}
+            cx={pixel(x(it.plane_m[1]!))}
+            cy={pixel(y(floor(it.plane_defect[1]!)))}
             r="5"
           />
         </Axes>
@@ -137,8 +137,8 @@ export function Iterative() {
           {Array.from(it.exact_re, (re, i) => (
             <circle
               class="hollow c-rotation"
-              cx={place(p.x(re))}
-              cy={place(p.y(it.exact_im[i]!))}
+              cx={pixel(p.x(re))}
+              cy={pixel(p.y(it.exact_im[i]!))}
               r="6"
             />
           ))}
@@ -146,8 +146,8 @@ export function Iterative() {
             <circle
               class="dot c-jpmhc"
               data-eigenvalue={i}
-              cx={place(p.x(re))}
-              cy={place(p.y(it.im[i]!))}
+              cx={pixel(p.x(re))}
+              cy={pixel(p.y(it.im[i]!))}
               r="5"
             />
           ))}

@@ -1,6 +1,6 @@
 import { Cross, Fact, LetterF, plane } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { folded, place } from "../../charts/scales.ts";
+import { folded, pixel } from "../../charts/scales.ts";
 import { Figure } from "../../controls/figure.tsx";
 import { clean, degrees, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
@@ -15,8 +15,8 @@ const f = plane(small, 1.5);
 
 const minusOne = () => (
   <>
-    <circle class="ring-mark" cx={place(p.x(-1))} cy={place(p.y(0))} r="5" />
-    <text class="axis-note" x={place(p.x(-1) - 8)} y={place(p.y(0) - 9)} text-anchor="end">
+    <circle class="ring-mark" cx={pixel(p.x(-1))} cy={pixel(p.y(0))} r="5" />
+    <text class="axis-note" x={pixel(p.x(-1) - 8)} y={pixel(p.y(0) - 9)} text-anchor="end">
       −1
     </text>
   </>
@@ -75,7 +75,7 @@ export function Missing() {
   const singular = Math.abs(m.h_det) < 5e-3;
   const sentence = `Cayley at ${degrees(m.theta)}, ${degrees(m.gap)} short of −1, cosine with −x ${clean(m.cosine)}; Householder's eigenvalue at ${clean(slid)}${singular ? ": singular" : Math.abs(slid + 1) < 5e-3 ? ": a reflection" : ""}.`;
   const arc = (sign: 1 | -1) =>
-    `M${place(p.x(1))} ${place(p.y(0))}A${place(p.unit)} ${place(p.unit)} 0 0 ${sign > 0 ? 0 : 1} ${place(p.x(m.re))} ${place(p.y(sign * m.im))}`;
+    `M${pixel(p.x(1))} ${pixel(p.y(0))}A${pixel(p.unit)} ${pixel(p.unit)} 0 0 ${sign > 0 ? 0 : 1} ${pixel(p.x(m.re))} ${pixel(p.y(sign * m.im))}`;
   return (
     <Figure
       widget={widget}
@@ -104,9 +104,9 @@ export function Missing() {
           <path class="line c-rotation faint" d={arc(-1)} />
           <path
             class="line dashed c-quiet"
-            d={`M${place(p.x(m.re))} ${place(p.y(m.im))}L${place(p.x(-1))} ${place(p.y(0))}`}
+            d={`M${pixel(p.x(m.re))} ${pixel(p.y(m.im))}L${pixel(p.x(-1))} ${pixel(p.y(0))}`}
           />
-          <circle class="dot c-rotation" cx={place(p.x(m.re))} cy={place(p.y(-m.im))} r="6" />
+          <circle class="dot c-rotation" cx={pixel(p.x(m.re))} cy={pixel(p.y(-m.im))} r="6" />
           {minusOne()}
         </Drawing>
         <Drawing
@@ -130,9 +130,9 @@ export function Missing() {
           <Cross plane={p} />
           <path
             class="line c-reflection faint"
-            d={`M${place(p.x(1))} ${place(p.y(0))}H${place(p.x(slid))}`}
+            d={`M${pixel(p.x(1))} ${pixel(p.y(0))}H${pixel(p.x(slid))}`}
           />
-          <circle class="dot c-reflection" cx={place(p.x(1))} cy={place(p.y(0))} r="6" />
+          <circle class="dot c-reflection" cx={pixel(p.x(1))} cy={pixel(p.y(0))} r="6" />
           {minusOne()}
         </Drawing>
         <Drawing

@@ -1,6 +1,6 @@
 // γ and angle of every operator at the present position.
 import { Drawing } from "../../charts/drawing.tsx";
-import { place } from "../../charts/scales.ts";
+import { pixel } from "../../charts/scales.ts";
 import { degrees, number } from "../../controls/format.ts";
 import type { Prediction } from "../../engine/predictor.ts";
 
@@ -45,20 +45,20 @@ export function Operators(props: {
               <path
                 class={`bar ${gamma > 0.5 ? "c-rotation" : "c-reflection"}`}
                 data-operator={o}
-                d={`M${place(x - 16)} ${place(top)}h12V102h-12Z`}
+                d={`M${pixel(x - 16)} ${pixel(top)}h12V102h-12Z`}
               />
             ) : null}
             {Number.isFinite(angle) ? (
-              <g transform={`translate(${place(x + 14)} 62)`}>
+              <g transform={`translate(${pixel(x + 14)} 62)`}>
                 <circle class="ring-mark" r="13" />
                 <path
                   class="line c-rotation"
-                  transform={`rotate(${place((-angle * 180) / Math.PI)})`}
+                  transform={`rotate(${pixel((-angle * 180) / Math.PI)})`}
                   d="M0 0H13"
                 />
               </g>
             ) : null}
-            <text x={place(x)} y="122" text-anchor="middle">
+            <text x={pixel(x)} y="122" text-anchor="middle">
               {o + 1}
             </text>
           </g>

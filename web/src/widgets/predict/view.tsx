@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
-import { across, Axes, Cross, plane, room, upward, vertical } from "../../charts/axes.tsx";
+import { across, Axes, Cross, plane, plotArea, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { linear, log, path, place, spread } from "../../charts/scales.ts";
+import { linear, log, path, pixel, spread } from "../../charts/scales.ts";
 import { Button, Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { count, degrees, number } from "../../controls/format.ts";
@@ -13,7 +13,7 @@ import { useOwnModel } from "./own.ts";
 
 const size = 340;
 const p = plane(size, 1.35);
-const r = room(400, 300, { left: 50, right: 100, top: 32 });
+const r = plotArea(400, 300, { left: 50, right: 100, top: 32 });
 const x = linear(1, pathLength, ...across(r), 5);
 const y = log(1e-7, 10, ...upward(r));
 const positions = Array.from({ length: pathLength }, (_, i) => i + 1);
@@ -227,8 +227,8 @@ export function Predict() {
           {positions.map((_, t) => (
             <circle
               class="ring-mark"
-              cx={place(p.x(at(q.targets, t)[0]))}
-              cy={place(p.y(at(q.targets, t)[1]))}
+              cx={pixel(p.x(at(q.targets, t)[0]))}
+              cy={pixel(p.y(at(q.targets, t)[1]))}
               r="6"
             />
           ))}
@@ -243,14 +243,14 @@ export function Predict() {
                 return l.mark === "dot" ? (
                   <circle
                     class={`dot ${l.class} ${t < shownAt ? "past" : ""}`}
-                    cx={place(px)}
-                    cy={place(py)}
+                    cx={pixel(px)}
+                    cy={pixel(py)}
                     r={t === shownAt ? 5.5 : 3}
                   />
                 ) : t >= shownAt ? (
                   <path
                     class={`line thin ${l.class.split(" ")[0]}`}
-                    d={`M${place(px - 3)} ${place(py - 3)}l6 6m0 -6l-6 6`}
+                    d={`M${pixel(px - 3)} ${pixel(py - 3)}l6 6m0 -6l-6 6`}
                   />
                 ) : null;
               })}
@@ -264,7 +264,7 @@ export function Predict() {
         class="main"
         label={`Squared error by position, log axis. ${sentence}`}
       >
-        <Axes room={r} x={x} y={y} xLabel="states seen" yLabel="squared error of the next state">
+        <Axes area={r} x={x} y={y} xLabel="states seen" yLabel="squared error of the next state">
           <path class="reader" d={vertical(r, x(s.t))} />
           {errorLines.map((l, i) => (
             <>
@@ -280,7 +280,7 @@ export function Predict() {
               <text
                 class={`label ${l.class.split(" ")[0]}`}
                 x={r.width - r.right + 5}
-                y={place(labels[i]! + 4)}
+                y={pixel(labels[i]! + 4)}
               >
                 {l.name}
               </text>

@@ -1,5 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import { linear, log, place, type Scale } from "../../charts/scales.ts";
+import { linear, log, pixel, type Scale } from "../../charts/scales.ts";
 import { Choose } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { number } from "../../controls/format.ts";
@@ -29,7 +29,7 @@ function scaleOf(table: Table): Scale {
 }
 
 const Diamond = ({ x }: { x: number }) => (
-  <path class="hollow c-published" d={`M${place(x)} ${middle - 7}l6 7l-6 7l-6 -7Z`} />
+  <path class="hollow c-published" d={`M${pixel(x)} ${middle - 7}l6 7l-6 7l-6 -7Z`} />
 );
 
 function Strip({ row, scale, table }: { row: Row; scale: Scale; table: Table }) {
@@ -40,11 +40,11 @@ function Strip({ row, scale, table }: { row: Row; scale: Scale; table: Table }) 
   return (
     <svg viewBox={`0 0 ${width} ${height}`} aria-hidden="true" class="strip">
       {scale.ticks.map((tick) => (
-        <path class="grid-line" d={`M${place(scale(tick))} 0V${height}`} />
+        <path class="grid-line" d={`M${pixel(scale(tick))} 0V${height}`} />
       ))}
       {table.baselines.map((item) =>
         item.value >= scale.from && item.value <= scale.to ? (
-          <path class="line thin dashed c-nomodel" d={`M${place(scale(item.value))} 0V${height}`} />
+          <path class="line thin dashed c-nomodel" d={`M${pixel(scale(item.value))} 0V${height}`} />
         ) : null,
       )}
       {published ? (
@@ -52,16 +52,16 @@ function Strip({ row, scale, table }: { row: Row; scale: Scale; table: Table }) 
           {spread > 0 ? (
             <path
               class="line thin c-published"
-              d={`M${place(scale(Math.max(low, scale.from)))} ${middle}H${place(scale(published.mean + spread))}`}
+              d={`M${pixel(scale(Math.max(low, scale.from)))} ${middle}H${pixel(scale(published.mean + spread))}`}
             />
           ) : null}
           <Diamond x={scale(published.mean)} />
         </>
       ) : null}
       {row.values.map((value) => (
-        <circle class="dot c-ink" cx={place(scale(value))} cy={middle} r="4.5" />
+        <circle class="dot c-ink" cx={pixel(scale(value))} cy={middle} r="4.5" />
       ))}
-      <path class="line c-ink" d={`M${place(scale(mean))} ${middle - 11}v22`} />
+      <path class="line c-ink" d={`M${pixel(scale(mean))} ${middle - 11}v22`} />
     </svg>
   );
 }
@@ -178,7 +178,7 @@ export function Results() {
               <span class="row-label">{table.quantity}</span>
               <svg viewBox={`0 0 ${width} 22`} class="strip">
                 {scale.ticks.map((tick) => (
-                  <text x={place(scale(tick))} y="15" text-anchor="middle">
+                  <text x={pixel(scale(tick))} y="15" text-anchor="middle">
                     {number(tick)}
                   </text>
                 ))}
@@ -229,10 +229,10 @@ function BaselineStrip({ value, scale }: { value: number; scale: Scale }) {
   const right = x > width * 0.62;
   return (
     <svg viewBox={`0 0 ${width} 20`} class="strip" aria-hidden="true">
-      {inside ? <path class="line dashed c-nomodel" d={`M${place(x)} 0V20`} /> : null}
+      {inside ? <path class="line dashed c-nomodel" d={`M${pixel(x)} 0V20`} /> : null}
       <text
         class="label c-nomodel"
-        x={place(right ? x - 6 : x + 6)}
+        x={pixel(right ? x - 6 : x + 6)}
         y="14"
         text-anchor={right ? "end" : "start"}
       >

@@ -1,6 +1,6 @@
 import { useRef } from "preact/hooks";
-import { across, Axes, Fact, room, upward } from "../../charts/axes.tsx";
-import { linear, log, place } from "../../charts/scales.ts";
+import { across, Axes, Fact, plotArea, upward } from "../../charts/axes.tsx";
+import { linear, log, pixel } from "../../charts/scales.ts";
 import { Choose } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { number } from "../../controls/format.ts";
@@ -9,7 +9,7 @@ import { pageResults } from "../../numbers/store.ts";
 import { useWidget } from "../../state/widget.ts";
 import { fields } from "./state.ts";
 
-const r = room(440, 340, { left: 50, top: 32 });
+const r = plotArea(440, 340, { left: 50, top: 32 });
 const y = log(1e-4, 1e-1, ...upward(r));
 const x = linear(-0.5, 3.5, ...across(r));
 const weights = [0, 0.05, 0.1, 0.2];
@@ -41,12 +41,12 @@ const kind = (run: GateRun) =>
       : "between";
 
 function Mark({ run, at }: { run: GateRun; at: readonly [number, number] }) {
-  const [px, py] = [place(at[0]), place(at[1])];
+  const [px, py] = [pixel(at[0]), pixel(at[1])];
   if (kind(run) === "reflection")
-    return <path class="dot c-reflection" d={`M${px} ${place(at[1] - 6)}l6 6l-6 6l-6 -6Z`} />;
+    return <path class="dot c-reflection" d={`M${px} ${pixel(at[1] - 6)}l6 6l-6 6l-6 -6Z`} />;
   if (kind(run) === "rotation") return <circle class="dot c-rotation" cx={px} cy={py} r="4.5" />;
   return (
-    <rect class="dot c-quiet" x={place(at[0] - 4)} y={place(at[1] - 4)} width="8" height="8" />
+    <rect class="dot c-quiet" x={pixel(at[0] - 4)} y={pixel(at[1] - 4)} width="8" height="8" />
   );
 }
 
@@ -63,9 +63,9 @@ export function Seeds() {
   const rank = new Map<number, number>();
   const dots = shown.map(({ run, index }) => {
     const column = weights.indexOf(weight(run));
-    const place = rank.get(column) ?? 0;
-    rank.set(column, place + 1);
-    const aside = (((place * 5) % 9) - 4) * 0.085;
+    const pixel = rank.get(column) ?? 0;
+    rank.set(column, pixel + 1);
+    const aside = (((pixel * 5) % 9) - 4) * 0.085;
     return { run, index, at: [x(column + aside), y(run.best)] as const };
   });
   const chosen = all[Number(s.run)];
@@ -147,7 +147,7 @@ export function Seeds() {
           onClick={nearest}
         >
           <Axes
-            room={r}
+            area={r}
             x={Object.assign(x.bind(null), { ...x, ticks: [0, 1, 2, 3] })}
             y={y}
             xLabel="weight λ of the gate loss"
@@ -156,9 +156,9 @@ export function Seeds() {
           />
           <path
             class="line thin dashed c-quiet"
-            d={`M${r.left} ${place(y(lostAbove))}H${r.width - r.right}`}
+            d={`M${r.left} ${pixel(y(lostAbove))}H${r.width - r.right}`}
           />
-          <text class="label c-quiet" x={r.left + 4} y={place(y(lostAbove) - 5)}>
+          <text class="label c-quiet" x={r.left + 4} y={pixel(y(lostAbove) - 5)}>
             lost above {number(lostAbove)}
           </text>
           {dots.map((dot, index) => (
@@ -173,7 +173,7 @@ export function Seeds() {
                 if (String(dot.index) !== s.run) widget.set({ run: String(dot.index) });
               }}
             >
-              <circle class="pick-ring" cx={place(dot.at[0])} cy={place(dot.at[1])} r="9" />
+              <circle class="pick-ring" cx={pixel(dot.at[0])} cy={pixel(dot.at[1])} r="9" />
               <Mark run={dot.run} at={dot.at} />
             </g>
           ))}
@@ -227,7 +227,7 @@ function Gates({ run }: { run: GateRun }) {
       {run.gamma.map((gamma, i) => (
         <path
           class={`line strong ${gamma > 0.5 ? "c-rotation" : "c-reflection"}`}
-          d={`M${15 + i * step} 52V${place(92 - 80 * gamma)}m-4 0h8`}
+          d={`M${15 + i * step} 52V${pixel(92 - 80 * gamma)}m-4 0h8`}
         />
       ))}
     </svg>

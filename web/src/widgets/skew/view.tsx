@@ -1,6 +1,6 @@
 import { Arrow, Cross, Fact, Matrix, plane } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { place } from "../../charts/scales.ts";
+import { pixel } from "../../charts/scales.ts";
 import { Figure } from "../../controls/figure.tsx";
 import { fixed, number } from "../../controls/format.ts";
 import { useOperator, useWidget } from "../../state/widget.ts";
@@ -60,7 +60,7 @@ export function Skew() {
   const sentence = r.exists
     ? `Area ${area}. A is skew: the largest entry of A + Aᵀ is ${number(r.skewness)}. A rotation plane exists.`
     : "u and v are parallel, A is zero: no plane, Q = I.";
-  const corner = (x: number, y: number) => `${place(p.x(x))} ${place(p.y(y))}`;
+  const corner = (x: number, y: number) => `${pixel(p.x(x))} ${pixel(p.y(y))}`;
   const matrix = flat ? [r.a[0]!, r.a[1]!, r.a[3]!, r.a[4]!] : r.a;
   return (
     <Figure
@@ -106,8 +106,8 @@ export function Skew() {
         <Arrow plane={p} to={[s.vx, s.vy]} colour="c-reflection" />
         <text
           class="inside"
-          x={place(p.x((s.ux + s.vx) / 2))}
-          y={place(p.y((s.uy + s.vy) / 2) + 4)}
+          x={pixel(p.x((s.ux + s.vx) / 2))}
+          y={pixel(p.y((s.uy + s.vy) / 2) + 4)}
           text-anchor="middle"
         >
           {flat ? `area ${number(r.area)}` : ""}

@@ -1,8 +1,8 @@
-import { across, Axes, room, upward, vertical } from "../../charts/axes.tsx";
-import { linear, path, place, type Scale } from "../../charts/scales.ts";
+import { across, Axes, plotArea, upward, vertical } from "../../charts/axes.tsx";
+import { linear, path, pixel, type Scale } from "../../charts/scales.ts";
 import type { Spectrum } from "./solve.ts";
 
-export const r = room(440, 320, { left: 44, top: 34 });
+export const r = plotArea(440, 320, { left: 44, top: 34 });
 
 // The vertical axis ends above the bulk; a spike at 0 is cut.
 export function scales(value: Spectrum): { x: Scale; y: Scale } {
@@ -28,14 +28,14 @@ export function Density(props: {
   const { x, y } = scales(value);
   const total = value.values.reduce((sum, count) => sum + count, 0);
   return (
-    <Axes room={r} x={x} y={y} xLabel="singular value s" yLabel="density">
+    <Axes area={r} x={x} y={y} xLabel="singular value s" yLabel="density">
       {total > 0 ? (
         <path
           class="histogram"
           d={value.values
             .map((count, i) => {
               const height = Math.min(count / (total * value.bins), y.to);
-              return `M${place(x(i * value.bins))} ${place(y(0))}V${place(y(height))}H${place(x((i + 1) * value.bins))}V${place(y(0))}Z`;
+              return `M${pixel(x(i * value.bins))} ${pixel(y(0))}V${pixel(y(height))}H${pixel(x((i + 1) * value.bins))}V${pixel(y(0))}Z`;
             })
             .join("")}
         />

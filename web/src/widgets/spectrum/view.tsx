@@ -48,7 +48,7 @@ export function Spectrum() {
   const sentence = theory
     ? `${percent(theory.near_zero)} of the singular values lie below 0.1; the middle 90 % within ${number(theory.low)} and ${number(theory.high)}.`
     : "Computing.";
-  const read = (place: number) => setReader(Math.min(x.to, Math.max(0, place)));
+  const read = (at: number) => setReader(Math.min(x.to, Math.max(0, at)));
   return (
     <Figure
       widget={widget}

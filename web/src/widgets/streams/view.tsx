@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
-import { across, Axes, Cross, plane, room, upward } from "../../charts/axes.tsx";
+import { across, Axes, Cross, plane, plotArea, upward } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
-import { linear, log, path, place } from "../../charts/scales.ts";
+import { linear, log, path, pixel } from "../../charts/scales.ts";
 import { Slider } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { fixed, number } from "../../controls/format.ts";
@@ -12,10 +12,10 @@ import { colours, connections, fields } from "./state.ts";
 const order = Object.keys(connections);
 const eigen = 150;
 const p = plane(eigen, 1.6);
-const course = room(220, 176, { left: 42, right: 8, top: 32 });
-const line = room(380, 74, { left: 14, right: 14, top: 26, bottom: 22 });
+const course = plotArea(220, 176, { left: 42, right: 8, top: 32 });
+const line = plotArea(380, 74, { left: 14, right: 14, top: 26, bottom: 22 });
 const lineX = linear(0, 1.5, ...across(line), 4);
-const inset = room(360, 230, { left: 50, top: 38 });
+const inset = plotArea(360, 230, { left: 50, top: 38 });
 
 type Bench = ReturnType<typeof bench>;
 
@@ -122,14 +122,14 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
           d={`M${line.left} ${line.height - line.bottom}H${line.width - line.right}`}
         />
         {lineX.ticks.map((tick) => (
-          <text x={place(lineX(tick))} y={line.height - 4} text-anchor="middle">
+          <text x={pixel(lineX(tick))} y={line.height - 4} text-anchor="middle">
             {number(tick)}
           </text>
         ))}
         {Array.from(b.sigma.subarray(0, n), (value) => (
           <circle
             class={`dot ${colour}`}
-            cx={place(lineX(Math.min(1.5, value)))}
+            cx={pixel(lineX(Math.min(1.5, value)))}
             cy={line.height - line.bottom - 8}
             r="5.5"
           />
@@ -148,8 +148,8 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
           {Array.from({ length: n }, (_, i) => (
             <circle
               class={`dot ${colour}`}
-              cx={place(p.x(Math.max(-1.6, Math.min(1.6, b.re[i]!))))}
-              cy={place(p.y(Math.max(-1.6, Math.min(1.6, b.im[i]!))))}
+              cx={pixel(p.x(Math.max(-1.6, Math.min(1.6, b.re[i]!))))}
+              cy={pixel(p.y(Math.max(-1.6, Math.min(1.6, b.im[i]!))))}
               r="5"
             />
           ))}
@@ -160,7 +160,7 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
           label={`Singular values of the product as layers multiply, up to ${layers}.`}
         >
           <Axes
-            room={course}
+            area={course}
             x={x}
             y={y}
             xLabel="layers multiplied"
@@ -175,8 +175,8 @@ function One({ name, b, n, layers }: { name: string; b: Bench; n: number; layers
               ) : (
                 <circle
                   class={`dot ${colour}`}
-                  cx={place(x(1))}
-                  cy={place(y(sigma(i)[0]!))}
+                  cx={pixel(x(1))}
+                  cy={pixel(y(sigma(i)[0]!))}
                   r="4"
                 />
               ),
@@ -271,7 +271,7 @@ export function Streams() {
             height={inset.height}
             label={`Relative error of the gradient against sweeps: ${number(sweeps.errors[16]!)} after 16, ${number(sweeps.errors[64]!)} after 64. Direct solve: ${number(sweeps.direct)}.`}
           >
-            <Axes room={inset} x={sx} y={sy} xLabel="sweeps" yLabel="relative error">
+            <Axes area={inset} x={sx} y={sy} xLabel="sweeps" yLabel="relative error">
               <path
                 class="line c-jpmhc"
                 d={path(
@@ -283,20 +283,20 @@ export function Streams() {
               />
               <path
                 class="line dashed c-mhc"
-                d={`M${inset.left} ${place(sy(Math.max(1e-16, sweeps.direct)))}H${inset.width - inset.right}`}
+                d={`M${inset.left} ${pixel(sy(Math.max(1e-16, sweeps.direct)))}H${inset.width - inset.right}`}
               />
               <text
                 class="label c-mhc"
                 x={inset.width - inset.right}
-                y={place(sy(Math.max(1e-16, sweeps.direct)) - 6)}
+                y={pixel(sy(Math.max(1e-16, sweeps.direct)) - 6)}
                 text-anchor="end"
               >
                 direct solve
               </text>
               <circle
                 class="dot c-jpmhc"
-                cx={place(sx(16))}
-                cy={place(sy(sweeps.errors[16]!))}
+                cx={pixel(sx(16))}
+                cy={pixel(sy(sweeps.errors[16]!))}
                 r="5"
               />
             </Axes>

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { across, Axes, Fact, room, upward, vertical } from "../../charts/axes.tsx";
+import { across, Axes, Fact, plotArea, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { linear, path, place } from "../../charts/scales.ts";
+import { linear, path, pixel } from "../../charts/scales.ts";
 import { Button } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { number } from "../../controls/format.ts";
@@ -10,7 +10,7 @@ import { firstState, snap } from "../../state/fields.ts";
 import { useOperator, useWidget } from "../../state/widget.ts";
 import { fields, presets } from "./state.ts";
 
-const r = room(400, 290, { left: 44, top: 32 });
+const r = plotArea(400, 290, { left: 44, top: 32 });
 const gx = linear(0, 1, ...across(r));
 const gy = linear(0, 1, ...upward(r));
 
@@ -100,7 +100,7 @@ export function Trap() {
         label={`The loss over γ is highest in the middle; arrows point downhill, away from it. ${sentence}`}
         handles={[ball]}
       >
-        <Axes room={r} x={gx} y={ly} xLabel="γ" yLabel="loss λ4γ(1 − γ) + tγ">
+        <Axes area={r} x={gx} y={ly} xLabel="γ" yLabel="loss λ4γ(1 − γ) + tγ">
           <path class="line c-blend" d={path(t.grid, t.landscape, gx, ly)} />
           {Array.from(t.arrows, (arrow, i) =>
             i % 2 === 1 && Math.abs(arrow) > 1e-12 ? (
@@ -120,7 +120,7 @@ export function Trap() {
               <path class="line dashed c-quiet" d={vertical(r, gx(t.watershed))} />
               <text
                 class="label c-quiet"
-                x={place(gx(t.watershed) + 5)}
+                x={pixel(gx(t.watershed) + 5)}
                 y={r.height - r.bottom - 8}
               >
                 watershed {number(t.watershed)}
@@ -134,7 +134,7 @@ export function Trap() {
         height={r.height}
         label={`γ over the steps for this start and twenty around it. ${sentence}`}
       >
-        <Axes room={r} x={sx} y={gy} xLabel="step" yLabel="γ" xText={(value) => number(value, 4)}>
+        <Axes area={r} x={sx} y={gy} xLabel="step" yLabel="γ" xText={(value) => number(value, 4)}>
           {Array.from({ length: 20 }, (_, i) => (
             <path
               class="line thin c-quiet faint"
@@ -144,8 +144,8 @@ export function Trap() {
           <path class="line c-blend strong" d={path(t.path_step, t.path, sx, gy)} />
           <circle
             class="dot c-blend"
-            cx={place(sx(t.path_step[shown]!))}
-            cy={place(gy(at))}
+            cx={pixel(sx(t.path_step[shown]!))}
+            cy={pixel(gy(at))}
             r="5"
           />
         </Axes>
@@ -181,7 +181,7 @@ const startOf = (b: number) =>
 function downhill(x: number, y: number, arrow: number): string {
   const length = Math.sign(arrow) * Math.min(22, 10 + 40 * Math.abs(arrow));
   const back = Math.sign(arrow) * 5;
-  return `M${place(x - length / 2)} ${place(y)}h${place(length)}m${-back} -4l${back} 4l${-back} 4`;
+  return `M${pixel(x - length / 2)} ${pixel(y)}h${pixel(length)}m${-back} -4l${back} 4l${-back} 4`;
 }
 
 // Shows the end; Play runs through the path once, in two seconds.

@@ -6,11 +6,11 @@ import {
   LetterF,
   Matrix,
   plane,
-  room,
+  plotArea,
   upward,
 } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
-import { folded, log, path, place } from "../../charts/scales.ts";
+import { folded, log, path, pixel } from "../../charts/scales.ts";
 import { Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
 import { degrees, number } from "../../controls/format.ts";
@@ -21,7 +21,7 @@ import { fields, ways } from "./state.ts";
 
 const size = 320;
 const p = plane(size, 1.55);
-const r = room(400, 330, { left: 52, top: 32 });
+const r = plotArea(400, 330, { left: 52, top: 32 });
 const x = log(1e-2, 1e8, ...across(r));
 const y = log(1e-17, 10, ...upward(r));
 const floor = (value: number) => Math.max(value, 1e-17);
@@ -69,8 +69,8 @@ export function Turn() {
     ],
   };
   const large = Math.abs(t.theta) > Math.PI / 2 + 1e-9 ? 1 : 0;
-  const radius = place(0.35 * p.unit);
-  const arcPath = `M${place(p.x(0.35))} ${place(p.y(0))}A${radius} ${radius} 0 ${large && Math.abs(t.theta) > Math.PI ? 1 : 0} ${turned < 0 ? 1 : 0} ${place(p.x(0.35 * t.q[0]!))} ${place(p.y(0.35 * t.q[2]!))}`;
+  const radius = pixel(0.35 * p.unit);
+  const arcPath = `M${pixel(p.x(0.35))} ${pixel(p.y(0))}A${radius} ${radius} 0 ${large && Math.abs(t.theta) > Math.PI ? 1 : 0} ${turned < 0 ? 1 : 0} ${pixel(p.x(0.35 * t.q[0]!))} ${pixel(p.y(0.35 * t.q[2]!))}`;
   const sentence = `Turns by ${degrees(Math.abs(t.theta))}, det ${number(t.det)}, largest deviation of QᵀQ from I ${number(t.defect)}.`;
   return (
     <Figure
@@ -114,7 +114,7 @@ export function Turn() {
         <path class="line c-rotation" d={arcPath} />
         <path
           class="line thin c-rotation"
-          d={`M${place(p.x(0))} ${place(p.y(0))}L${place(tip[0])} ${place(tip[1])}`}
+          d={`M${pixel(p.x(0))} ${pixel(p.y(0))}L${pixel(tip[0])} ${pixel(tip[1])}`}
         />
       </Drawing>
       <Drawing
@@ -123,7 +123,7 @@ export function Turn() {
         class="main"
         label={`Largest deviation of QᵀQ from I against β, four ways of computing. At β = 1e8: ${ways.map((way) => `${way.name} ${number(t[way.key][50]!)}`).join(", ")}.`}
       >
-        <Axes room={r} x={x} y={y} xLabel="β" yLabel="largest |QᵀQ − I|, n = 4">
+        <Axes area={r} x={x} y={y} xLabel="β" yLabel="largest |QᵀQ − I|, n = 4">
           {ways.map((way) => (
             <path
               class={`line ${way.how === "closed" ? "c-rotation" : "c-reflection"} ${way.type === "32" ? "dashed" : ""} ${way.type === s.type && way.how === s.how ? "strong" : "faint"}`}
@@ -133,8 +133,8 @@ export function Turn() {
           {ways.map((way) => (
             <text
               class={`label ${way.how === "closed" ? "c-rotation" : "c-reflection"}`}
-              x={place(x(way.how === "solve" ? 1.5e7 : 2e3))}
-              y={place(
+              x={pixel(x(way.how === "solve" ? 1.5e7 : 2e3))}
+              y={pixel(
                 y(floor(t[way.key][way.how === "solve" ? 45 : 27]!)) +
                   (way.key === "solve64" ? 24 : -9),
               )}
@@ -146,8 +146,8 @@ export function Turn() {
           {s.beta >= 1e-2 ? (
             <circle
               class={`dot ${s.how === "closed" ? "c-rotation" : "c-reflection"}`}
-              cx={place(x(s.beta))}
-              cy={place(y(floor(t.defect4)))}
+              cx={pixel(x(s.beta))}
+              cy={pixel(y(floor(t.defect4)))}
               r="5"
             />
           ) : null}

@@ -1,5 +1,5 @@
 // Curves of runs: over steps, over operators.
-import { across, Axes, room, upward } from "../../charts/axes.tsx";
+import { across, Axes, plotArea, upward } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
 import { linear, log, path, type Scale } from "../../charts/scales.ts";
 import { number } from "../../controls/format.ts";
@@ -11,7 +11,7 @@ export interface Series {
   class: string;
 }
 
-const r = room(400, 270, { left: 52, top: 32 });
+const r = plotArea(400, 270, { left: 52, top: 32 });
 const most = 600; // points of a line; beyond that every k-th is drawn
 
 const thin = (values: ArrayLike<number>): number[] => {
@@ -63,7 +63,7 @@ export function Chart(props: {
       label={`${props.title} against ${props.xLabel}: ${last.slice(0, 6).join(", ") || "nothing"}.`}
     >
       <Axes
-        room={r}
+        area={r}
         x={x}
         y={y}
         xLabel={props.xLabel}

@@ -6,7 +6,7 @@ import { count, number } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
 import { addFiles, removeRun, type Run, useRuns } from "../../runs/store.ts";
 import { useWidget } from "../../state/widget.ts";
-import { Density, r as densityRoom } from "../spectrum/chart.tsx";
+import { Density, r as densityArea } from "../spectrum/chart.tsx";
 import { binCount, type Request } from "../spectrum/solve.ts";
 import { useSpectrum } from "../spectrum/use_spectrum.ts";
 import { Chart, type Series } from "./charts.tsx";
@@ -301,8 +301,8 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
   return (
     <>
       <Drawing
-        width={densityRoom.width}
-        height={densityRoom.height}
+        width={densityArea.width}
+        height={densityArea.height}
         label={`Singular values of the Jacobian of ${run.name}${value ? ", with the theory for its own mean mixers as a line" : ""}.`}
       >
         <Density value={shown} history={[]} reader={null} />

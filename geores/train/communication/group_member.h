@@ -10,7 +10,7 @@
 
 namespace geores {
 
-struct GroupPlace {
+struct GroupMember {
   int64_t rank = 0, size = 1;
   int64_t local_rank = 0;     // among the processes of this machine: the number of its GPU
   std::string address = {};   // of rank 0
@@ -24,8 +24,8 @@ struct GroupPlace {
 using Environment = std::function<const char*(const char* name)>;
 
 // Nothing: no such variable is set. Refuses in one line what is missing or is no number.
-std::optional<GroupPlace> group_place(const Environment& environment);
-std::optional<GroupPlace> group_place();  // of this process
+std::optional<GroupMember> group_member(const Environment& environment);
+std::optional<GroupMember> group_member();  // of this process
 
 // The variables of a process that --processes starts.
 inline constexpr const char* kLocalFolder = "GEORES_GROUP_FOLDER";

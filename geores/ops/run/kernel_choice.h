@@ -1,6 +1,6 @@
 // Which form an operation takes, and why. An operation asks in one place, condition by condition, and
 // `geores bench --explain` prints the answers:
-//   const auto kernel = Choice("layer_norm", x)
+//   const auto kernel = KernelChoice("layer_norm", x)
 //                           .need_on_gpu(width <= kernels::kDeviceRow, "rows of at most 512 values");
 //   if (!kernel.runs()) return composed(x);
 #pragma once
@@ -13,33 +13,33 @@
 
 namespace geores {
 
-class Choice {
+class KernelChoice {
  public:
   // For a kernel on values of x: the form must be fused, and x float32 or float64 on a device that has
   // kernels. `kernel` tells several kernels of one operation apart.
-  Choice(const char* operation, const Tensor& x, const char* kernel = "kernel");
+  KernelChoice(const char* operation, const Tensor& x, const char* kernel = "kernel");
 
   // The same whatever the type of x.
-  static Choice any_type(const char* operation, const Tensor& x, const char* kernel);
+  static KernelChoice any_type(const char* operation, const Tensor& x, const char* kernel);
 
   // For a kernel on a state: x float32, float64 or, on a GPU, bfloat16 (Precision::bf16_state).
-  static Choice state(const char* operation, const Tensor& x, const char* kernel = "kernel");
+  static KernelChoice state(const char* operation, const Tensor& x, const char* kernel = "kernel");
 
   // For a kernel on bfloat16 factors on a GPU: x float32 or bfloat16, precision bf16 or bf16_state.
-  static Choice half(const char* operation, const Tensor& x,
-                     const char* kernel = "bfloat16 kernel");
+  static KernelChoice half(const char* operation, const Tensor& x,
+                           const char* kernel = "bfloat16 kernel");
 
   // What the kernel needs: everywhere, on a CPU, on a GPU. The first need that does not hold is the
   // reason why it does not run.
-  Choice& need(bool holds, const char* what);
-  Choice& need_on_cpu(bool holds, const char* what);
-  Choice& need_on_gpu(bool holds, const char* what);
+  KernelChoice& need(bool holds, const char* what);
+  KernelChoice& need_on_cpu(bool holds, const char* what);
+  KernelChoice& need_on_gpu(bool holds, const char* what);
 
   // The answer, written down where somebody asked for explanations.
   bool runs() const;
 
  private:
-  Choice() = default;
+  KernelChoice() = default;
 
   const char* operation_ = "";
   const char* kernel_ = "";

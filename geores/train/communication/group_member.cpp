@@ -1,4 +1,4 @@
-#include "geores/train/communication/group_place.h"
+#include "geores/train/communication/group_member.h"
 
 #include <array>
 #include <charconv>
@@ -54,34 +54,34 @@ constexpr int64_t kMost = 1 << 20;
 
 }  // namespace
 
-std::optional<GroupPlace> group_place(const Environment& environment) {
+std::optional<GroupMember> group_member(const Environment& environment) {
   const Reader read(environment);
-  GroupPlace place;
+  GroupMember member;
   if (read.has(kLocalFolder)) {
-    place.folder = read.text(kLocalFolder);
-    place.size = number_in(kLocalSize, read.text(kLocalSize), 1, kMost);
-    place.rank = number_in(kLocalRank, read.text(kLocalRank), 0, place.size - 1);
-    place.local_rank = place.rank;
-    return place;
+    member.folder = read.text(kLocalFolder);
+    member.size = number_in(kLocalSize, read.text(kLocalSize), 1, kMost);
+    member.rank = number_in(kLocalRank, read.text(kLocalRank), 0, member.size - 1);
+    member.local_rank = member.rank;
+    return member;
   }
   // In a job of Slurm or Open MPI a program may well be meant to run alone: MASTER_ADDR tells.
   bool any = read.has("MASTER_ADDR") || read.has("MASTER_PORT");
   for (const auto& names : {kRank, kSize, kLocal}) any = any || read.has(names[0]);
   if (!any) return std::nullopt;
-  place.size = read.number(kSize, 1, kMost);
-  place.rank = read.number(kRank, 0, place.size - 1);
-  place.local_rank = read.number(kLocal, 0, kMost);
-  place.address = read.text("MASTER_ADDR");
-  place.port = static_cast<uint16_t>(number_in("MASTER_PORT", read.text("MASTER_PORT"), 1, 65535));
-  place.agents_store = read.has("TORCHELASTIC_USE_AGENT_STORE") &&
-                       read.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  member.size = read.number(kSize, 1, kMost);
+  member.rank = read.number(kRank, 0, member.size - 1);
+  member.local_rank = read.number(kLocal, 0, kMost);
+  member.address = read.text("MASTER_ADDR");
+  member.port = static_cast<uint16_t>(number_in("MASTER_PORT", read.text("MASTER_PORT"), 1, 65535));
+  member.agents_store = read.has("TORCHELASTIC_USE_AGENT_STORE") &&
+                        read.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (read.has("TORCHELASTIC_RESTART_COUNT"))
-    place.attempt = read.text("TORCHELASTIC_RESTART_COUNT");
-  return place;
+    member.attempt = read.text("TORCHELASTIC_RESTART_COUNT");
+  return member;
 }
 
-std::optional<GroupPlace> group_place() {
-  return group_place([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+std::optional<GroupMember> group_member() {
+  return group_member([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
 }
 
 }  // namespace geores

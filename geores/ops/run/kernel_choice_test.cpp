@@ -1,4 +1,4 @@
-#include "geores/ops/run/choice.h"
+#include "geores/ops/run/kernel_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -8,22 +8,22 @@
 namespace geores {
 namespace {
 
-TEST(Choice, NamesTheFirstNeedThatDoesNotHold) {
+TEST(KernelChoice, NamesTheFirstNeedThatDoesNotHold) {
   const auto x = torch::randn({2, 3});
   Explanation explanation;
   auto explained = execution();
   explained.explanation = &explanation;
   const ExecutionScope scope(explained);
-  EXPECT_TRUE(Choice("one", x).need(true, "luck").need_on_gpu(false, "more").runs());
-  EXPECT_FALSE(Choice("two", x).need_on_cpu(false, "cache").need(false, "luck").runs());
-  EXPECT_FALSE(Choice("two", x).need_on_cpu(false, "cache").runs());
-  EXPECT_FALSE(Choice("three", x.to(torch::kBFloat16)).runs());
-  EXPECT_FALSE(Choice::half("four", x).runs());
+  EXPECT_TRUE(KernelChoice("one", x).need(true, "luck").need_on_gpu(false, "more").runs());
+  EXPECT_FALSE(KernelChoice("two", x).need_on_cpu(false, "cache").need(false, "luck").runs());
+  EXPECT_FALSE(KernelChoice("two", x).need_on_cpu(false, "cache").runs());
+  EXPECT_FALSE(KernelChoice("three", x.to(torch::kBFloat16)).runs());
+  EXPECT_FALSE(KernelChoice::half("four", x).runs());
   {
     auto composed = explained;
     composed.form = Form::composed;
     const ExecutionScope inner(composed);
-    EXPECT_FALSE(Choice("one", x).runs());
+    EXPECT_FALSE(KernelChoice("one", x).runs());
   }
   const auto& lines = explanation.lines();
   ASSERT_EQ(lines.size(), 5u);
@@ -35,7 +35,7 @@ TEST(Choice, NamesTheFirstNeedThatDoesNotHold) {
   EXPECT_EQ(lines[4].missing, "the fused form");
 }
 
-TEST(Choice, OperationsWriteTheirsDownOnlyWhereAsked) {
+TEST(KernelChoice, OperationsWriteTheirsDownOnlyWhereAsked) {
   const auto x = torch::randn({2, 5, 12}), weight = torch::ones({12});
   Explanation explanation;
   {

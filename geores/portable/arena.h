@@ -1,4 +1,4 @@
-// Memory of one model. What is taken from a Room is zero and stays until the Room ends; nothing is
+// Memory of one model. What is taken from a Arena is zero and stays until the Arena ends; nothing is
 // given back singly, so that a model's parts need no destructors.
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace geores::portable {
 
-class Room {
+class Arena {
  public:
-  Room() = default;
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  ~Room() { clear(); }
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { clear(); }
 
   double* doubles(std::size_t count) { return static_cast<double*>(bytes(count, sizeof(double))); }
 

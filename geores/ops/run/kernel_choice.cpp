@@ -1,4 +1,4 @@
-#include "geores/ops/run/choice.h"
+#include "geores/ops/run/kernel_choice.h"
 
 #include <algorithm>
 
@@ -18,15 +18,15 @@ const char* missing_for(const Tensor& x, bool fits_type) {
 
 }  // namespace
 
-Choice::Choice(const char* operation, const Tensor& x, const char* kernel)
+KernelChoice::KernelChoice(const char* operation, const Tensor& x, const char* kernel)
     : operation_(operation),
       kernel_(kernel),
       missing_(
           missing_for(x, x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64)),
       on_gpu_(x.is_cuda()) {}
 
-Choice Choice::any_type(const char* operation, const Tensor& x, const char* kernel) {
-  Choice choice;
+KernelChoice KernelChoice::any_type(const char* operation, const Tensor& x, const char* kernel) {
+  KernelChoice choice;
   choice.operation_ = operation;
   choice.kernel_ = kernel;
   choice.on_gpu_ = x.is_cuda();
@@ -34,14 +34,14 @@ Choice Choice::any_type(const char* operation, const Tensor& x, const char* kern
   return choice;
 }
 
-Choice Choice::state(const char* operation, const Tensor& x, const char* kernel) {
+KernelChoice KernelChoice::state(const char* operation, const Tensor& x, const char* kernel) {
   return any_type(operation, x, kernel)
       .need(full_type(x.scalar_type()) == torch::kFloat32 || x.scalar_type() == torch::kFloat64,
             "float32, float64 or bfloat16 values")
       .need_on_cpu(x.scalar_type() != torch::kBFloat16, "float32 or float64 values");
 }
 
-Choice Choice::half(const char* operation, const Tensor& x, const char* kernel) {
+KernelChoice KernelChoice::half(const char* operation, const Tensor& x, const char* kernel) {
   return any_type(operation, x, kernel)
       .need(x.is_cuda(), "a GPU")
       .need(products_in_bfloat16(), "precision bf16 or bf16_state")
@@ -49,14 +49,18 @@ Choice Choice::half(const char* operation, const Tensor& x, const char* kernel) 
             "float32 or bfloat16 values");
 }
 
-Choice& Choice::need(bool holds, const char* what) {
+KernelChoice& KernelChoice::need(bool holds, const char* what) {
   if (missing_ == nullptr && !holds) missing_ = what;
   return *this;
 }
-Choice& Choice::need_on_cpu(bool holds, const char* what) { return need(on_gpu_ || holds, what); }
-Choice& Choice::need_on_gpu(bool holds, const char* what) { return need(!on_gpu_ || holds, what); }
+KernelChoice& KernelChoice::need_on_cpu(bool holds, const char* what) {
+  return need(on_gpu_ || holds, what);
+}
+KernelChoice& KernelChoice::need_on_gpu(bool holds, const char* what) {
+  return need(!on_gpu_ || holds, what);
+}
 
-bool Choice::runs() const {
+bool KernelChoice::runs() const {
   if (auto* explanation = execution().explanation)
     explanation->add(operation_, kernel_, on_gpu_, missing_);
   return missing_ == nullptr;
