@@ -26,7 +26,7 @@ struct ExploreFlags {
   std::string out = "explorer.html", page, cache;
 };
 
-// What the page holds where runs go; web/src/page.tsx writes it.
+// The page's empty block for runs; web/src/page.tsx writes it.
 constexpr std::string_view kRunsBlock = R"(<script type="application/json" id="runs">)";
 
 fs::path find_page(const std::string& given) {

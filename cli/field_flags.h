@@ -9,7 +9,7 @@
 
 namespace geores::cli {
 
-// Texts of the flags that were given, by key; parsed by whoever owns the key.
+// Texts of the flags that were given, by key; parsed by the owner of the key.
 using GivenFlags = std::map<std::string, std::string>;
 
 inline void add_flag_for(CLI::App& command, GivenFlags& given, const std::string& key,

@@ -94,7 +94,7 @@ int run_command(int argc, char** argv) {
 int geores::cli::run_program(int argc, char** argv) {
   geores::cli::occupy_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, not a crash
-  std::signal(SIGPIPE, SIG_IGN);  // a reader who has gone does not end a run
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe does not end a run
   try {
     return geores::cli::after_output(run_command(argc, argv));
   } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-# How every target of this project is made: one library per folder of geores/, test programs beside
+# Defines every target of this project: one library per folder of geores/, test programs next to
 # it, the same warnings everywhere, and precompiled headers.
 #
 # Where compile time goes (GCC 12, seconds of one core): torch's headers 14 a file; precompiled, still 6,
@@ -81,7 +81,7 @@ endfunction()
 
 set(GEORES_SEES_TORCH "geores_(ops|modules|storage|residual|model|data|train|benchmark|reference|diagnostics|experiments)|torch")
 
-# What nearly every file includes beside its own folder's headers. Unity builds precompile it; preset dev
+# Headers that nearly every file includes besides its own folder's. Unity builds precompile it; preset dev
 # precompiles torch alone, so that a file that forgets an include is found there.
 set(GEORES_COMMON_HEADERS <fmt/format.h> <nlohmann/json.hpp> <algorithm> <filesystem> <functional> <map>
                           <memory> <random> <set> <span> <sstream> <string> <vector>)
@@ -172,7 +172,7 @@ endfunction()
 # Without SOURCES: every *_test.cpp below this folder. A test program is one ctest
 # entry (loading torch for every single case would cost more than the cases); SHARDS splits a long one
 # so that two cores can share it. PARTS gives groups of tests, by GoogleTest's patterns, entries with names
-# of their own: one program is compiled and linked faster than several. NAME runs what no part names.
+# of their own: one program is compiled and linked faster than several. NAME runs the remaining tests.
 # GPU is the name of the part that needs one: the suites Gpu of the files *gpu_test.cpp; sanitizers leave them
 # out. OPTIMISED: the test itself computes (templates of Eigen, say).
 function(geores_test name)
@@ -216,7 +216,7 @@ endfunction()
 
 function(geores_test_entry name program filter shards shard)
   add_test(NAME ${name} COMMAND ${program})
-  # Sanitizers keep four calls of who allocated and freed: walking the whole stack takes a tenth of the time.
+  # Sanitizers keep four frames of each allocation and release: walking the whole stack takes a tenth of the time.
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT
     "OMP_NUM_THREADS=1;GTEST_FILTER=${filter};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};ASAN_OPTIONS=detect_leaks=0:malloc_context_size=4")
 endfunction()
@@ -226,7 +226,7 @@ option(GEORES_SANITIZE_SPECTRAL "Sanitize geores/spectral and geores/spectrum to
 function(geores_eigen_settings)
   get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target ${targets})
-    # Eigen without the optimiser is fifty times slower, and nobody debugs a fixed point step by step.
+    # Eigen without the optimiser is fifty times slower, and stepping through a fixed point is never useful.
     # The tests too: one unoptimised copy of a template is enough for the linker to prefer it.
     set(level -O2)
     if(target MATCHES "^test_")

@@ -1,5 +1,5 @@
 // Training steps in several processes against the same steps in one. The test program starts itself
-// again for each rank; rank 0 leaves what it has trained in a file.
+// again for each rank; rank 0 writes its trained weights to a file.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -108,7 +108,7 @@ class Started {
 
   std::string output() const { return read_text_file(output_); }
 
-  // What it said but for progress.
+  // Its output without progress.
   std::vector<std::string> lines() const {
     std::vector<std::string> all;
     std::istringstream text(output());
@@ -218,7 +218,7 @@ TEST_F(Distributed, PuzzlesRefuseABatchThatTheyCannotShareBeforeTheyConnect) {
   EXPECT_FALSE(fs::exists(folder("run")));
 }
 
-// Stopped by a signal to one process, which tells the others; continued by other numbers of processes.
+// Stopped by a signal to one process, which notifies the others; continued by other numbers of processes.
 TEST_F(Distributed, ResumesOnAnotherNumberOfProcesses) {
   const std::string flags = "--steps 60";
   ASSERT_EQ(run(train(flags, "whole")), 0);
@@ -320,7 +320,7 @@ TEST_F(Distributed, ARankThatHangsOrNeverComesIsOneLine) {
         "geores: [train] rank 1 cannot reach rank 0 at 127.0.0.1:{}: ", port_.number())))
         << alone.output();
   }
-  // Longer than two programs need to load beside each other on a busy machine: this one has to begin.
+  // Longer than two programs need to load concurrently on a busy machine: this one has to begin.
   const auto command = train(fmt::format("{} --distributed-timeout 8", kEndless), "hung");
   Started first(command, root_ / "first", rank(0)), second(command, root_ / "second", rank(1));
   wait_for_checkpoint("hung");

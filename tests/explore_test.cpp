@@ -1,4 +1,4 @@
-// `geores explore`: runs in the explorer's page. The page here is a small one with the same place for
+// `geores explore`: runs in the explorer's page. The page here is a small one with the same block for
 // runs; the real page reads them in its browser tests.
 #include <gtest/gtest.h>
 

@@ -105,7 +105,7 @@ TEST_P(LanguageGolden, AChangedByteIsFoundInItsGroup) {
   }
 }
 
-// The errors over their limits by group when the comparison is told something wrong.
+// The errors over their limits, by group, of a comparison with wrong settings.
 std::map<std::string, double> language_errors(const std::string& kind,
                                               const LanguageSettings& settings) {
   const auto file = Safetensors::load(kDirectory + kind + ".safetensors");

@@ -1,5 +1,5 @@
 // The layer table of docs/extend/architecture.md, enforced: which folder may include which. It reads the
-// sources, because Debian's torch lies in /usr/include where any file could include it unlinked.
+// sources, because Debian's torch is in /usr/include where any file could include it unlinked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -198,7 +198,7 @@ TEST(Layers, EveryIncludeIsAllowedByTheTable) {
     for (const auto& violation : violations(rows, file, text)) ADD_FAILURE() << violation;
 }
 
-// What a file includes in the end, through every header on the way.
+// All headers that a file includes, directly or indirectly.
 void follow(const std::map<std::string, std::string>& sources, const std::string& file,
             std::set<std::string>& files, std::set<std::string>& headers) {
   if (!files.insert(file).second) return;
@@ -211,7 +211,7 @@ void follow(const std::map<std::string, std::string>& sources, const std::string
       headers.insert(include.header);
 }
 
-// What a row's folders may reach by the rows of what they name, and so on.
+// All folders that a row's folders may reach, directly or indirectly.
 void close(const Rows& rows, const Row& row, std::set<std::string>& folders,
            std::set<std::string>& libraries) {
   if (!folders.insert(row.folder).second) return;
@@ -243,7 +243,7 @@ TEST(Layers, NothingIsReachedThroughOtherHeaders) {
   }
 }
 
-// What a unity build gives a file without its asking, by the precompiled header or by the files that are
+// Headers that a unity build adds to a file, by the precompiled header or by the files that are
 // compiled with it, and words that need it. A file must compile without both too (preset dev, a build for
 // a GPU, or somebody's own).
 const std::map<std::string, std::vector<std::string>> kGiven = {
@@ -344,14 +344,14 @@ TEST(Layers, TheCheckSeesAViolation) {
   EXPECT_FALSE(refused("geores/ops/mixers/cayley_test.cpp", "<gtest/gtest.h>"));
 }
 
-// It crashes beside LibTorch's wheels (geores/base/files/remove_folder.h).
+// It crashes with LibTorch's wheels (geores/base/files/remove_folder.h).
 TEST(Layers, NobodyCallsRemoveAll) {
   const std::string call = std::string("remove_all") + "(";
   for (const auto& [file, text] : all_sources())
     EXPECT_EQ(text.find(call), text.npos) << file << " calls " << call;
 }
 
-// A room that nobody can take in at a glance has to be divided (docs/extend/architecture.md).
+// A folder with too many files has to be divided (docs/extend/architecture.md).
 TEST(Layers, NoFolderAndNoFileGrowsBeyondAGlance) {
   std::map<std::string, int> counts;
   for (const auto& [file, text] : all_sources()) {

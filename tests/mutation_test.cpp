@@ -1,5 +1,5 @@
-// Damaged files of every kind: each is read as what it holds or refused in one line, never with a
-// crash, a hang, or as equal to what it is not. The damage is the same in every run.
+// Damaged files of every kind: each is read correctly or refused in one line, never with a
+// crash, a hang, or a wrong result. The damage is the same in every run.
 //   GEORES_MUTATIONS=10000 build/release/tests/test_whole --gtest_filter="*Mutations.*"
 // files of each kind; 150 by default. scripts/mutate does it under sanitizers.
 #include <gtest/gtest.h>
@@ -165,7 +165,7 @@ TEST_F(RunMutations, OfCheckpoints) {
     EXPECT_TRUE(is_finite(training));
     EXPECT_GE(position.step, 0);
     EXPECT_LE(position.best_step, position.step);
-    // What was read is all that the file holds.
+    // Everything in the file was read.
     const auto file = Safetensors::parse(to_bytes(damaged), "checkpoint");
     for (const auto& [name, value] : model->named_parameters().pairs())
       EXPECT_TRUE(torch::equal(value, to_tensor(file.at("model/" + name)))) << name;
@@ -198,7 +198,7 @@ TEST_F(RunMutations, OfMetrics) {
     EXPECT_FALSE(given.empty() && last.empty());
 
     write_plainly(path, damaged);
-    read_metrics(run_.string());  // strict: refuses what a resumed run drops
+    read_metrics(run_.string());  // strict: refuses lines that a resumed run drops
   });
 }
 

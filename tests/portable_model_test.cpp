@@ -200,7 +200,7 @@ TEST(PortableModel, AnIsometrysAngleIsThatOfItsOperator) {
   }
 }
 
-// What the page shows of an operator is what the connection's own probes say.
+// The page's values of an operator equal the connection's own probes.
 TEST(PortableModel, ProbesAreThoseOfTheConnection) {
   for (const auto* connection : {"edelta", "edelta_stream", "ddl", "ddl_pooled"}) {
     const PortableCase one{connection, std::string(connection) == "ddl"

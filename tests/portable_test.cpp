@@ -1,4 +1,4 @@
-// geores/portable against the golden dumps of another implementation, and what it refuses. Runs
+// geores/portable against the golden dumps of another implementation, and its errors. Runs
 // without LibTorch; portable_model_test.cpp compares with geores/model.
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Files, Golden,
                          testing::Values("gpt", "ddl", "mhc", "jpmhc", "edelta",
                                          "edelta_entropy_gate", "edelta_stream"));
 
-// ---- what is refused ----
+// ---- errors ----
 
 GoldenModel small_model() {
   return golden_model(

@@ -1,4 +1,4 @@
-// The program in a process of its own, with what it printed.
+// The program in a process of its own, with its output.
 //   EXPECT_EQ(run_program("list --json").exit_code, 0);
 // The process is a copy of the test program, which has done nothing yet with LibTorch: loading that and
 // its 280 libraries anew would take longer than most commands. reliability_test.cpp starts the program
@@ -28,7 +28,7 @@ struct Surroundings {
 
 // The process that runs the program. `arguments` as in a shell, without pipes and redirections.
 inline pid_t start_program(const std::string& arguments, const Surroundings& surroundings) {
-  std::fflush(nullptr);  // or both processes write what is still in a buffer
+  std::fflush(nullptr);  // or both processes write the contents of the buffer
   const auto child = fork();
   if (child != 0) return child;
   const auto output = surroundings.output;

@@ -1,4 +1,4 @@
-// `geores data` for puzzles as a stranger meets it: what it makes, and one line for what it refuses.
+// `geores data` for puzzles: its results, and errors of one line.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -35,7 +35,7 @@ class Reliability : public testing::Test {
   static constexpr const char* kModel =
       "--layers 1 --width 16 --heads 2 --batch 8 --eval-batches 2 --final-eval-batches 2";
 
-  // `streams` is what a shell makes of the output: "2>/dev/full". Output that is not redirected there
+  // `streams` redirects the output as a shell does: "2>/dev/full". Output that is not redirected there
   // goes to a file.
   pid_t start(const std::string& arguments, const std::string& streams = "") const {
     const auto command = fmt::format("exec {} {} > {} 2>&1 {}", GEORES_PROGRAM, arguments,
@@ -88,7 +88,7 @@ TEST_F(Reliability, OutputThatCannotBeWrittenDoesNotEndARun) {
     expect_whole_metrics();
     fs::remove(file("result.json"));
   }
-  // A reader that has gone: the run goes on, and only what it says is lost.
+  // A closed pipe: the run continues, and only its messages are lost.
   const auto piped = fmt::format("{} {} --overwrite 2>&1 | true", GEORES_PROGRAM, train());
   EXPECT_EQ(std::system(piped.c_str()), 0);
   EXPECT_TRUE(fs::exists(file("result.json")));

@@ -1,5 +1,5 @@
 // A model of another kind than the transformer, with a carry between steps and a meter of its own:
-// trained, checkpointed, killed, resumed, evaluated and inspected by the code that knows no model.
+// trained, checkpointed, killed, resumed, evaluated and inspected by the code that is independent of the model.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -38,7 +38,7 @@ struct RecurrentOptions {
 };
 
 // h_t = cells(h_{t−1} + W x_t), ŷ_t = V h_t. Each cell is an additive connection around tanh of a
-// linear map. The hidden state after the last position is what the next training step begins with.
+// linear map. The next training step begins with the hidden state after the last position.
 class Recurrent : public Model {
  public:
   Recurrent(const RecurrentOptions& options, const InputShape& input)

@@ -153,7 +153,7 @@ TEST_F(TextProgram, AFileThatShrinksIsNamedInOneLine) {
                         temporary_.path().string(), size, size - 2));
 }
 
-// A full disk, as a limit on the size of files: no half file stays, and what was there is not lost.
+// A full disk, as a limit on the size of files: no partial file stays, and the old file is kept.
 TEST_F(TextProgram, AFullDiskLeavesNoHalfFile) {
   write("a.txt", std::string(9000, 'a') + std::string(9000, 'b'));
   const auto prepare = "data text --input a.txt --tokenizer chars --overwrite --out data";

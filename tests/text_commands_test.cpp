@@ -1,5 +1,5 @@
-// What the commands for text owe to those who use them: pipes that close, signals, prompts, files that
-// are in the way, folders that are not what a run was trained on.
+// Robustness of the commands for text: closed pipes, signals, prompts, existing files, folders other
+// than a run's training data.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -116,7 +116,7 @@ TEST_F(TextCommands, InteractiveSpeaksJson) {
   train_on(lines(), "chars");
   Conversation talk("generate --run run --tokens 3 --interactive --json", temporary_.path());
   for (const auto* line : {"line 1", "it"}) {
-    talk.say("€\n" + std::string(line) + "\n");  // nobody knows €, and the next line is answered
+    talk.say("€\n" + std::string(line) + "\n");  // € is not in the vocabulary, and the next line is answered
     EXPECT_TRUE(talk.hear_line().starts_with("geores: [prompt] ")) << line;
     const auto answer = nlohmann::json::parse(talk.hear_line(), nullptr, false);
     ASSERT_TRUE(answer.is_object()) << line;
@@ -159,7 +159,7 @@ TEST_F(TextCommands, AGivenPromptNeedsNoDefault) {
   for (int i = 0; i < 100; ++i) text += "abc bca cab ";
   train_on(text, "chars");
   EXPECT_TRUE(run("generate --run run --prompt abc --tokens 5").output.starts_with("abc"));
-  // Id 0 stands before the text, as in `eval`.
+  // Id 0 precedes the text, as in `eval`.
   EXPECT_EQ(json_of("generate --run run --tokens 5")[0]["prompt"], nlohmann::json({0}));
 }
 
@@ -209,7 +209,7 @@ TEST_F(TextCommands, DropoutsPriceIsSaidOnce) {
   EXPECT_EQ(said.find(notice, said.find(notice) + 1), std::string::npos) << said;
 }
 
-// A folder of nanoGPT's: ids, and nobody knows their tokeniser.
+// A folder of nanoGPT's: ids without a tokeniser.
 TEST_F(TextCommands, EvalOfBareIds) {
   train_on(lines(), "bytes");
   fs::create_directory(temporary_.path() / "nano");

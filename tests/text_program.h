@@ -17,7 +17,7 @@
 
 namespace geores {
 
-// A test that waits in vain fails by what it sees then.
+// A test that waits in vain fails on its next check.
 inline void wait_until(const std::function<bool()>& happened) {
   for (int i = 0; i < 30000 && !happened(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -47,7 +47,7 @@ async function bundle(entry, settings) {
 }
 
 const tables = await readTables(join(web, "src"));
-// The page's script calls h(type, props, ...children), which is shorter than what the automatic way of
+// The page's script calls h(type, props, ...children), which is shorter than the automatic way of
 // JSX writes, and the names of some of our own components' properties are cut: names that are no key
 // of any data.
 const page = {
@@ -69,7 +69,7 @@ const { code: script } = await minify(bundled, {
   toplevel: true,
   compress: { passes: 2, unsafe_arrows: true, pure_getters: true, inline: 1, reduce_funcs: false },
 });
-// The dark colours stand once in the sources and twice in the page: for a dark system that was not
+// The dark colours are once in the sources and twice in the page: for a dark system that was not
 // overruled, and for the switch.
 const dark = (await bundle("style/dark.css", { minify: true })).trim().replace(/^:root/, "");
 const style =
@@ -163,7 +163,7 @@ const packed = (id, bytes) =>
   `<script type="application/octet-stream" id="${id}">${gzipSync(bytes, { level: 9 }).toString("base64")}</script>\n`;
 if (script.includes("</script") || style.includes("</style"))
   throw new Error("the script or the style would end its own element");
-// What the first widgets need stands before the script, the rest behind it: the page wakes up while
+// The data of the first widgets is before the script, the rest after it: the page becomes interactive while
 // the parser still reads the large blocks.
 const early = [
   ...modules.filter(([name]) => name === "operators").map(packedModule),

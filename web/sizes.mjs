@@ -27,7 +27,7 @@ export function partsOf(html) {
   };
 }
 
-// What each part weighs beside its limit; `over` names those that exceed it.
+// The size of each part and its limit; `over` names those that exceed it.
 export function checkSizes(limits, parts) {
   const over = [];
   const lines = Object.entries(limits).map(([key, limit]) => {

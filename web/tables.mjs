@@ -1,4 +1,4 @@
-// What the widgets know without computing: their inputs with ranges and names, the fields of the
+// The widgets' static data: their inputs with ranges and names, the fields of the
 // modules' structs. These sources are run here, and the page carries what they export as JSON in a
 // block of its own, so that the script does not hold it.
 import { readdirSync } from "node:fs";
@@ -11,7 +11,7 @@ const nameOf = (path) => {
   return stem === "state" ? basename(dirname(path)) : stem;
 };
 
-// Every source of tables, by its name in the block: what it exports.
+// The exports of every source of tables, by its name in the block.
 export async function readTables(src) {
   const widgets = join(src, "widgets");
   const paths = [

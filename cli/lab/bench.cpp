@@ -241,7 +241,7 @@ void bench_on_gpu(const BenchFlags& flags) {
                            .dump(2));
 }
 
-// One line for each kernel that an operation asked for: how often it runs, or what it lacks.
+// One line for each kernel that an operation requested: how often it runs, or the missing requirement.
 void explain(const BenchFlags& flags) {
   for (const auto& size : wanted_sizes(flags)) {
     const auto explanation = explain_step([&] { return model_of(size, flags); }, flags.batch,

@@ -39,7 +39,7 @@ int work_in(const GroupMember& member, double timeout,
   return work(command);
 }
 
-// In a process that another one's --processes has started. Its parent tells what it has to say; where
+// In a process that another one's --processes has started. Its parent prints its messages; where
 // the parent is gone, rank 1 does.
 int as_child(const GroupMember& member, double timeout,
              const std::function<int(CommandGroup&)>& work) {

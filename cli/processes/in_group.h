@@ -19,7 +19,7 @@ struct GroupFlags {
 
 void add_group_flags(CLI::App& command, GroupFlags& flags);
 
-// What a command knows of its group.
+// A command's group.
 class CommandGroup {
  public:
   explicit CommandGroup(RunGroup* group) : group_(group) {}

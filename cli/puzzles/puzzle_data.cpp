@@ -218,7 +218,7 @@ void make_reflect(const ReflectFlags& flags) {
   print_arc(flags.out, recipe);
 }
 
-// Adds a command with its flags and what it runs.
+// Adds a command with its flags and its function.
 template <class Flags>
 CLI::App* add_kind(CLI::App& data, int& exit_code, const char* name, const char* help,
                    const std::shared_ptr<Flags>& flags, void (*make)(const Flags&)) {
@@ -333,7 +333,7 @@ void add_reflect(CLI::App& data, int& exit_code) {
 }  // namespace
 
 void add_puzzle_data(CLI::App& app, int& exit_code) {
-  // `geores data` has commands for other data as well; whoever comes first makes it.
+  // `geores data` has commands for other data as well; the first one creates it.
   const auto found =
       app.get_subcommands([](const CLI::App* command) { return command->get_name() == "data"; });
   auto* data = found.empty() ? app.add_subcommand("data", "Makes data sets and looks at them.")

@@ -1,6 +1,6 @@
-// What the program says beside its results: progress, notices, errors. It goes to stderr and is
+// Output besides results: progress, notices, errors. It goes to stderr and is
 // dropped where stderr cannot be written (a closed terminal, a full disk): work does not end because
-// nobody listens. Results go to stdout with fmt::print; main() reports when those are lost.
+// nothing reads it. Results go to stdout with fmt::print; main() reports when those are lost.
 #pragma once
 
 #include <fmt/format.h>

@@ -17,7 +17,7 @@
 namespace geores::cli {
 namespace {
 
-// What stands between two words of a text; "" if they do not.
+// The text between two words; "" without them.
 std::string between(const std::string& text, std::string_view before, std::string_view after) {
   const auto begin = text.find(before);
   if (begin == text.npos) return "";

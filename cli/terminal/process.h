@@ -1,4 +1,4 @@
-// What a program owes to those who start it: standard descriptors, lost output, clear last words.
+// Process setup: standard descriptors, detection of lost output, a clear final message.
 #pragma once
 
 #include <exception>

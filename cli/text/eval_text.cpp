@@ -42,7 +42,7 @@ PreparedText open_text(const std::string& folder, int64_t vocabulary) {
   return PreparedText::open(folder, described ? 0 : vocabulary);
 }
 
-// What stands before a text is the tokeniser's matter; ids alone do not say it, the run may.
+// The id before a text depends on the tokeniser; the run may know it where bare ids do not.
 Id before_first(const PreparedText& text, const std::string& run) {
   const bool known = std::filesystem::exists(run + "/tokenizer.json");
   return text.tokenizer() || !known ? text.before_first() : tokenizer_of_run(run)->before_first();
@@ -59,7 +59,7 @@ void require_ids_of_run(const PreparedText& text, const std::string& run) {
   }
 }
 
-// How often the text has the word <unk>, which is easier to predict than the words it stands for.
+// How often the text has the word <unk>, which is easier to predict than the words that it replaces.
 int64_t unknown_words(const PreparedText& text, const PreparedSplit& split) {
   if (!text.tokenizer()) return 0;
   int64_t count = 0;

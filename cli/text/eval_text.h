@@ -1,4 +1,4 @@
-// `geores eval` on text: the exact loss of a run, beside tables of counts.
+// `geores eval` on text: the exact loss of a run, compared with tables of counts.
 #pragma once
 
 #include <optional>

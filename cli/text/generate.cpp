@@ -28,7 +28,7 @@ namespace {
 
 volatile sig_atomic_t interrupted = 0;
 
-// The first Ctrl-C asks for an end, a second one ends the program. Without SA_RESTART, so that one who
+// The first Ctrl-C requests an end, a second one ends the program. Without SA_RESTART, so that one who
 // waits for a line stops waiting. Ignored when the program started, it stays ignored.
 void end_on_interrupt() {
   struct sigaction now {};
@@ -39,7 +39,7 @@ void end_on_interrupt() {
   sigaction(SIGINT, &now, nullptr);
 }
 
-// Text that nobody can get any more is not worth its time: the reader of a pipe may be gone.
+// Generating ends when its output is lost: the reader of a pipe may have ended.
 void write_out(std::string_view text) {
   errno = 0;
   const bool written =
@@ -56,7 +56,7 @@ struct GenerateFlags {
   bool no_cache = false, json = false, interactive = false, verbose = false, speed = false;
 };
 
-// Prints text as it comes, but holds back what may not be complete: a UTF-8 sequence, or the begin
+// Prints text as it is generated, except incomplete parts: a UTF-8 sequence, or the begin
 // of the text to stop at.
 class TextStream {
  public:

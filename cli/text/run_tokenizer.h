@@ -1,4 +1,4 @@
-// What a run's folder remembers of the text that it was trained on.
+// The information in a run's folder about its training text.
 #pragma once
 
 #include <memory>

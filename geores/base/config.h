@@ -8,7 +8,7 @@
 //       return Fields()
 //           .add("streams", streams, "residual streams", {.min = 1})
 //           .add("gate_bias", gate_bias, "initial gate logit")
-//           .choice("pooling", pooling, {"mean", "last"}, "what the generators see");
+//           .choice("pooling", pooling, {"mean", "last"}, "input of the generators");
 //     }
 //   };
 //   EdeltaOptions options;

@@ -207,7 +207,7 @@ DeviceStepTimes device_step_times(const MakeModel& make, int64_t batch, int64_t 
   DeviceRun run(make, batch, length, precision, groups * group);
   reset_peak_device_memory();
   run.start_steps(2);
-  {  // not recorded yet, all libraries awake: what a profiler is to look at
+  {  // not recorded yet, all libraries loaded: the part for a profiler
     const ProfiledPart profiled(torch::kCUDA);
     run.start_steps(1);
   }
@@ -296,7 +296,7 @@ ConnectionTimes connection_times(const std::string& connection, const ResidualCo
   work.run();  // warms up, and after some times is recorded
   if (device.is_cuda()) {
     work.run();
-    {  // not recorded yet: what a profiler is to look at
+    {  // not recorded yet: the part for a profiler
       const ProfiledPart profiled(device);
       work.run();
     }

@@ -1,4 +1,4 @@
-// What a training step costs, fused and as stock LibTorch operations, in one process: time, memory,
+// The cost of a training step, fused and as stock LibTorch operations, in one process: time, memory,
 // and the time of nothing but its matrix products.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace geores {
 
 struct StepMemory {
   int64_t allocated = 0;  // bytes asked for during the step
-  int64_t peak = 0;       // most bytes in use at once, above what was in use before the step
+  int64_t peak = 0;       // most bytes in use at once, above the memory in use before the step
 };
 
 // Seconds of the products alone, as LibTorch calls them in a stock step: same shapes, same BLAS.

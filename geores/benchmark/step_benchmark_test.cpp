@@ -59,7 +59,7 @@ TEST(StepBenchmark, TwoHundredRecomputedLayersTakeAFractionOfTheMemory) {
   }
 }
 
-// Sublayers keep what they need; what four streams and their mixers need is computed again.
+// Sublayers keep their activations; those of four streams and their mixers are recomputed.
 TEST(StepBenchmark, RecomputedConnectionsKeepTheirSublayersAlone) {
   const auto of_a_layer = [](const std::string& connection, Recompute what) {
     return (peak_of(connection, 24, what) - peak_of(connection, 8, what)) / 16;
@@ -71,7 +71,7 @@ TEST(StepBenchmark, RecomputedConnectionsKeepTheirSublayersAlone) {
   EXPECT_LT(recomputed, 0.6 * all);
 }
 
-// Every position costs two milliseconds. The model notes what it was asked for, and how long it took.
+// Every position costs two milliseconds. The model records its calls and their duration.
 class SlowModel : public Model {
  public:
   struct Call {

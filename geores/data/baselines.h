@@ -1,4 +1,4 @@
-// What no model should lose to: the validation MSE of five predictors that learn nothing, or one
+// The baselines that every model should beat: the validation MSE of five predictors that learn nothing, or one
 // matrix.
 //   zero          ŷ_t = 0
 //   copy          ŷ_t = x_t

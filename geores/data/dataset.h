@@ -1,4 +1,4 @@
-// Sequences to learn from: what every task comes down to.
+// The sequences of a task, in the form in which all tasks are trained.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace geores {
 
 using torch::Tensor;
 
-// What a run remembers of data that lies in files, to notice when they become others.
+// The identity of data in files, which a run stores to detect changes.
 struct DataOrigin {
   nlohmann::json facts = nlohmann::json::object();
   std::vector<std::string> companions = {};  // files that a run keeps a copy of, if they are there
@@ -21,7 +21,7 @@ struct DataOrigin {
 
 // Continuous tasks: float32 (N, T, d), y the vectors to predict. Token tasks: int64 (N, T), y the
 // ids to predict, −1 where nothing is to be predicted. Text: windows of a row of ids
-// (ops/training/sequences.h), the row itself beside them.
+// (ops/training/sequences.h), with the row itself.
 struct Dataset {
   std::string task;
   Tensor train_x, train_y;

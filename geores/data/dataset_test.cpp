@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Tasks, PaperData,
                          testing::Values("gyroscope", "stability", "near_pi", "near_pi_multi"),
                          [](const auto& test) { return test.param; });
 
-// ---- what the tasks are
+// ---- the tasks
 
 TEST(Gyroscope, ThetaIsTheAngleBetweenStatesInTheirPlane) {
   const auto data = load_dataset({"gyroscope", {{"train_sequences", 9000}, {"length", 4}}});
@@ -260,7 +260,7 @@ TEST(Tasks, OwnTheirOptionsAndDefaults) {
   for (const auto& task : tasks()) EXPECT_FALSE(task.summary.empty()) << task.name;
 }
 
-// What a token set leaves unscored is the business of its task alone.
+// Each token task chooses its unscored positions itself.
 TEST(Tasks, ATokenTaskWithoutAMaskIsScoredEverywhere) {
   const auto draw = [](NumpyRandom& random, int64_t count) {
     Trajectories drawn(count, 6, 1);

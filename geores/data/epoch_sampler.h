@@ -26,7 +26,7 @@ class EpochSampler {
   uint64_t seed_;
   int64_t length_;
   int64_t windows_;
-  int64_t phases_;  // how many phases leave room for the windows
+  int64_t phases_;  // number of phases in which the windows fit
 };
 
 }  // namespace geores

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr double largest_seed = 2147483647;  // near_pi adds 1000, which must stay below 2^32
 constexpr double most_numbers = 2147483648;
 
-// What is drawn and cached: whole trajectories (N, length, width), or (N, length) ids.
+// The generated and cached data: whole trajectories (N, length, width), or (N, length) ids.
 struct States {
   Tensor train, validation;
   Tensor validation_theta;  // undefined where there is none

@@ -28,7 +28,7 @@ struct TaskConfig {
 };
 
 // Runs from before each task had its own options have a config.json with the options of all tasks,
-// where 0 and "" stood for the task's default. True for such a value.
+// where 0 and "" meant the task's default. True for such a value.
 bool stood_for_default(const std::string& key, const nlohmann::json& value);
 
 // `cache` is a folder for generated data ("" for none), made if it is not there: a file there is

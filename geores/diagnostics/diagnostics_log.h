@@ -1,4 +1,4 @@
-// RUN/diagnostics.jsonl: what a model's mixers, ranks and β are like while it trains, a line for each
+// RUN/diagnostics.jsonl: a model's mixers, ranks and β during training, a line for each
 // evaluation. A resumed run drops the lines that it will write again.
 //
 // Cost: 4.7 % of the processor time of a small run (115.7 s instead of 110.5 s, six lines; two Neoverse-V1
@@ -17,7 +17,7 @@ namespace geores {
 
 inline constexpr int64_t kDiagnosedSequences = 64;
 
-// What a line holds.
+// The contents of a line.
 struct DiagnosedParts {
   bool mixers = true, ranks = true, betas = true;
 };

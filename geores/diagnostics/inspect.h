@@ -1,4 +1,4 @@
-// Measures a model on data: what its residual operators, its states and its Jacobians are like.
+// Measures a model's residual operators, states and Jacobians on data.
 //   const auto inspection = inspect(*run.model, run.dataset.validation_x.slice(0, 0, 8));
 //   fmt::print("{}", inspection.to_table());
 //

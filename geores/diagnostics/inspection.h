@@ -57,7 +57,7 @@ struct JacobianSpectrum {
 struct Inspection {
   std::string connection, layout;
   int64_t blocks = 0, streams = 1, state_width = 0;
-  int64_t sequences = 0, length = 0;  // what was measured
+  int64_t sequences = 0, length = 0;  // of the measured data
   int64_t positions = 0;              // per sequence, at which operators were taken apart
   int64_t jacobian_position = 0;      // counted from 0
 

@@ -62,7 +62,7 @@ void add_level(svg::Panel& panel, double level) {
                           .dash = "6 4"});
 }
 
-// For dots at 0 … number − 1 that should not lie on the frame.
+// For dots at 0 … number − 1 that should not be on the frame.
 void add_margin(svg::Axis& axis, std::size_t number) {
   const auto last = static_cast<double>(number) - 1;
   axis.from = -0.03 * std::max(last, 1.0);

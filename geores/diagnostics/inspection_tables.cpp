@@ -10,7 +10,7 @@ namespace {
 
 std::string cell(double value) { return fmt::format("{:.3g}", value); }
 
-// The deviation only where it shows beside the mean.
+// Includes the deviation only if it is visible next to the mean.
 std::string cell(const Spread& value) {
   if (value.deviation < 5e-4 * std::abs(value.mean) + 1e-9) return cell(value.mean);
   return fmt::format("{:.3g} ± {:.1g}", value.mean, value.deviation);

@@ -12,7 +12,7 @@ namespace geores {
 
 std::vector<Table> tables_of(const Inspection& inspection);
 
-// What was measured, in two lines.
+// The model and the measured data, in two lines.
 std::string headline(const Inspection& inspection);
 
 }  // namespace geores

@@ -1,5 +1,5 @@
 // Measures of matrices, token states and maps: pure functions, double precision inside, whatever the dtype
-// of what they are given; on the CPU, but for stream_cosine. Leading axes are a batch.
+// of their arguments; on the CPU, but for stream_cosine. Leading axes are a batch.
 #pragma once
 
 #include <functional>

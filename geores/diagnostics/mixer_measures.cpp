@@ -19,7 +19,7 @@ Tensor without_diagonal(const Tensor& a) {
 
 std::vector<double> quantiles(const Tensor& values, const std::vector<double>& shares) {
   require(values.numel() > 0, "quantiles", "there are no values");
-  // Sorted, because torch::quantile takes at most 2²⁴ values, and where they lie: of a deep model these are
+  // Sorted, because torch::quantile takes at most 2²⁴ values, and on the values' device: of a deep model these are
   // millions for each operator, which a CPU would sort for minutes.
   const auto sorted = std::get<0>(values.detach().flatten().sort());
   std::vector<double> parts;

@@ -12,7 +12,7 @@ namespace geores {
 
 using torch::Tensor;
 
-// The values below which these shares of `values` lie, linear between two values.
+// The quantiles of `values` for these shares, linear between two values.
 std::vector<double> quantiles(const Tensor& values, const std::vector<double>& shares);
 
 // Minimum, 1, 50 and 99 %, maximum.
@@ -24,12 +24,12 @@ Tensor row_maxima(const Tensor& mixers);
 // The share of matrices in which every row is largest on the diagonal, and nowhere else as large.
 double diagonal_share(const Tensor& mixers);
 
-// "Amax gain": the largest |row sum| of each matrix (what a forward pass may gain) and the largest
-// |column sum| (what a backward pass may): (..., n, n) -> (...).
+// "Amax gain": the largest |row sum| of each matrix (the gain of a forward pass) and the largest
+// |column sum| (of a backward pass): (..., n, n) -> (...).
 Tensor forward_gain(const Tensor& mixers);
 Tensor backward_gain(const Tensor& mixers);
 
-// How many entries lie in each of 101 equal bins from −1 to 1.5; those outside count in the first
+// The number of entries in each of 101 equal bins from −1 to 1.5; those outside count in the first
 // or the last.
 inline constexpr int kEntryBins = 101;
 inline constexpr double kLeastEntry = -1, kMostEntry = 1.5;

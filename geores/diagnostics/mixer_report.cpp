@@ -267,7 +267,7 @@ std::optional<MixerUse> measure_use(Model& model, const std::vector<Batch>& batc
 namespace {
 
 // Near the identity the gradients that should vanish are differences of large numbers: in float32
-// they would be rounding. Widened and narrowed again, float32 weights are what they were.
+// they would be rounding. Converted back, float32 weights are unchanged.
 class InDouble {
  public:
   explicit InDouble(Model& model)

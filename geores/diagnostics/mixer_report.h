@@ -1,4 +1,4 @@
-// What the mixers H_l of a stack of hyper-connections do on data: the diagnostics of sHC
+// Diagnostics of the mixers H_l of a stack of hyper-connections on data: those of sHC
 // (arXiv:2603.20896) and some that it lacks. H_l is the probe "operator" of connection l, a matrix
 // for each token; a composite H_l ⋯ H_1 is the product of one token's matrices through the depth.
 #pragma once
@@ -61,7 +61,7 @@ std::optional<MixerReport> describe_mixers(Model& model, const Tensor& x,
 
 // Whether a model uses its mixers: the loss as it is, and with every H_l replaced by the identity,
 // by its mean over all tokens, and by J = 11ᵀ/n. Hyper-connections only: their branch does not
-// depend on H_res, so X' + (H − H_l) X is what the replaced mixer gives.
+// depend on H_res, so X' + (H − H_l) X is the result with the replaced mixer.
 struct MixerUse {
   double as_it_is = 0, identity = 0, mean = 0, uniform = 0;
 
@@ -83,8 +83,8 @@ struct InertMixers {
 std::optional<InertMixers> measure_inert(Model& model, const Tensor& x);
 
 // Effective rank over min(T, W) (MGT Eq. 8) of the states that enter the first block and after every
-// block, mean over sequences: as they are, with the mean over tokens removed, and of what the end of
-// the model reads (equal to the first for one stream).
+// block, mean over sequences: as they are, with the mean over tokens removed, and of the
+// input of the model's end (equal to the first for one stream).
 struct RankReport {
   int64_t windows = 0;  // means over so many
   std::vector<double> plain, centred, collapsed;

@@ -188,7 +188,7 @@ TEST(MixerReport, KnownMixersGiveKnownNumbersAtEveryDepth) {
   EXPECT_FALSE(describe_mixers(*model_with("additive", nullptr), ids()).has_value());
 }
 
-// Products are of H_l ⋯ H_1, the later one on the left: rows and columns do not change places.
+// Products are of H_l ⋯ H_1, the later one on the left: rows and columns are not swapped.
 TEST(MixerReport, SumsAndGainsOfAProductAreThoseOfItsRowsAndColumns) {
   const auto model = model_with("hc", nullptr, 2, 1);
   set_mixers(*model, {matrix({1, 2, 0, 1}), matrix({1, 0, -3, 1})});
@@ -275,7 +275,7 @@ TEST(InertMixers, FirstAndLastOfDoublyStochasticOnesGetNoGradient) {
   }
 }
 
-// As a run has them: float32, and mixers so near the identity that float32 knows nothing of them.
+// As in a run: float32, with mixers so near the identity that float32 cannot resolve the difference.
 TEST(InertMixers, AreFoundInFloat32AndNearTheIdentity) {
   for (const auto* name : {"mhc", "mhc_lite", "shc"}) {
     const auto model = model_with(name, nullptr);

@@ -1,4 +1,4 @@
-// What the mixers of a recursive model do to the streams of a token in one pass over a puzzle, call by
+// The effect of a recursive model's mixers on the streams of a token in one pass over a puzzle, call by
 // call: the same few layers are called again and again, and JPmHC's claim is about the product of all
 // their H_res.
 #pragma once

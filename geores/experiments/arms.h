@@ -27,7 +27,7 @@ inline json edelta(const json& changes = json::object()) {
   return with(preset("edelta").config, changes);
 }
 
-// The same without sight of the future and without a gate loss.
+// The same, causal and without a gate loss.
 inline json causal_edelta(const json& changes = json::object()) {
   return with(edelta({{"pool", "causal"}, {"gate_weight", 0.0}}), changes);
 }

@@ -24,7 +24,7 @@ void shrink(TrainConfig& config, const Scale& scale) {
   const auto set = [](nlohmann::json& options, const char* key, int64_t value) {
     if (value > 0) options[key] = value;
   };
-  if (scale.width_divisor > 0)  // streams and heads must fit
+  if (scale.width_divisor > 0)  // streams and heads must divide it
     model["width"] = (model.at("width").get<int64_t>() / scale.width_divisor + 7) / 8 * 8;
   if (scale.depth_divisor > 0)
     model["layers"] =
@@ -65,7 +65,7 @@ const Column& Experiment::column(const std::string& wanted) const {
 
 std::vector<int64_t> Scale::seeds(const Experiment& experiment) const {
   if (!chosen_seeds.empty()) return chosen_seeds;
-  std::vector<int64_t> all = {42, 123, 456};  // the paper's
+  std::vector<int64_t> all = {42, 123, 456};  // those of the paper
   if (!all_seeds) all.resize(static_cast<std::size_t>(experiment.quick_seeds));
   return all;
 }
@@ -74,7 +74,7 @@ Scale paper_scale() { return {}; }
 
 Scale quick_scale() {
   return {.name = "quick",
-          .width_divisor = 2,  // states have up to 64 values: a width below that loses some
+          .width_divisor = 2,  // states have up to 64 values: a smaller width loses some
           .depth_divisor = 3,
           .gyroscope_sequences = 1000,
           .train_sequences = 500,
@@ -105,7 +105,7 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
   config.seed = seed;
   config.device = hardware.device;
   config.precision = hardware.precision;
-  config.complete();  // what is left out and what is given with its default are the same run
+  config.complete();  // a default that is given and one that is omitted are the same run
   shrink(config, scale);
   if (config.device == "cuda" && !keys.contains("checkpoint_interval"))
     config.checkpoint_interval = config.steps;  // a run takes seconds
@@ -114,10 +114,11 @@ TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const
 
 std::string run_name(const TrainConfig& config) {
   auto keys = config.write();
-  // A prepared text is the same wherever its folder lies: results travel between machines.
+  // A prepared text is the same in any folder: results are copied between machines.
   if (config.task.name == "text")
     keys["data"] = std::filesystem::path(keys["data"].get<std::string>()).filename().string();
-  // An option at its default says nothing, so runs keep their names when a new option comes.
+  // Options at their default are not part of the name, so runs keep their names when an option is
+  // added.
   TrainConfig plain;
   plain.read({{"task", config.task.name}, {"model", config.model.label()}}, "run_name");
   const auto defaults = plain.write();
@@ -129,7 +130,7 @@ std::string run_name(const TrainConfig& config) {
 
 void require_same_defaults(const std::string& run_folder) {
   const auto file = std::filesystem::path(run_folder) / "config.json";
-  if (!std::filesystem::exists(file)) return;  // only results travelled
+  if (!std::filesystem::exists(file)) return;  // only results were copied
   TrainConfig config;
   config.read(parse_json(read_text_file(file), file.string()), file.string());
   require(run_name(config) == file.parent_path().filename(), file.string(),

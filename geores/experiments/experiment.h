@@ -1,5 +1,5 @@
-// The papers' tables as data: which models on which data, and what was published. Everything here
-// is at the paper's size; a Scale says how large to run it.
+// The papers' tables as data: models, data sets, and published numbers. All sizes are those of the
+// paper; a Scale reduces them.
 #pragma once
 
 #include <map>
@@ -24,27 +24,27 @@ struct Arm {
   std::string name, label;
   nlohmann::json config;
   std::map<std::string, Sample> published = {};  // by column; mean of `count` seeds
-  // Where two things vary: its place in a table of their combinations. Empty: in none.
+  // In a table of two factors: this arm's row and column. Empty: not in such a table.
   std::string row = {}, way = {};
-  std::map<std::string, nlohmann::json> at = {};  // by column: what is different there
+  std::map<std::string, nlohmann::json> at = {};  // by column: keys that differ there
 };
 
 struct Experiment {
   std::string name, title;
-  std::string text;  // what is asked, and what to know when reading the answer
+  std::string text;  // the question, and notes for reading the answer
   std::vector<Column> columns;
   std::vector<Arm> arms;
   int quick_seeds = 1;  // at small scales; at the paper's there are three
   // Learning rates: each arm is trained with all of them and one seed first, then with all seeds at
-  // its best one (language/sweep.h). None: as configured.
+  // its best one (language/sweep.h). Empty: the configured rate.
   std::vector<double> rates = {};
-  // What is measured on every finished run (language/measures.h).
+  // The measurements on every finished run (language/measures.h).
   std::vector<std::string> measures = {};
-  bool for_speed = false;  // too few steps to judge losses: the report shows none
+  bool for_speed = false;  // too few steps to compare losses: the report omits them
 
   bool is_own() const;  // among own_experiments()
 
-  // Whether its arms are combinations of rows and ways.
+  // Whether its arms are combinations of two factors, row and way.
   bool two_way() const { return !arms.empty() && !arms.front().row.empty(); }
 
   const Arm& arm(const std::string& name) const;
@@ -54,10 +54,10 @@ struct Experiment {
 // The EΔ paper's (arXiv:2605.06729) tables, the θ sweep, and the controls it lacks.
 const std::vector<Experiment>& paper_experiments();
 
-// Questions that go past the paper. They run only when `reproduce --only` names them.
+// Questions beyond the paper. They run only when `reproduce --only` names them.
 const std::vector<Experiment>& own_experiments();
 
-// The one of these whose models' norms are measured.
+// The own experiment whose models' norms are measured.
 inline constexpr auto kOwnNorms = "orthogonal";
 
 // "A is better than B on this data": arms of one experiment.
@@ -70,15 +70,16 @@ const std::vector<Claim>& paper_claims();
 // Table 18: |‖ŷ‖/‖x‖ − 1| on random vectors, by arm of the main table.
 const std::map<std::string, double>& published_norm_deviations();
 
-// How large to run it all. Zero leaves a number as published.
+// The size of a reproduction. Zero keeps the published number.
 struct Scale {
   std::string name = "paper";
-  // Data and models: another problem, so the numbers cannot be compared with published ones.
+  // Data and models: changing them changes the problem, so the numbers are not comparable with
+  // published ones.
   int64_t width_divisor = 0, depth_divisor = 0;
   int64_t gyroscope_sequences = 0, train_sequences = 0, validation_sequences = 0, length = 0;
   int64_t steps = 0, batch = 0, eval_batches = 0;
-  // How much of it.
-  bool all_seeds = true;                   // false: as many as the experiment says for small scales
+  // The amount of work.
+  bool all_seeds = true;                   // false: the experiment's number for small scales
   std::vector<int64_t> chosen_seeds = {};  // instead of the paper's, for everything
   std::vector<int64_t> reflection_samples = {10, 25, 50, 100, 200, 500};
   std::vector<int64_t> reflection_seeds = {42, 123, 456};
@@ -104,12 +105,12 @@ struct Hardware {
 TrainConfig run_config(const Column& column, const Arm& arm, int64_t seed, const Scale& scale,
                        const Hardware& hardware);
 
-// A folder name that tells task, model and seed, and by a hash of all that is not at its default
-// keeps different runs apart. Equal configurations, in whichever tables, are one run.
+// The name of a run's folder: task, model, seed, and a hash of all options that are not at their
+// default. Equal configurations in different tables are one run.
 std::string run_name(const TrainConfig& config);
 
-// A finished run counts for the configuration that its folder is named after, unless defaults have
-// changed since: then it is refused.
+// A finished run belongs to the configuration in its folder's name, unless defaults have changed
+// since; then it is refused.
 void require_same_defaults(const std::string& run_folder);
 
 }  // namespace geores

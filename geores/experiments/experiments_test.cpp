@@ -28,7 +28,7 @@ TEST(Paper, EveryRunIsAValidConfigurationAtBothScales) {
       const auto model = transformer_config(run.config.model.options, {});
       EXPECT_EQ(model.width % model.streams, 0) << run.name;
       EXPECT_EQ(model.width % model.heads, 0) << run.name;
-      // A small data set stands for all: the model must be possible.
+      // A small data set suffices: the model must be valid.
       TrainConfig again;
       again.read(run.config.write(), run.name);
       EXPECT_EQ(again.write(), run.config.write());
@@ -43,9 +43,9 @@ TEST(Paper, TheTablesHaveTheirSizeAndShareEqualRuns) {
   std::set<std::string> names;
   for (const auto& run : runs) names.insert(run.name);
   EXPECT_EQ(names.size(), runs.size());
-  // 6 models × 4 tasks, 7 further controls × 2 tasks of which one is a weight below, 3 starts × 2
-  // tasks, 3 of 4 weights, 2 of 3 widths, 2 of 3 hidden ratios, 3 models × 5 of 6 angles (3.1 is
-  // near_pi): three seeds each.
+  // 6 models × 4 tasks, 7 further controls × 2 tasks of which one is a weight below, 3 initial
+  // values × 2 tasks, 3 of 4 weights, 2 of 3 widths, 2 of 3 hidden ratios, 3 models × 5 of 6 angles
+  // (3.1 is near_pi): three seeds each.
   EXPECT_EQ(runs.size(), 3u * (24 + (7 * 2 - 1) + 3 * 2 + 3 + 2 + 2 + 3 * 5));
   EXPECT_EQ(planned_runs({paper_experiments()[0]}, scale_from("paper"), {}).size(), 72u);
 }
@@ -66,8 +66,8 @@ TEST(Paper, QuickIsSmallerInEverything) {
   EXPECT_THROW(scale_from("large"), Error);
 }
 
-// Only a change of the configuration itself may change a name: were options at their defaults a part of
-// it, each new option would make every study train its finished runs again.
+// Only the configuration itself determines the name: if the name depended on options at their
+// defaults, each new option would make every study train its finished runs again.
 TEST(Paper, ARunKeepsItsNameWhenOptionsAreAdded) {
   TrainConfig config;
   config.read({{"task", "gyroscope"}, {"model", "edelta"}, {"lr", 3e-3}, {"pool", "causal"}},
@@ -99,7 +99,7 @@ TEST(Paper, ChosenSeedsReplaceThePapers) {
   EXPECT_EQ(runs.size(), 4u * 24);
   EXPECT_EQ(scale.probe_seeds(), scale.chosen_seeds);
 
-  // Probes need not be trained to see that their seeds are accepted.
+  // The check of the seeds runs before any probe is trained.
   const ReproduceListener stopping{.progress = {}, .notice = {}, .stop = [] { return true; }};
   const auto refused = [&](const std::vector<int64_t>& chosen) {
     const TemporaryFolder folder;
@@ -173,7 +173,7 @@ TEST(Reflection, ProbesLearnAndRecordTheirHistory) {
     if (probe.kind == "edelta" && probe.gate_bias < 0) {
       EXPECT_LT(result.at("gamma").get<double>(), first.at("gamma").get<double>()) << probe.name;
     }
-    if (!repeated.insert(probe.kind).second) continue;  // one of each kind is enough
+    if (!repeated.insert(probe.kind).second) continue;  // one of each kind suffices
     EXPECT_EQ(run_reflection(probe, {.samples = 50, .steps = 30, .seed = 1, .record_interval = 10}),
               result)
         << "the same seed gives the same probe";
@@ -226,7 +226,7 @@ TEST(Norms, AConstantModel) {
 
 // ---- the engine
 
-// Everything of the real thing, at a size where nothing is learned.
+// The complete reproduction at a size where nothing is learned.
 Scale tiny_scale() {
   return {.name = "tiny",
           .width_divisor = 16,
@@ -274,7 +274,7 @@ TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
   EXPECT_FALSE(results.at("comparable_with_published").get<bool>());
   EXPECT_EQ(results.at("experiments").size(), paper_experiments().size());
   EXPECT_EQ(results.at("claims").size(), paper_claims().size());
-  // The explorer reads these beside ours.
+  // The explorer shows these next to ours.
   EXPECT_EQ(results.at("norms_published").at("gpt"), 0.474);
   EXPECT_EQ(results.at("norms_published").size(), 5u);
   EXPECT_EQ(results.at("norms_baselines").at("copy"), 0);
@@ -291,12 +291,12 @@ TEST(Reproduce, WritesEveryTableAndFigureAndContinuesWithWhatIsMissing) {
       EXPECT_EQ(seeds[0].at("rollout").empty(), column.name != "stability");
     }
 
-  // Nothing is done twice: only the run and the probe that are gone.
+  // Only the removed run and the removed probe are computed again.
   const auto& lost = results.at("experiments")[0].at("columns")[1].at("arms")[0].at("runs")[0];
   ASSERT_TRUE(fs::remove(folder.path() / lost.get<std::string>() / "result.json"));
   fs::remove(folder.path() / "probes" / "ddl-3-seed1.json");
   steps = -1;
-  // As a copy of the numbers alone has it. Not by remove_all: see testing.h.
+  // The state of a copy without figures. Not by remove_all: see testing.h.
   for (const auto& figure : fs::directory_iterator(folder.path() / "figures")) fs::remove(figure);
   fs::remove(folder.path() / "figures");
   std::vector<std::string> notices;
@@ -336,16 +336,16 @@ TEST(Reproduce, RefusesUnknownNamesAndMixedFolders) {
   write_file_atomically(fs::path(options.out) / "reproduction.json",
                         R"({"scale":"quick","device":"cpu","precision":"fp32","seeds":[]})");
   options.scale.chosen_seeds = {7};
-  options.scale.reflection_steps = 1;  // all that it would do if it did not refuse
+  options.scale.reflection_steps = 1;  // the only work if the command were accepted
   EXPECT_NE(refusal([&] { reproduce(options); }).find("seeds [], asked for [7]"), std::string::npos)
       << refusal([&] { reproduce(options); });
 
-  // Where nothing was measured yet there is nothing to mix.
+  // Without measurements there is nothing to mix.
   fs::remove(probe);
   EXPECT_EQ(refusal([&] { reproduce(options); }), "");
 }
 
-// A first attempt that fails does not stand in the way of the corrected command.
+// A first attempt that fails does not block the corrected command.
 TEST(Reproduce, ChecksItsDeviceBeforeItMakesAFolder) {
   const TemporaryFolder folder;
   ReproduceOptions options{.out = (folder.path() / "r").string(), .only = {"reflection"}};

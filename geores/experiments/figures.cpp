@@ -88,7 +88,7 @@ std::string training_figure(const ExperimentFindings& findings) {
     }
     const auto& best = best_baseline(findings.baselines.at(column.name));
     loss.note = fmt::format("dashed: no model, {} ({:.2g})", best.name, best.mse);
-    // A linear map that is exact lies decades below everything else and would flatten the curves.
+    // The exact linear map is decades below everything else and would flatten the curves.
     if (best.mse > 1e-9)
       loss.series.push_back(level("best predictor without a model", 0, last, best.mse));
     figure.panels.push_back(std::move(loss));
@@ -108,7 +108,7 @@ std::string theta_figure(const ExperimentFindings& findings) {
       curve[column.config.at("theta").get<double>()] = findings.cell(column.name, arm.name).best;
     add_dots(panel, series_of(arm.label, curve));
   }
-  // The linear map, exact at every angle, would flatten all the rest.
+  // The linear map, exact at every angle, would flatten the other curves.
   Curve running_mean;
   for (const auto& column : findings.experiment.columns)
     for (const auto& baseline : findings.baselines.at(column.name))
@@ -138,7 +138,7 @@ std::string gate_figure(const ExperimentFindings& findings) {
       for (const auto& line : read_metrics(cell.runs.front()))
         if (const auto found = line.find("gamma"); found != line.end())
           operators = static_cast<int>(found->size());
-      // Seed by seed: gates end at 0 or 1, and a mean of those would look like a gate between.
+      // Seed by seed: gates end at 0 or 1, and their mean would look like a gate in between.
       for (const auto& run : cell.runs)
         for (int i = 0; i < operators; ++i) {
           // From dark to light with depth; attention and MLP of one block share a shade.
@@ -163,7 +163,7 @@ std::string norm_figure(const Experiment& experiment, const NormResults& results
   const auto& columns = experiment.columns;
   const auto& arms = experiment.arms;
 
-  // By the task that a model was trained on, its models side by side.
+  // By the training task, with the models next to each other.
   const double apart = 0.72 / static_cast<double>(arms.size());
   const auto by_task = [&](const std::string& key, const std::string& title) {
     svg::Panel panel{.title = title};

@@ -10,8 +10,8 @@
 
 namespace geores {
 
-// What runs with several seeds have at each step: the mean in a band of one standard deviation, at the
-// mean of their x (the step itself, or seconds).
+// The curve of runs with several seeds: the mean with a band of one standard deviation, at the mean
+// of their x (the step itself, or seconds).
 struct PositionedValue {
   double x, y;
 };
@@ -33,7 +33,8 @@ std::string norm_figure(const Experiment& experiment, const NormResults& norms, 
 // Alignment, γ and β by number of samples and by step.
 std::string reflection_figure(const Findings& findings);
 
-// Three regularisers of the gate, their gradients, and what the gate loss alone does to γ.
+// Three regularisers of the gate, their gradients, and the trajectory of γ under the gate loss
+// alone.
 std::string regulariser_figure();
 
 // γ by step when only λ·4γ(1 − γ) moves a bias that starts at `bias`: AdamW, 1e-3.

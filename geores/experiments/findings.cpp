@@ -43,7 +43,7 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
     for (const auto& arm : experiment.arms) {
       const auto& cell = findings.cell(column.name, arm.name);
       const auto published = arm.published.find(column.name);
-      auto runs = nlohmann::json::array();  // in the report's folder, wherever that is taken
+      auto runs = nlohmann::json::array();  // paths inside of the report's folder, so that it can be moved
       for (const auto& run : cell.runs)
         runs.push_back((fs::path("runs") / fs::path(run).filename()).string());
       arms.push_back({{"name", arm.name},
@@ -119,7 +119,7 @@ Judgement judge(const Claim& claim, const ExperimentFindings& findings, JudgedBy
 
 namespace {
 
-// Some arms or columns alone may have been asked for.
+// The command may have selected only some arms or columns.
 bool was_tried(const Claim& claim, const Experiment& experiment) {
   const auto has = [](const auto& list, const std::string& name) {
     return std::ranges::any_of(list, [&](const auto& one) { return one.name == name; });
@@ -185,7 +185,7 @@ ExperimentFindings read_findings(const Experiment& experiment, const Scale& scal
         cell.runs.push_back(run);
         cell.parameters = result.at("parameters").get<int64_t>();
         cell.seconds += result.at("seconds").get<double>();
-        // No evaluation was finite: it has diverged, even if its training losses were finite.
+        // No evaluation was finite: the run has diverged, even if its training losses were finite.
         if (result.at("diverged").get<bool>() || result.at("best_validation").is_null() ||
             result.at("exact_best").is_null()) {
           ++cell.diverged;

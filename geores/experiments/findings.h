@@ -1,4 +1,4 @@
-// Everything a reproduction measured, read back from its folder: what the report is made from.
+// The results of a reproduction, read back from its folder: the data of the report.
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@ namespace geores {
 
 // One model on one data set, all seeds.
 struct CellFindings {
-  std::vector<double> best = {};    // best evaluation on random batches: what the paper reports
+  std::vector<double> best = {};    // best evaluation on random batches, as in the paper
   std::vector<double> exact;        // the same weights over the whole validation set
-  std::vector<int64_t> seeds = {};  // of these numbers, one by one
+  std::vector<int64_t> seeds = {};  // of these numbers, in the same order
   std::vector<std::string> runs;
   int diverged = 0;  // runs that stopped at a non-finite loss; not counted above
   int64_t parameters = 0;
@@ -33,7 +33,7 @@ struct ExperimentFindings {
   }
 };
 
-// A claim of the paper by its published numbers and by ours.
+// A claim of the paper, judged by its published numbers and by ours.
 struct Judgement {
   Claim claim;
   double published_ratio, measured_ratio;  // worse / better; NaN where unknown
@@ -54,14 +54,14 @@ struct Findings {
   NormResults norms = {};      // of the main table
   NormResults own_norms = {};  // of the experiment kOwnNorms
   int64_t norm_length = 0;     // of the random sequences
-  double train_seconds = 0;    // of all runs, one after the other
+  double train_seconds = 0;    // summed over all runs
 
   const ExperimentFindings* find(const std::string& experiment) const;
   std::vector<Judgement> judgements() const;
   nlohmann::json to_json() const;
 };
 
-// Significant at 5 %, two-sided, or not decided.
+// Significant at 5 %, two-sided, or open.
 std::string verdict(double ratio, const Welch& test);
 
 // By losses on random batches, or over the whole validation set.
@@ -71,7 +71,7 @@ Judgement judge(const Claim& claim, const ExperimentFindings& findings, JudgedBy
 nlohmann::json to_json(const ExperimentFindings& findings);
 nlohmann::json to_json(const Judgement& judgement);
 
-// Reads the runs of one experiment in `folder`/runs. They must be finished, or else are left out.
+// Reads the runs of one experiment in `folder`/runs. They must be finished; others are skipped.
 enum class Unfinished { refused, left_out };
 ExperimentFindings read_findings(const Experiment& experiment, const Scale& scale,
                                  const Hardware& hardware, const std::string& folder,

@@ -1,9 +1,10 @@
 // Table 18 of the EΔ paper, norm preservation of trained models, in the published form and in two
-// that say more. The deviation of a prediction is |‖ŷ_t‖/‖x_t‖ − 1|, averaged.
-//   random      on i.i.d. unit vectors, as published. A model that copies its input scores 0, one
-//               that averages, which is right on the stability task, scores 0.81 at length 100.
+// more informative ones. The deviation of a prediction is |‖ŷ_t‖/‖x_t‖ − 1|, averaged.
+// random      on i.i.d. unit vectors, as published. A model that copies its input scores 0; one
+//                             that averages, which is correct on the stability task, scores 0.81 at
+//               length 100.
 //   validation  on the task's own validation data
-//   roll-out    the model's predictions fed back, step after step: does the norm drift?
+// roll-out    on the model's predictions fed back, step after step: the drift of the norm
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@
 
 namespace geores {
 
-// The column of the main table whose models are rolled out: there a state that stays is right.
+// The column of the main table whose models are rolled out; the correct state there is constant.
 inline constexpr auto kRolloutColumn = "stability";
 
 struct NormConfig {

@@ -1,5 +1,5 @@
-// What the EΔ paper (arXiv:2605.06729) published: validation MSE, mean ± standard deviation over
-// the seeds 42, 123 and 456 where a deviation is given, one seed where none is.
+// Published numbers of the EΔ paper (arXiv:2605.06729): validation MSE, mean ± standard deviation
+// over the seeds 42, 123 and 456; without a deviation, one seed.
 #include "geores/experiments/arms.h"
 
 namespace geores {

@@ -29,7 +29,8 @@ torch::nn::Sequential perceptron(int64_t out, int64_t hidden = kHidden) {
                                torch::nn::Linear(hidden, out));
 }
 
-// Perceptrons as the paper's probe draws them; the others are those of the connection `isometry`.
+// Perceptrons initialised as in the paper's probe; the others are those of the connection
+// `isometry`.
 torch::nn::Sequential generator(const ReflectionProbe& probe, const Tensor& bias) {
   if (probe.generator != "perceptron")
     return torch::nn::Sequential(Generators(probe.generator, kWidth, probe.hidden, bias));
@@ -43,7 +44,7 @@ Tensor along(const Tensor& a, const Tensor& b) { return (a * b).sum(-1, /*keepdi
 
 struct Output {
   Tensor y;
-  Tensor beta = {}, gamma = {};  // (B, 1) where the operator has them
+  Tensor beta = {}, gamma = {};  // (B, 1) if the operator has them
 };
 
 // y = x − βk(kᵀx): a reflection for β = 2.
@@ -108,11 +109,12 @@ struct Jpmhc : torch::nn::Module {
   torch::nn::Sequential w{nullptr};
 };
 
-// y = Gx, G one factor that is orthogonal always (manifold/isometry.h), with 64 streams of one value.
+// y = Gx, G one factor that is always orthogonal (manifold/isometry.h), with 64 streams of one
+// value.
 struct AlwaysOrthogonal : torch::nn::Module {
   explicit AlwaysOrthogonal(const ReflectionProbe& probe) : factor(isometry_from(probe.kind)) {
     auto bias = torch::zeros({manifold::generators_of(factor, kWidth)});
-    // At φ = 0 the loss of y = −x is stationary, whatever k is: the phase starts at π.
+    // At φ = 0 the loss of y = −x is stationary for any k, so the phase starts at π.
     if (factor == IsometryFactor::unitary) bias[kWidth] = std::numbers::pi;
     raw = register_module("raw", generator(probe, bias));
   }

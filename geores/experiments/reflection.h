@@ -19,17 +19,17 @@ struct ReflectionProbe {
   std::string kind;                      // "ddl", "edelta", "jpmhc" or a factor of isometry_names()
   double gate_bias = -1.5;               // edelta
   double gate_weight = 0.5;              // edelta
-  bool task_loss = true;                 // false: the gate loss alone moves the operator
-  bool own_start = false;                // jpmhc: Y₀ = I + αW, as its paper says; else Y₀ = I
+  bool task_loss = true;                 // false: only the gate loss trains the operator
+  bool own_start = false;                // jpmhc: Y₀ = I + αW, as in its paper; else Y₀ = I
   std::string generator = "perceptron";  // of ddl and the factors; or "linear" or "both"
   int64_t hidden = 128;                  // of their perceptrons
-  bool rate_falls = false;  // the learning rate goes down to 0 along a line; else it is constant
+  bool rate_falls = false;  // the learning rate decays linearly to 0; else it is constant
   double published_cosine = std::numeric_limits<double>::quiet_NaN();  // at 500 samples
   Sample published_gate = {};  // β of ddl or γ of edelta at 500 samples
 };
 
 // DDL, EΔ and JPmHC as published, and the controls: EΔ with a neutral gate, EΔ without a task,
-// JPmHC with its own Y₀; and operators that are orthogonal always.
+// JPmHC with its own Y₀, and operators that are always orthogonal.
 const std::vector<ReflectionProbe>& reflection_probes();
 
 struct ReflectionConfig {

@@ -50,7 +50,7 @@ BestModel best_model(const Experiment& experiment, Value&& value) {
   return best;
 }
 
-// One row per data set: the published winner, ours, and the best predictor that is no model.
+// One row per data set: the published winner, ours, and the best trivial predictor.
 Table against_no_model(const ExperimentFindings& main, int& lost) {
   Table table{
       "The lowest validation MSE of all models, beside the best of five predictors that are not "
@@ -122,7 +122,7 @@ Table column_table(const ExperimentFindings& findings, const Column& column) {
   return table;
 }
 
-// Several data sets beside each other: published and measured for each.
+// Several data sets in one table: published and measured for each.
 Table compact_table(const ExperimentFindings& findings) {
   const auto& experiment = findings.experiment;
   Table table{"", {""}, {}};
@@ -220,7 +220,7 @@ Table norm_table(const Experiment& experiment, const NormResults& norms, int64_t
   return table;
 }
 
-// The paper does not say which models its numbers are of.
+// The paper does not say on which task its models were trained.
 Table norms_by_task(const Experiment& experiment, const NormResults& norms) {
   Table table{"Deviation on random unit vectors, by the task that a model was trained on.",
               {"", "published"},

@@ -1,5 +1,5 @@
-// A reproduction as a document: first what holds and what does not, then every table as published
-// beside measured with the trivial predictors in it, then the figures.
+// A reproduction as a document: first the verdicts, then every table with published and measured
+// numbers and trivial predictors, then the figures.
 #pragma once
 
 #include "geores/base/pages/document.h"
@@ -9,7 +9,7 @@ namespace geores {
 
 Document make_report(const Findings& findings);
 
-// Puts index.html, tables.md, results.json and figures/ into a folder that has the last one already.
+// Writes index.html, tables.md, results.json and figures/ into a folder whose figures/ exists.
 void write_report(const std::string& folder, const Document& document,
                   const nlohmann::json& results);
 

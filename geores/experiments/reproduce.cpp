@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Nothing was trained or measured: a first attempt failed, and another may be quite different.
+// Nothing was trained or measured: after a failed first attempt, the next one may differ.
 bool is_untouched(const fs::path& out, const std::vector<std::string>& folders) {
   if (fs::exists(out / "results.json")) return false;
   std::error_code ignored;
@@ -31,7 +31,7 @@ bool is_untouched(const fs::path& out, const std::vector<std::string>& folders) 
   return true;
 }
 
-// One folder is one reproduction: other sizes, seeds or another device would mix their numbers.
+// One folder is one reproduction: other sizes, seeds or devices would mix their numbers.
 nlohmann::json identity_of(const ReproduceOptions& options) {
   return {{"scale", options.scale.name},
           {"device", options.hardware.device},
@@ -51,7 +51,7 @@ bool wanted(const ReproduceOptions& options, const std::string& name) {
          std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }
 
-// Norms are those of the models of two experiments. Own experiments run only where they are named.
+// Norms are measured on models of two experiments. Own experiments run only if named.
 bool norms_wanted(const ReproduceOptions& options, const std::string& experiment) {
   if (experiment == "main") return wanted(options, "norms");
   return experiment == kOwnNorms && !options.only.empty() && wanted(options, "own_norms");
@@ -90,7 +90,7 @@ bool any_has_name(const std::vector<PlannedRun>& runs, const std::string& name) 
   return std::ranges::find(runs, name, &PlannedRun::name) != runs.end();
 }
 
-// Gives the job up, with nothing written, when it is asked to stop. Runs do that by themselves.
+// Ends the job without a result when it must stop. Training runs do so themselves.
 Job stoppable(Job job, const std::function<bool()>& stop) {
   if (!stop) return job;
   job.work = [work = std::move(job.work), stop](const std::function<void(int64_t)>& progress) {
@@ -139,7 +139,7 @@ std::vector<Measurement> reflection_measurements(const ReproduceOptions& options
   for_each_probe(options, [&](const ReflectionProbe& probe, const ReflectionConfig& config,
                               const fs::path& path) {
     all.push_back({path,
-                   // A step is far cheaper here.
+                   // Steps of a probe are far cheaper than training steps.
                    {"reflection " + probe.name, std::max<int64_t>(1, config.steps / 10),
                     [probe, config, path](const std::function<void(int64_t)>& progress) {
                       write_json(path, run_reflection(probe, config,
@@ -211,7 +211,7 @@ void claim_report_folder(const ReportKind& kind, const std::string& out,
   for (const auto& folder : folders) make_folder(fs::path(out) / folder, kind.command);
 }
 
-// One that is given twice would count as two.
+// A repeated seed would count twice.
 void check_seeds(const std::vector<int64_t>& seeds) {
   std::set<int64_t> seen;
   for (const auto seed : seeds) {
@@ -236,14 +236,14 @@ std::vector<std::string> experiment_names() {
 
 namespace {
 
-// What both forms begin with.
+// The first part of both forms.
 std::vector<Experiment> checked_experiments(const ReproduceOptions& options) {
   check_names(options.only);
   check_seeds(options.scale.chosen_seeds);
   check_hardware(options.hardware);
   auto experiments = wanted_experiments(options);
   if (options.hardware.device == "cuda") {
-    expect_cuda_streams(2 * options.jobs);  // work, and work beside it
+    expect_cuda_streams(2 * options.jobs);  // one for the work, and one for its side stream
     set_float32_products(precision_from(options.hardware.precision));
   }
   make_folder(options.out, "reproduce");
@@ -255,21 +255,21 @@ void claim_folder(const ReproduceOptions& options) {
                       {"runs", "probes", "norms", "figures"});
 }
 
-// Trains and measures what is missing. False if it was stopped.
+// Trains and measures the missing parts. False if it was stopped.
 bool work(const ReproduceOptions& options, const std::vector<Experiment>& experiments,
           const Shard& shard, DatasetShelf& shelf, const ReproduceListener& listener) {
   const auto runs = (fs::path(options.out) / "runs").string();
   const auto planned = shard.of(planned_runs(experiments, options.scale, options.hardware));
   const auto jobs = training_jobs(
       planned, runs, shelf, {.progress = {}, .notice = listener.notice, .stop = listener.stop});
-  // Mixed with the runs: probes need no GPU, and after them it would have only roll-outs to do.
+  // Mixed with the runs: probes need no GPU, and afterwards only roll-outs would use it.
   std::vector<Job> probes, norms;
   if (wanted(options, "reflection"))
     add_missing(probes, shard.of(reflection_measurements(options)), listener.stop);
   for (const auto& experiment : experiments) {
     if (!norms_wanted(options, experiment.name)) continue;
     auto measurements = norm_measurements(options, experiment, runs, shelf);
-    // Of the shard's own runs.
+    // Measurements on the shard's own runs.
     std::erase_if(measurements,
                   [&](const Measurement& one) { return !any_has_name(planned, one.job.after); });
     add_missing(norms, measurements, listener.stop);

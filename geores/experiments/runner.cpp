@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of which a run is followed while it trains: enough for a curve, and cheap.
+// The number of windows on which a run is followed during training: enough for a curve, and cheap.
 constexpr int64_t kFollowedSequences = 4;
 
 std::string recipe_text(const TaskConfig& task) { return task.completed().to_json().dump(); }
@@ -94,8 +94,8 @@ std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments,
   return runs;
 }
 
-// Data folders have names; what they hold may have changed since. A run that came without its
-// model.json cannot be compared.
+// A data folder's contents may have changed since the run. A run without model.json cannot be
+// compared.
 void require_same_text(const std::string& run, const Dataset& dataset) {
   const auto file = fs::path(run) / "model.json";
   if (!dataset.text() || !fs::exists(file)) return;
@@ -152,7 +152,7 @@ void run_jobs(const std::vector<Job>& jobs, int threads,
   }
   std::exception_ptr failure;
 
-  // The first job that nobody has and that need not wait; none: there will be none any more.
+  // The first unassigned job that need not wait; none: there will be none.
   const auto take = [&]() -> std::optional<std::size_t> {
     std::unique_lock lock(mutex);
     while (!failure) {
@@ -207,7 +207,7 @@ void run_jobs(const std::vector<Job>& jobs, int threads,
   if (threads == 1) {
     work(cores);
   } else {
-    // Runs side by side would wait for each other in the one pool of threads that a BLAS has.
+    // Concurrent runs would wait for each other in a BLAS's single thread pool.
     const SerialProducts serial;
     std::vector<std::thread> workers;
     for (int i = 0; i < threads; ++i) workers.emplace_back(work, std::max(1, cores / threads));

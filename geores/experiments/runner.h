@@ -1,6 +1,5 @@
-// Trains what the tables need, several runs side by side, and reads back what they left. A run is
-// a folder as `geores train` makes it; finished ones are not trained again, interrupted ones are
-// continued.
+// Trains the runs of the tables, several at a time, and reads their results. A run is a folder of
+// `geores train`; finished ones are not trained again, interrupted ones are continued.
 #pragma once
 
 #include <functional>
@@ -35,25 +34,25 @@ class DatasetShelf {
 struct PlannedRun {
   std::string name;  // of its folder
   TrainConfig config;
-  // What is written to diagnostics.jsonl: β of many windows at every evaluation; without β, the rest of
-  // a few windows at about ten evaluations.
+  // The contents of diagnostics.jsonl: β of many windows at every evaluation; without β, the other
+  // measurements on few windows at about ten evaluations.
   DiagnosedParts follow = {.mixers = false, .ranks = false, .betas = false};
 };
 
-// Every run of the experiments once, in their order, all arms with one seed before the next: what is
-// there when time ends can be compared.
+// Every run of the experiments once, in their order, all arms with one seed before the next seed,
+// so that an interrupted study has comparable arms.
 std::vector<PlannedRun> planned_runs(const std::vector<Experiment>& experiments, const Scale& scale,
                                      const Hardware& hardware);
 
-// Something with a name that may already be there, and the work to make it.
+// A named result, and the work that produces it.
 struct Job {
   std::string name;
   int64_t size = 1;  // in steps, for the progress bar
   std::function<void(const std::function<void(int64_t done)>& progress)> work;
-  std::string after = {};  // name of the job whose result it needs; not in the list: it is there
+  std::string after = {};  // name of a job whose result it needs; not in the list: the result exists
 };
 
-// Both in their order, b spread over a: probes that need no GPU run beside what does.
+// Both lists in their order, b spread over a: probes that need no GPU run next to jobs that do.
 std::vector<Job> mixed(const std::vector<Job>& a, const std::vector<Job>& b);
 
 struct JobProgress {
@@ -61,9 +60,9 @@ struct JobProgress {
   std::string current;          // the job that last moved
 };
 
-// Works through the jobs on `threads` threads, each with its share of the cores, in their order but
-// for those that have to wait for another. The first failure
-// stops the start of new jobs and is thrown when the running ones have ended.
+// Runs the jobs on `threads` threads, each with its share of the cores, in their order except for
+// jobs that wait for another. The first failure prevents new jobs and is thrown when the running
+// ones have ended.
 void run_jobs(const std::vector<Job>& jobs, int threads,
               const std::function<void(const JobProgress&)>& progress);
 
@@ -72,8 +71,8 @@ struct RunStopped : Error {
   using Error::Error;
 };
 
-// The training of each run that has no result yet in folder/name. The listener hears notices, and
-// may stop all runs; progress goes to the jobs.
+// The training of each run that has no result yet in folder/name. The listener receives notices,
+// and may stop all runs; progress goes to the jobs.
 std::vector<Job> training_jobs(const std::vector<PlannedRun>& runs, const std::string& folder,
                                DatasetShelf& shelf, const Listener& listener);
 

@@ -81,7 +81,7 @@ TEST(Runner, AllArmsOfAColumnAreTrainedWithOneSeedBeforeTheNext) {
     EXPECT_EQ(runs.at(i).config.seed, static_cast<uint64_t>(seeds[i / main.arms.size()])) << i;
 }
 
-// Two seeds of one run trained side by side give what each gives alone.
+// Two seeds trained concurrently have the same results as alone.
 TEST(Runner, RunsSideBySideDoNotDisturbEachOther) {
   const TemporaryFolder folder;
   const auto& main = paper_experiments()[0];
@@ -99,7 +99,7 @@ TEST(Runner, RunsSideBySideDoNotDisturbEachOther) {
   DatasetShelf shelf("");
   const auto side_by_side = (folder.path() / "a").string(), alone = (folder.path() / "b").string();
   run_jobs(training_jobs(runs, side_by_side, shelf, {}), 4, {});
-  // Every worker has one core there; here too.
+  // Every worker has one core there, and here too.
   for (const auto& run : runs) run_jobs(training_jobs({run, run}, alone, shelf, {}), 1, {});
   for (const auto& run : runs) {
     auto a = read_result((fs::path(side_by_side) / run.name).string());

@@ -29,7 +29,7 @@ double incomplete_beta(double a, double b, double x) {
   if (x >= 1) return 1;
   const auto front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
                               a * std::log(x) + b * std::log1p(-x));
-  // The fraction converges fast on one side of the mean only; the other follows by symmetry.
+  // The fraction converges fast on one side of the mean only; the other side follows by symmetry.
   if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
   return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }

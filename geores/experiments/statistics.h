@@ -1,5 +1,5 @@
-// What a few seeds can and cannot tell: mean, standard deviation, and Welch's t-test for two means
-// whose variances differ. From published numbers as well as from our own.
+// Statistics of a few seeds: mean, standard deviation, and Welch's t-test for two means with
+// different variances, from published numbers as well as our own.
 #pragma once
 
 #include <limits>
@@ -17,8 +17,8 @@ struct Sample {
 };
 Sample sample_of(const std::vector<double>& values);
 
-// t = (b − a)/√(s_a²/n_a + s_b²/n_b), positive when a is the smaller; Welch–Satterthwaite degrees
-// of freedom; p two-sided. All NaN when either deviation is unknown.
+// t = (b − a)/√(s_a²/n_a + s_b²/n_b), positive if a is smaller; Welch–Satterthwaite degrees of
+// freedom; p two-sided. All are NaN if either deviation is unknown.
 struct Welch {
   double t, freedom, p;
 
@@ -26,8 +26,8 @@ struct Welch {
 };
 Welch welch_test(const Sample& a, const Sample& b);
 
-// Of all pairs of a value of a and a value of b: the share in which a is the smaller, ties counted
-// half. 1 and 0: the samples do not overlap. NaN when either is empty.
+// The share of all pairs of a value of a and a value of b in which a is smaller; ties count half. 1
+// and 0: the samples do not overlap. NaN if either is empty.
 double share_of_pairs(const std::vector<double>& a, const std::vector<double>& b);
 
 // P(|T| > |t|) for Student's T: the regularised incomplete beta function I_x(ν/2, ½) at

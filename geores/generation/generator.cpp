@@ -38,7 +38,7 @@ Tensor Generator::from_window() {
 
 Tensor Generator::from_cache() {
   if (!decoder_ || read_ + unread_ > context_) {
-    // A prompt as long as the context is read whole; later there must be room to go on.
+    // A prompt as long as the context is read whole; later there must be positions left.
     reread_ += decoder_ != nullptr;
     const auto most = decoder_ ? (context_ + 1) / 2 : context_;
     decoder_ = model_.decoder(1);

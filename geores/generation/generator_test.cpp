@@ -21,7 +21,7 @@ std::shared_ptr<Transformer> make(const std::string& connection, const nlohmann:
   torch::NoGradGuard no_grad;
   // At the start most routes do not depend on the token, and many matrices equal their transposes.
   for (auto& parameter : model->parameters()) parameter.add_(0.1 * torch::randn_like(parameter));
-  // Sharper than at the start: other ids win at other places.
+  // Sharper than at the start: other ids win at other positions.
   model->named_parameters()["embedding"].mul_(5);
   return model;
 }
@@ -80,7 +80,7 @@ TEST(Generator, LogitsWithTheCacheAreThoseWithout) {
   });
 }
 
-// Positions end at the context: the last half is then read again, which is what a window that begins
+// Positions end at the context: the last half is then read again, like a window that begins
 // there gives.
 TEST(Generator, GoesOnBeyondTheContext) {
   const auto model = make("additive", nullptr, 8);

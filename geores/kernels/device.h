@@ -1,6 +1,6 @@
 // Kernels on a GPU. They have the names and arguments of the CPU kernels, with a CUDA stream in
-// front, and are defined in the .cu file beside the .cpp. Type A, where there is one, is the type
-// of the activations between matrix products: T itself, or bfloat16 beside a float state. (T, A) is
+// front, and are defined in the .cu file next to the .cpp. Type A, where there is one, is the type
+// of the activations between matrix products: T itself, or bfloat16 with a float state. (T, A) is
 // one of (float, float), (float, BFloat16), (double, double). Type S, where there is one, is the type
 // that the residual state and its gradient are kept in: T, or BFloat16 where A is that too. Sums are
 // made in T all the same.

@@ -51,7 +51,7 @@ Read defined(const Inputs& in, const StreamShape& s) {
   return read;
 }
 
-// Of the delta rule's write, with y and dv fixed, only what it erases along y depends on x.
+// Of the delta rule's write, with y and dv fixed, only the component erased along y depends on x.
 void compare_delta_read(const StreamShape& s, bool written) {
   const auto what =
       "n " + std::to_string(s.n) + " d " + std::to_string(s.d) + (written ? "" : " not written");

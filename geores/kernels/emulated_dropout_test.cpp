@@ -92,7 +92,7 @@ Values<T> weights_of(const Values<T>& scores, const DropoutMask& mask, const Wei
   return result;
 }
 
-// Its gradient: with what came through the mask in d and the weights in p, scale · p ⊙ (d − ⟨p, d⟩).
+// Its gradient: with the masked gradient in d and the weights in p, scale · p ⊙ (d − ⟨p, d⟩).
 template <class T>
 Values<T> gradient_of(const Values<T>& scores, const Values<T>& dweights, const DropoutMask& mask,
                       const WeightsShape& s) {
@@ -113,8 +113,8 @@ Values<T> gradient_of(const Values<T>& scores, const Values<T>& dweights, const 
   return result;
 }
 
-// `from`: where the scores begin, which is at a multiple of 16 bytes or not. What a causal row does not
-// see is NaN: nobody may read it.
+// `from`: where the scores begin, which is at a multiple of 16 bytes or not. Masked values of a
+// causal row are NaN, because the kernel must not read them.
 template <class T>
 void compare_softmax(const MaskPosition& position, const WeightsShape& s, int64_t from) {
   const auto size = s.rows * s.length;

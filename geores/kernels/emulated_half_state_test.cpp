@@ -1,5 +1,5 @@
 // The GPU's kernels on a state that is kept in bfloat16, emulated, against the same kernels on the same
-// values in float: what is stored in bfloat16 differs by its rounding, and all sums agree.
+// values in float: values stored in bfloat16 differ by their rounding, and all sums agree.
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 
@@ -50,12 +50,12 @@ Values<float> numbers(const Values<S>& values) {
   return all;
 }
 
-// What a run leaves: arrays that were stored in the state's type, and all others.
+// The results of a run: arrays that were stored in the state's type, and all others.
 struct HalfResults {
   std::vector<Values<float>> stored, sums;
 };
 
-// A stored value is rounded once, at numbers of about its size; `slack` is what may be wrong besides.
+// A stored value is rounded once, at numbers of about its size; `slack` is the additional error allowed.
 void expect_rounded(const HalfResults& half, const HalfResults& full, const std::string& what,
                     float slack = 1e-5f) {
   ASSERT_EQ(half.stored.size(), full.stored.size());

@@ -20,7 +20,7 @@ void put(float x, BFloat16& to) {
   to.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
 }
 
-// In the place of the logits if their kernel allows it, as the loss calls it.
+// Overwrites the logits if their kernel allows it, as the loss does.
 template <class T, class L, class A>
 void compare_cross_entropy(int64_t rows, int64_t vocabulary) {
   const auto what = std::to_string(vocabulary) + " of " + std::to_string(sizeof(L)) + " bytes";

@@ -26,7 +26,7 @@ void compare_projections(const WideProjectionShape& s, bool skips) {
   const auto rows = static_cast<size_t>(s.rows), width = static_cast<size_t>(s.width),
              count = static_cast<size_t>(s.count);
   const T eps = T(0.1);
-  // Weights lie at any address of a flat buffer.
+  // Weights may start at any address of a flat buffer.
   const auto x = drawn<T>(s.rows * s.width), flat_w = drawn<T>(s.count * s.width + 1),
              bias = drawn<T>(s.count), draw = drawn<T>(s.rows * s.count),
              skip = drawn<T>(s.rows * s.width);

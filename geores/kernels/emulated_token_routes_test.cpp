@@ -110,7 +110,7 @@ std::vector<TokenGradients> compare_token_routes(const Routes& routes, const Mak
   for (const auto value : drawn<float>(tokens * static_cast<int64_t>(tiles) * d))
     dh.push_back({static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded(value)) >> 16)});
 
-  constexpr BFloat16 kNan{0x7fc0};  // what pads the weights is written, too
+  constexpr BFloat16 kNan{0x7fc0};  // the padding of the weights is written, too
   Values<BFloat16> forward(stored * width, kNan),
       backward(static_cast<size_t>(padded_raw(raw_values(routes))) * width, kNan);
   Values<float> packed_bias(stored, NAN);
@@ -272,7 +272,7 @@ TEST(Emulated, SoftmaxRoutesOfTokensAreTheirDefinition) {
   compare_token_routes(SoftmaxRoutes(), softmax_routes, 19, 128, true);
 }
 
-// read = σ(raw), write = 2σ(raw), and what the mixer makes of the rest.
+// read = σ(raw), write = 2σ(raw), and the mixer's output for the other values.
 MakeRoutes with_sigmoids(const MakeRoutes& mixer) {
   return [=](const Doubles& raw) {
     auto made = mixer({raw.begin() + 2 * kN, raw.end()});

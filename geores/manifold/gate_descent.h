@@ -1,7 +1,7 @@
 // One gate under gradient descent: the effect of the gate loss of EΔ-MHC-Geo (arXiv:2605.06729) on
 // γ = σ(b), while the task pulls with a constant slope t = dL_task/dγ:
 //   L(γ) = λ 4γ(1 − γ) + tγ,   dL/db = (λ(4 − 8γ) + t) γ(1 − γ)
-// For λ > 0, L is largest at the watershed γ* = ½ + t/(8λ), if γ* lies in (0, 1), that is |t| < 4λ.
+// For λ > 0, L is largest at the watershed γ* = ½ + t/(8λ), if γ* is in (0, 1), that is |t| < 4λ.
 // Descent moves away from γ* to either side and never ends there. With t = 0 and exactly b = 0 the
 // slope is zero and b stays.
 //

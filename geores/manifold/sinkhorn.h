@@ -24,7 +24,7 @@ struct SinkhornOptions {
   int iterations = 20;
   T clamp = 10;         // sinkhorn_scaling() needs it below 25 in float, below 200 in double
   bool bounded = true;  // false: no clamp
-  // Without a clamp sinkhorn_scaling() still bounds how far a logit lies below the largest of its
+  // Without a clamp sinkhorn_scaling() still bounds how far a logit is below the largest of its
   // row: at most 40 in float and 300 in double, or its factors would overflow.
   T range = 40;
 };
@@ -45,8 +45,8 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> bounded_logits(const Matrix<T, N>& log
   return options.bounded ? clamp_logits(logits, options.clamp) : logits;
 }
 
-// The logits of each row relative to the largest one: the first normalisation of rows removes what is
-// subtracted here, and potentials stay small, so that they keep their digits.
+// The logits of each row relative to the largest one: the first normalisation of rows cancels
+// the subtraction, and potentials stay small, so that they keep their digits.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> relative_to_largest_of_row(const Matrix<T, N>& logits) {
   Matrix<T, N> result{};
@@ -150,7 +150,7 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
 }
 
 // The implicit gradient by a direct solve. I − PᵀP is the Laplacian of a graph with weights w_jk =
-// Σ_i P_ij P_ik, and its right side is what flows out of each node: Σ_k flow_jk, flow_jk = Σ_i P_ij
+// Σ_i P_ij P_ik, and its right side is the outflow of each node: Σ_k flow_jk, flow_jk = Σ_i P_ij
 // P_ik (S_ij − S_ik). Eliminating a node gives its neighbours an edge each (a star becomes a mesh).
 // Weights are never subtracted (as Grassmann, Taksar & Heyman 1985 do for Markov chains), and a flow
 // stays as small as its edge's weight times a difference of S, where sums over the edges of a node

@@ -1,7 +1,6 @@
-// Tensors that a model hands from one training step to the next, by name. They stay where they are:
-// a pass overwrites their values in place, because a recorded step knows them by address. A
-// checkpoint saves them. The first axis is that of the batch's sequences, so a micro-batch has its
-// own part.
+// Named tensors that a model passes from one training step to the next. They keep their addresses,
+// which a recorded step uses, so a pass updates their values in place. Checkpoints save them. The
+// first axis is that of the batch's sequences, so a micro-batch has its own part.
 #pragma once
 
 #include <string>

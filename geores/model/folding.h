@@ -1,5 +1,5 @@
-// The linear maps that a connection puts around a sublayer, folded into the weights that the
-// sublayer begins and ends with: the same result for two matrix products less.
+// Folds the linear maps that a connection puts around a sublayer into the sublayer's first and last
+// weights, which saves two matrix products.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ struct Folding {
   FoldedWeights weights() const;  // first · pre and post · last
 };
 
-// The same for many sublayers at once, which on a GPU is one kernel.
+// The same for many sublayers at once, as one kernel on a GPU.
 std::vector<FoldedWeights> folded_together(const std::vector<Folding>& foldings);
 
 }  // namespace geores

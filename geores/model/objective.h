@@ -1,7 +1,6 @@
-// What a pass over a batch leaves to be minimised: the task's loss, a mean over so many terms, and
-// the auxiliary losses of the model. Sum and count are what batches of different sizes,
-// micro-batches and processes are put together from; they are computed only when somebody asks,
-// because in a recorded step each would be a kernel.
+// The objective of a pass over a batch: the task's loss, a mean over a number of terms, and the
+// auxiliary losses of the model. Sum and count combine batches of different sizes, micro-batches
+// and processes; they are computed on demand, because each would be a kernel in a recorded step.
 #pragma once
 
 #include <functional>
@@ -15,8 +14,8 @@ using torch::Tensor;
 
 class Objective {
  public:
-  // mean: 0-dimensional; terms: how many there are, int64 and 0-dimensional; auxiliary: undefined
-  // where there is none.
+  // mean: 0-dimensional; terms: their number, int64 and 0-dimensional; auxiliary: undefined if
+  // there is none.
   Objective(Tensor mean, std::function<Tensor()> terms, Tensor auxiliary = {})
       : mean_(std::move(mean)), terms_(std::move(terms)), auxiliary_(std::move(auxiliary)) {}
 
@@ -25,7 +24,7 @@ class Objective {
   Tensor sum() const { return mean_ * terms(); }
   const Tensor& auxiliary() const { return auxiliary_; }
 
-  // What gradients are taken of.
+  // The tensor that is differentiated.
   Tensor total() const { return auxiliary_.defined() ? mean_ + auxiliary_ : mean_; }
 
  private:
@@ -38,14 +37,14 @@ class Objective {
 // target is not −1. The auxiliary losses are the trace's.
 Objective prediction_objective(const Tensor& prediction, const Tensor& target, const Trace& trace);
 
-// The number of terms that a mean over these targets has.
+// The number of terms of a mean over these targets.
 Tensor scored_terms(const Tensor& target);
 
-// The mean of prediction_objective alone.
+// The mean of prediction_objective only.
 Tensor task_loss(const Tensor& prediction, const Tensor& target);
 
-// Weights (B) float64. Each sequence's squared error with its own weight; for int64 targets the
-// mean of the batch with their sum. Float64, 0-dimensional.
+// Weights (B) float64. Weights each sequence's squared error; for int64 targets it weights the mean
+// of the batch with their sum. Float64, 0-dimensional.
 Tensor weighted_task_loss(const Tensor& prediction, const Tensor& target, const Tensor& weights);
 
 }  // namespace geores

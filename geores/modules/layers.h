@@ -1,4 +1,4 @@
-// The few modules that every model here is made of, with the initialisation that all the papers
+// The modules shared by all models, with the initialisation that all the papers
 // share: weights N(0, 0.02), biases 0.
 #pragma once
 
@@ -41,7 +41,7 @@ class Perceptron : public torch::nn::Module {
   Perceptron(int64_t in, int64_t hidden, int64_t out);
   Tensor forward(const Tensor& x);
 
-  // What each of several perceptrons makes of the same x. Fused, their hidden layers are one
+  // The outputs of several perceptrons for the same x. Fused, their hidden layers are one
   // product and their outputs another; the parameters stay apart.
   static std::vector<Tensor> forward_all(const std::vector<Perceptron*>& perceptrons,
                                          const Tensor& x);
@@ -67,7 +67,7 @@ class ScaledProjection : public torch::nn::Module {
   ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale, double std = 0.0);
   Tensor forward(const Tensor& x) const;
 
-  // What several projections make of the same normalized x, and x itself. Fused, one product of a
+  // The outputs of several projections for the same normalized x, and x itself. Fused, one product of a
   // block of rows at a time.
   struct All {
     std::vector<Tensor> outputs;

@@ -1,5 +1,5 @@
-// LibTorch draws initial weights from one generator for all threads: whoever wants the same weights
-// from the same seed has to draw them undisturbed.
+// LibTorch draws initial weights from one generator for all threads: drawing
+// the same weights from the same seed requires exclusive use of it.
 //   auto model = with_seed(42, [&] { return std::make_shared<Transformer>(config); });
 #pragma once
 

@@ -1,4 +1,4 @@
-// Memory of one model. What is taken from a Arena is zero and stays until the Arena ends; nothing is
+// Memory of one model. Memory from an Arena is zero and valid until the Arena is destroyed; nothing is
 // given back singly, so that a model's parts need no destructors.
 #pragma once
 

@@ -12,7 +12,7 @@
 
 namespace geores::portable {
 
-// What a page shows of an operator; NaN where a connection has none.
+// The values of an operator on a page; NaN where a connection has none.
 struct Probe {
   double gamma, beta, angle;
 };
@@ -34,7 +34,7 @@ class Connection {
   ~Connection() = default;
 };
 
-// What a connection is made of.
+// The weights, options and shape of a connection.
 struct ConnectionSource : Source {
   const Json& options;  // all keys of the run's configuration
   Name name;            // "blocks.0.attention_residual"
@@ -50,8 +50,8 @@ struct ConnectionSource : Source {
   const Json* find(const char* key, Json::Kind kind, const char* what) const;
 };
 
-// A connection whose sublayer reads LN(x), and whose output is added to x. What carries the state, if
-// anything, stands before both.
+// A connection whose sublayer reads LN(x), and whose output is added to x. carry() transforms the state
+// before both.
 class Added : public Connection {
  public:
   void read(int position, double* state, double* input) override {
@@ -73,7 +73,7 @@ class Added : public Connection {
 // Refuses an unknown connection with the list of those that are here.
 Connection* make_connection(std::string_view connection, const ConnectionSource& source);
 
-// How a connection's state lies in memory, and whether it sees later positions.
+// The layout of a connection's state, and whether it is causal.
 struct Traits {
   int state_width = 0;     // values a position carries
   int sublayer_width = 0;  // width at which the sublayers work

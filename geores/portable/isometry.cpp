@@ -58,7 +58,7 @@ class Isometry final : public Added {
     angles_[position] = factors_ == 1 && factor_ != IsometryFactor::cayley ? angle_of(g) : NAN;
   }
 
-  // raw_ from the summary: by a perceptron, a linear map, or their sum. What is not there has no rows
+  // raw_ from the summary: by a perceptron, a linear map, or their sum. A missing one has no rows
   // and leaves its zeros.
   void generate(const double* summary) {
     perceptron_.apply(summary, curved_);

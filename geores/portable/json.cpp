@@ -6,7 +6,7 @@ namespace geores::portable {
 
 class JsonReader {
  public:
-  // `values` and `characters` have room for all that the text can hold.
+  // `values` and `characters` are large enough for every text of this length.
   JsonReader(std::string_view text, const char* where, Json* values, char* characters)
       : text_(text), where_(where), values_(values), characters_(characters) {}
 

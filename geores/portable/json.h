@@ -1,4 +1,4 @@
-// A strict JSON reader for what a model needs: the header of a safetensors file and a run's
+// A strict JSON reader for models: the header of a safetensors file and a run's
 // config.json. base/ reads JSON with nlohmann-json, which alone is twice the size that the whole
 // predictor may have in the browser.
 //   const JsonDocument header(text, "best.safetensors");
@@ -13,7 +13,7 @@
 
 namespace geores::portable {
 
-// A value of a document. All values lie in one array, each followed by those it holds.
+// A value of a document. All values are in one array, each followed by its members.
 class Json {
  public:
   enum class Kind : unsigned char { null, boolean, number, string, array, object };
@@ -48,13 +48,13 @@ class Json {
   friend class JsonReader;
   std::string_view key_, string_;
   double number_ = 0;
-  int size_ = 1;  // values from here to the end of what it holds
+  int size_ = 1;  // values from here to its last member
   Kind kind_ = Kind::null;
 };
 
 class JsonDocument {
  public:
-  // `where` stands for the text in errors.
+  // `where` names the text in errors.
   JsonDocument(std::string_view text, const char* where);
   const Json& root() const { return *root_; }
 

@@ -1,4 +1,4 @@
-// What every model here is made of, on plain arrays of one position: linear maps, LayerNorm, GELU,
+// The layers of every model here, on plain arrays of one position: linear maps, LayerNorm, GELU,
 // small perceptrons, causal attention with kept keys and values. Weights are read once, into the
 // model's Arena; no call allocates.
 #pragma once

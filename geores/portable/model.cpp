@@ -45,7 +45,7 @@ Name block_name(int index) {
   return name + ".";
 }
 
-// What a forward pass here can be, where a configuration says.
+// The supported values of options that change the forward pass.
 struct Only {
   const char *key, *value;
 };
@@ -58,7 +58,7 @@ constexpr Only kOnly[] = {
 
 Model::Ends Model::folded(const ConnectionSource& source, Ends ends, const Name& maps,
                           const Connection& connection) {
-  // A model's own maps stand inside of those of its connection.
+  // A model's own maps are inside of those of its connection.
   const auto own = [&](const char* name, int rows, int columns) {
     return Linear{rows, columns, source.read(maps + name, rows, columns)};
   };

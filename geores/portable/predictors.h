@@ -1,4 +1,4 @@
-// What predicts the next state without a model. x (length, width), y the same shape: y_t from
+// Predictors of the next state without a model. x (length, width), y the same shape: y_t from
 // x_0 … x_t.
 //   zero          0
 //   copy          x_t

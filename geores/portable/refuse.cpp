@@ -13,7 +13,7 @@ namespace geores::portable {
 void end_with(const char* line) { throw Error(line); }
 #endif
 
-// The text of a refusal; what does not fit is cut.
+// The text of an error, cut at the buffer's end.
 class Line {
  public:
   void show(const Shown& value) {

@@ -44,7 +44,7 @@ inline void refuse_unless(bool condition, const char* where, const char* text,
 // Throws geores::Error; in the browser the page throws (web/wasm/refuse.cpp).
 [[noreturn]] void end_with(const char* line);
 
-// A tensor's name, put together without allocating; what no tensor's name is long enough for is cut.
+// A tensor's name, put together without allocating; longer than any tensor's name, it is cut.
 class Name {
  public:
   Name(const char* text = "");

@@ -42,7 +42,7 @@ void Routed::write(int, const double* output, double* state) {
 
 namespace {
 
-// weights ← softmax over `count` values that lie `stride` apart, each divided by `temperature`.
+// weights ← softmax over `count` values that are `stride` apart, each divided by `temperature`.
 void softmax(const double* logits, int count, int stride, double temperature, double* weights) {
   double largest = logits[0], sum = 0;
   for (int i = 1; i < count; ++i) largest = std::max(largest, logits[i * stride]);
@@ -150,7 +150,7 @@ class EdeltaStream final : public Routed {
   Probe* probes_;
 };
 
-// How H_res follows from what a projection of the normalized state gives.
+// How H_res follows from a projection of the normalized state.
 enum class Mixing {
   free,
   none,

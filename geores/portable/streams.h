@@ -111,7 +111,7 @@ inline Square sphere(const double* left, const double* right, const double* sigm
   manifold::Vector<double, most> padded{};
   for (int i = 0; i + 1 < n; ++i) padded[i] = sigma[i];
   auto h = manifold::spectral_sphere(turned(left), padded, turned(right));
-  // The mean of n streams in place of that of 8.
+  // The mean of n streams instead of that of 8.
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) h(i, j) += 1.0 / n - 1.0 / kMostStreams;
   return h;

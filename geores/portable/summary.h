@@ -1,4 +1,4 @@
-// What an operator's generators look at: the mean over the whole sequence, the running mean, or the
+// The input of an operator's generators: the mean over the whole sequence, the running mean, or the
 // position itself.
 #pragma once
 

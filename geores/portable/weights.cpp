@@ -260,7 +260,7 @@ double* Source::read(const Name& name, int rows, int columns) const {
 double* Source::read(const Name& name, int count) const { return read(name, Shape{count}); }
 
 double* Source::read(const Name& name, const Shape& shape) const {
-  weights.check(name, shape);  // before there is room for it
+  weights.check(name, shape);  // before memory is allocated for it
   double* to = arena.doubles(shape.count());
   weights.read(name, shape, to);
   return to;

@@ -3,7 +3,7 @@
 // refused in one line that names the tensor.
 //
 // A packed file (web/wasm/pack_weights.cpp) has three tensors: `values` I8, `scales` and `vectors` F16.
-// Its metadata list under "tensors" what lies in them, one after the other:
+// Its metadata list their contents under "tensors", in order:
 //   "input.weight 64 16;input.bias 64;..."
 // A matrix takes rows × columns of `values` and rows of `scales`: its entries are scale_i · value_ij. A
 // list takes as many of `vectors`.
@@ -39,7 +39,7 @@ struct Shape {
 
 class Weights {
  public:
-  // Keeps a view of the bytes and of `where`, which stands for the file in errors: both must outlive
+  // Keeps a view of the bytes and of `where`, which names the file in errors: both must outlive
   // it.
   Weights(std::span<const std::byte> file, const char* where);
 
@@ -47,7 +47,7 @@ class Weights {
   const Shape& shape(std::string_view name) const { return at(name).shape; }
 
   void check(std::string_view name, const Shape& shape) const;  // refuses none and another shape
-  // Refuses a NaN or infinite value, too. `to` has room for the tensor.
+  // Refuses a NaN or infinite value, too. `to` is large enough for the tensor.
   void read(std::string_view name, const Shape& shape, double* to) const;
 
   std::string_view metadata(std::string_view key) const;  // "" where there is none
@@ -81,7 +81,7 @@ class Weights {
   int count_ = 0;
 };
 
-// Weights, and where what is read of them stays.
+// Weights, and the arena for tensors that are read from them.
 struct Source {
   const Weights& weights;
   Arena& arena;

@@ -17,7 +17,7 @@ struct Batch {
   std::vector<int64_t> source = {};       // (rows): row of the split, or kBlankRow
 };
 
-// Two controls of a score that may be memory: what is left of it without the puzzle's identifier,
+// Two controls of a score that may be memory: the score without the puzzle's identifier,
 // and with the identifier of another puzzle.
 void blank_identifiers(Batch& batch);
 

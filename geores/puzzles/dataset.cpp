@@ -240,7 +240,7 @@ Dataset Dataset::open(const fs::path& folder) {
                                       data.info_.vocabulary, std::move(ratings));
     (name == std::string_view("train") ? data.train_ : data.test_) = std::move(split);
   }
-  check_sums(folder, description.json);  // last: the checks above say what is wrong with a file
+  check_sums(folder, description.json);  // last: the checks above have more specific messages
   data.fingerprint_ = fingerprint_of(folder);
   return data;
 }

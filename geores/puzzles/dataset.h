@@ -37,13 +37,13 @@ struct DatasetInfo {
   int64_t height = 0, width = 0;  // of the canvas
   int64_t vocabulary = 0;         // tokens are 0 … vocabulary − 1
   int64_t identifiers = 1;        // rows of the puzzle table, the blank identifier 0 included
-  nlohmann::json options = {};    // what it was made with
+  nlohmann::json options = {};    // the options of its generation
 
   int64_t cells() const { return height * width; }
   bool is_arc() const { return kind == "arc" || kind == "reflect"; }
 };
 
-// ARC: what an identifier stands for, and the tasks.
+// ARC: the meaning of each identifier, and the tasks.
 struct ArcTables {
   std::vector<Group> groups;      // of a published set only the tests are known
   std::vector<int32_t> group_of;  // identifier i is variants[i − 1] of groups[group_of[i − 1]]
@@ -67,7 +67,7 @@ class Dataset {
   const Split& test() const { return *test_; }
   const ArcTables& arc() const { return *arc_; }  // ARC only
 
-  // SHA-256 that tells data sets apart. It covers the rows only if geores.json has their sums, which
+  // SHA-256 that distinguishes data sets. It covers the rows only if geores.json has their sums, which
   // open() compares with the files (but for stored rows of more than 256 MiB).
   const std::string& fingerprint() const { return fingerprint_; }
 

@@ -1,4 +1,4 @@
-// What tests of puzzles share: small random tasks, the golden file, the ARC tasks where they are.
+// Shared by the tests of puzzles: small random tasks, the golden file, the ARC tasks where they are.
 #pragma once
 
 #include <filesystem>

@@ -38,7 +38,7 @@ class TrainingOrder {
  private:
   struct Position {
     int64_t epoch = 0;
-    std::size_t group = 0;  // place in the order of the epoch
+    std::size_t group = 0;  // position in the order of the epoch
   };
   void restart();
   void enter_epoch(int64_t epoch);

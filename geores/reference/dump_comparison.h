@@ -44,7 +44,7 @@ void verify_training(Dump& dump, TrainingStep& training, const DumpedParameters&
 Verification verify_vectors(Dump& dump, const std::string& kind);  // verify.cpp
 Verification verify_v4(Dump& dump, const std::string& kind);       // verify_v4.cpp
 
-// verify_language.cpp. What a dump of a language model does not say and the comparison has to know; a
+// verify_language.cpp. The settings of the comparison that a dump of a language model lacks; a
 // test gives wrong values to show that each is noticed.
 struct LanguageSettings {
   nlohmann::json options = nlohmann::json::object();  // of the connection, over those of the kind

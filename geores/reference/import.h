@@ -1,5 +1,5 @@
 // Public weights under our names: safetensors of nanoGPT, of the public mHC-lite code, or the
-// hyper-connections of a DeepSeek-V4 checkpoint. What follows from shapes is told as options of a
+// hyper-connections of a DeepSeek-V4 checkpoint. The options that follow from shapes are returned for a
 // transformer; the number of attention heads does not follow from them.
 #pragma once
 
@@ -16,7 +16,7 @@ struct ImportedWeights {
   int64_t tensors = 0;     // how many of ours
 };
 
-// kind: lm_gpt, lm_hc, lm_mhc, lm_mhc_lite (public_names.h), or v4. Tensors may stand under "param/"
+// kind: lm_gpt, lm_hc, lm_mhc, lm_mhc_lite (public_names.h), or v4. Tensor names may begin with "param/"
 // or "_orig_mod.". A gain g of the RMSNorm before the routes (norm.gamma) is folded into the
 // projections, W ← W diag(1 + g). Of v4 only hyper-connections are read: layers.*.hc_attn_fn,
 // _base, _scale and hc_ffn_*, or attn_hc.fn, ... and ffn_hc.fn, ..., and the head; other tensors are

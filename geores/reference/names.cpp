@@ -28,7 +28,7 @@ const std::vector<Row> kSublayers = {{"attention.qkv", "attn.c_attn"},
                                      {"mlp.up", "mlp.c_fc"},
                                      {"mlp.down", "mlp.c_proj"}};
 
-// Inside a connection; @ stands for attn or mlp, # for 1 or 2.
+// Inside a connection; @ is replaced by attn or mlp, # by 1 or 2.
 const std::map<std::string, std::vector<Row>> kConnections = {
     {"additive", {{"norm", "ln_#"}}},
     {"ddl_pooled",

@@ -293,7 +293,7 @@ class RecursiveCheck {
     for (int64_t i = 0; i < train_steps(); ++i) {
       const auto [x, y] = batch("train", i);
       {
-        // The same pass on a copy of the carry, for what a training step does not tell.
+        // The same pass on a copy of the carry, for values that a training step does not return.
         Carry copy;
         for (const auto& [name, tensor] : training.carry().all()) copy.add(name, tensor);
         const auto step = model_.act_step({x, y}, copy);

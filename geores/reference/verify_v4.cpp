@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kDumpedConnections = 2;
 
 // The public module's norm before the sublayer computes in float32 whatever the model's type: what
-// comes after it in the dump has errors of 1e-7. What comes before it, the routes of the first
+// comes after it in the dump has errors of 1e-7. The values before it, the routes of the first
 // connection, is exact.
 constexpr double kRoundedLimit = 3e-7;
 

@@ -1,4 +1,4 @@
-// Promises of single connections beyond the contract: parameter counts, refusals, special cases.
+// Properties of single connections beyond the contract: parameter counts, refusals, special cases.
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
@@ -208,7 +208,7 @@ TEST(Mhc, RowsOfTheMixerAreExactAfterAnyNumberOfIterations) {
   }
 }
 
-// What is normalised before the routes: a state of zeros has no direction, and no NaN.
+// The norm before the routes: a state of zeros has no direction, and the result no NaN.
 TEST(HyperConnections, AStateOfZerosIsFinite) {
   for (const auto* name : {"hc", "mhc", "mhc_lite", "shc"}) {
     const auto residual = make_residual(name, {.width = 8, .streams = 4});
@@ -340,8 +340,8 @@ TEST(Edelta, GateLossIsTheOrthogonalityDefect) {
   EXPECT_NEAR(defect.item<double>(), trace.loss().item<double>(), 1e-12);
 }
 
-// The norm of a model's gradient where 24 connections follow each other, as in twelve blocks, and states
-// are as small as embeddings of tokens.
+// The norm of a model's gradient with 24 consecutive connections, as in twelve blocks, and states
+// as small as embeddings of tokens.
 double gradient_of_deep_edelta(const nlohmann::json& changes) {
   torch::manual_seed(9);
   nlohmann::json options = {{"pool", "causal"}, {"init", "reference"}, {"gate_weight", 0.0}};
@@ -414,7 +414,7 @@ TEST(Edelta, AHardGateIsOrthogonalAndPassesTheGradientOfTheSoftOne) {
   const auto& g = operators[1];
   EXPECT_LT((g.transpose(-1, -2).matmul(g) - torch::eye(4, g.options())).abs().max().item<double>(),
             1e-12);
-  // Both kinds occur.
+  // Both cases occur.
   const auto determinants = torch::linalg_det(g);
   EXPECT_LT(determinants.min().item<double>(), -0.99);
   EXPECT_GT(determinants.max().item<double>(), 0.99);

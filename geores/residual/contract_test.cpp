@@ -1,4 +1,4 @@
-// The promises that every registered connection must keep, whatever its paper: see residual.h.
+// The contract of every registered connection, independent of its paper: see residual.h.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ std::vector<Case> all_cases() {
           try {
             const auto residual = make(c);
             const auto whole = residual->traits().layout == StreamLayout::whole;
-            if (whole && streams != 4) continue;  // streams make no difference for layout whole
+            if (whole && streams != 4) continue;  // the number of streams does not affect layout whole
           } catch (const Error&) {
             // Only the documented connections may refuse a number of streams.
             if (connection.name == "mhc_lite" && streams > 6) continue;
@@ -78,7 +78,7 @@ class TestSublayer {
   Tensor now_, past_;
 };
 
-// Moves every parameter away from its special start, to a scale at which nothing saturates.
+// Moves every parameter away from its special initial value, to a scale without saturation.
 // (Sinkhorn's implicit gradient is that of the converged matrix, so the iteration must converge.)
 void randomize(Residual& residual) {
   torch::NoGradGuard no_grad;
@@ -251,7 +251,7 @@ TEST_P(Contract, IsCausalExactlyWhenItSaysSo) {
   const auto before = forward(x_);
   for (int64_t t = 0; t < GetParam().length; ++t) {
     auto changed = x_.clone();
-    // A random change, not a constant one: a LayerNorm before a generator would not see a constant.
+    // A random change, not a constant one, which a LayerNorm before a generator would remove.
     changed.select(1, t) += torch::randn_like(changed.select(1, t));
     const auto after = forward(changed);
     EXPECT_GT(largest((after - before).select(1, t)), 1e-9) << "position " << t << " sees itself";
@@ -264,7 +264,8 @@ TEST_P(Contract, IsCausalExactlyWhenItSaysSo) {
   }
 }
 
-// Connections that promise a form for one token, with their streams and options; others may have one.
+// Connections that guarantee a form for one token, with their streams and options; others may have
+// one.
 bool has_token_step(const Case& c) {
   const auto option = [&](const char* key, const nlohmann::json& otherwise) {
     return c.options.is_object() ? c.options.value(key, otherwise) : otherwise;

@@ -34,9 +34,9 @@ struct Pass {
 
 using Stack = std::vector<std::shared_ptr<Residual>>;
 
-// Runs connections one after the other, each around a small sublayer, forward and backward. The
-// sublayer computes in the type of `middle`: the fused forms hand it what a bfloat16 product takes,
-// the composed forms float32, and it must round the same in both.
+// Runs connections in sequence, each around a small sublayer, forward and backward. The sublayer
+// computes in the type of `middle`: the fused forms pass it a bfloat16 factor, the composed forms
+// float32, and it must round both in the same way.
 Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle, const Tensor& cotangent,
              bool normalized) {
   for (const auto& residual : stack)
@@ -66,7 +66,7 @@ Pass pass_of(const Stack& stack, const Tensor& input, const Tensor& middle, cons
   return pass;
 }
 
-// Whether the connection leaves its branch to the next connection of a stack (State).
+// Whether the connection leaves its branch pending for the next connection of a stack (State).
 bool leaves_its_branch(const std::string& connection) {
   return connection == "additive" || connection == "ddl_pooled" || connection == "edelta";
 }
@@ -82,21 +82,21 @@ struct GpuCase {
 void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
                                   const Connection& connection, const nlohmann::json& options) {
   auto used = options.is_null() ? nlohmann::json::object() : options;
-  // The implicit gradient is that of the limit, so the two forms agree only when the iteration has
-  // converged.
+  // The implicit gradient is that of the limit, so the two forms agree only for a converged
+  // iteration.
   if ((connection.name == "mhc" || used.value("mixer", "").starts_with("sinkhorn")) &&
       !used.contains("sinkhorn_gradient"))
     used["sinkhorn_gradient"] = "unrolled";
-  // Each case has its own numbers: another connection or option must not change them.
+  // Each case has its own random numbers, so another connection or option does not change them.
   torch::manual_seed(std::hash<std::string>()(connection.name + options.dump()) % 1000);
   Stack stack;
   for (int64_t i = 0; i < c.depth; ++i) {
     const auto residual =
         connection.make({.width = c.width, .streams = c.streams, .index = i, .options = used});
     {
-      torch::NoGradGuard no_grad;  // moves parameters away from starts at which gradients vanish
-      // A sum over more values is larger: perceptrons of wide states would be saturated, and rounding
-      // would be amplified until nothing can be compared.
+      torch::NoGradGuard no_grad;  // moves parameters away from initial values at which gradients vanish
+      // A sum over more values is larger: perceptrons of wide states would saturate, and the
+      // amplified rounding would make the comparison meaningless.
       const auto noise =
           0.1 * std::sqrt(128.0 / static_cast<double>(std::max<int64_t>(128, c.width)));
       for (const auto& parameter : residual->parameters())
@@ -122,8 +122,8 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
   };
   const auto fused = run(Form::fused, c.precision);
   const auto composed = run(Form::composed, "fp32");
-  // In bfloat16 the two forms round at different points. Each is about as far from full precision
-  // as bfloat16 products are, and the composed form shows how far that is.
+  // In bfloat16 the two forms round at different points. Each has about the error of bfloat16
+  // products; the composed form measures that error.
   const auto rounded = run(Form::composed, c.precision);
   ASSERT_EQ(fused.tensors.size(), composed.tensors.size());
   double largest = 0;
@@ -134,14 +134,14 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
   };
   const auto counts = [&](size_t i) {
     const auto numbers = composed.tensors[i].second.numel();
-    // The gradient of a single scale or bias is a sum over all tokens that nearly cancels. Only the
-    // rounding of the products is left of it.
+    // The gradient of a single scale or bias is a sum over all tokens that nearly cancels; only the
+    // rounding of the products remains.
     if (c.precision == "bf16" && numbers == 1) return false;
-    // Gradients of parameters that hardly matter are nothing but rounding.
+    // Gradients of parameters with little effect are only rounding.
     return size_of(i) >= 1e-6 * std::sqrt(static_cast<double>(numbers));
   };
-  // The composed form's rounding of one small tensor may be little by luck; of all tensors together
-  // it is not.
+  // The composed form's rounding error of one small tensor may be small by chance; that of all
+  // tensors together is not.
   double squares = 0, counted = 0;
   for (size_t i = 0; i < rounded.tensors.size(); ++i) {
     if (!counts(i)) continue;
@@ -149,8 +149,8 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
     ++counted;
   }
   const auto usual = std::sqrt(squares / std::max(counted, 1.0));
-  // What rounding leaves in a gradient of few numbers, each a sum over all tokens, is luck: such
-  // gradients are judged together, by the mean of their squared errors.
+  // The rounding error of a gradient with few numbers, each a sum over all tokens, is random: such
+  // gradients are compared together, by the mean of their squared errors.
   double few_squares = 0, few_rounding = 0, few = 0;
   std::string few_names;
   const auto where = fmt::format("{} {} {} width {} length {} ", connection.name, options.dump(),
@@ -158,7 +158,7 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
   for (size_t i = 0; i < fused.tensors.size(); ++i) {
     if (!counts(i)) continue;
     const auto& [name, wanted] = composed.tensors[i];
-    // Rounded products leave an error in proportion to the large gradients in the small ones, too.
+    // Rounded products cause errors proportional to the large gradients in the small ones, too.
     const auto small = c.precision == "bf16" ? std::max(1.0, 1e-2 * largest / size_of(i)) : 1.0;
     const auto error = relative_error(fused.tensors[i].second, wanted) / small;
     const auto rounding =
@@ -227,7 +227,7 @@ TEST_F(Gpu, StacksFusedEqualComposedWithProductsInBfloat16) {
   expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 4e-2, 128, 65, 4, 3);
 }
 
-// The kernels that make all routes of a token: 16 or 32 tokens in a block.
+// The kernels that compute all routes of a token: 16 or 32 tokens in a block.
 TEST_F(Gpu, RoutesOfNarrowStreamsFusedEqualComposed) {
   const auto options_of = [](const char* text) { return nlohmann::json::parse(text); };
   const std::vector<std::pair<std::string, nlohmann::json>> all = {
@@ -254,7 +254,7 @@ TEST_F(Gpu, RoutesOfNarrowStreamsFusedEqualComposed) {
                                        connection, options);
 }
 
-// As a recursive model takes them: those that its mixers are made of, at its widths.
+// The configurations of a recursive model: its mixers at its widths.
 TEST_F(Gpu, ConnectionsOfRecursiveModelsFusedEqualComposed) {
   for (const auto& connection : connections()) {
     if (connection.name != "jpmhc" && connection.name != "edelta_stream" &&
@@ -273,7 +273,7 @@ TEST_F(Gpu, ConnectionsOfRecursiveModelsFusedEqualComposed) {
                           {"start", "spread"}});
     if (connection.name == "shc") variants.push_back({{"read_norm", "none"}});
     for (const auto& options : variants)
-      for (const int64_t width : {20, 512, 2048}) {  // of the state, but of a stream of sHC
+      for (const int64_t width : {20, 512, 2048}) {  // of the state, but for sHC of a stream
         const auto length = width > 512 ? 17 : 33;
         for (const int64_t depth : {1, 2}) {
           expect_fused_equals_composed(
@@ -290,7 +290,7 @@ TEST_F(Gpu, ConnectionsOfRecursiveModelsFusedEqualComposed) {
   }
 }
 
-// A state that is kept in bfloat16: with eight streams softmax routes have no kernel and are composed.
+// A bfloat16 state: with eight streams, softmax routes have no kernel and are composed.
 TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
   int64_t tried = 0;
   for (const auto& connection : connections()) {
@@ -306,7 +306,8 @@ TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
                           {"gate_weight", 0.1}});
     for (auto options : variants) {
       if (options.is_null()) options = nlohmann::json::object();
-      // The implicit gradient is that of the limit: the composed form has another one before it.
+      // The implicit gradient is that of the limit: before convergence the composed form has a
+      // different one.
       if (connection.name == "mhc" || options.value("mixer", "").starts_with("sinkhorn"))
         options["sinkhorn_gradient"] = "unrolled";
       for (const int64_t width : {96, 520, 768, 1024})

@@ -5,9 +5,9 @@
 // H_pre (n) reads the sublayer's input from the streams, H_post (n) writes its output to them, and
 // H_res (n × n) mixes them. The connections differ in how they make these routes from X.
 // Probes: operator = H_res (B, T, n, n); pre, post (B, T, n).
-// Decay: the static parts of the routes (biases) do not decay, the dynamic parts (weights) do, as in
-// Zhu et al.; with decay_static the static part of H_res decays too. A static map that starts away
-// from 0 would otherwise drift to 0 for no reason of the data.
+// Decay: the static parts of the routes (biases) have no weight decay, the dynamic parts (weights)
+// do, as in Zhu et al.; with decay_static the static part of H_res decays too. Decay would
+// otherwise pull a static map with a nonzero initial value to 0, against the data.
 #pragma once
 
 #include <optional>
@@ -49,13 +49,13 @@ class HyperConnection : public Residual {
   };
   virtual Routed route(const Tensor& x) = 0;
 
-  // Routes and reading as one operation; nothing where no kernel fits.
+  // Routes and reading as one operation; nullopt where no kernel fits.
   virtual std::optional<geores::Routed> routed_at_once(const Tensor&) { return std::nullopt; }
 
-  // The norm of what F reads: LN, or none without read_norm.
+  // The norm of the sublayer's input: LN, or none without read_norm.
   virtual ReadNormSpec read_norm() const;
 
-  // Static parts of H_res: they do not decay, or do with decay_static.
+  // Static parts of H_res: without weight decay, or with it if decay_static.
   std::vector<Tensor> static_parts_;
 
   int64_t streams() const { return traits_.streams; }

@@ -1,5 +1,5 @@
-// The most iterations that an option of a connection may ask for. Kernels count in int, and fixed
-// points here are reached long before.
+// The largest number of iterations that an option may request. Kernels count in int, and the fixed
+// points converge long before.
 #pragma once
 
 namespace geores {

@@ -22,17 +22,17 @@ struct Connection {
   std::string name;
   std::string summary;  // one line
   std::string paper;    // the paper that defines it
-  // Sets of options that change the structure; the contract test and the benchmark run all of them.
+  // Sets of options that change the structure; the contract test and the benchmark use all of them.
   std::vector<nlohmann::json> variants = {nlohmann::json::object()};
-  // Parameters whose gradient is zero at the start by construction; the connection's header says
+  // Parameters whose initial gradient is zero by construction; the connection's header explains
   // why.
   std::vector<std::string> silent_at_start = {};
-  // What the options that a run's config.json lacks meant when it was written, where that is not
-  // their default: they did not exist then.
+  // Values of options that an old run's config.json lacks, where the old behaviour is not today's
+  // default.
   nlohmann::json in_earlier_runs = nlohmann::json::object();
   std::vector<OptionHelp> options = {};
   std::shared_ptr<Residual> (*make)(const ResidualConfig&) = nullptr;
-  // Turns one option from the text of a command line into the JSON value that `make` takes.
+  // Converts one option from the text of a command line to the JSON value that `make` takes.
   nlohmann::json (*option_from_text)(const std::string& key, const std::string& text) = nullptr;
 };
 
@@ -41,7 +41,7 @@ struct NoOptions {
   Fields fields() { return {}; }
 };
 
-// Fills in everything that follows from the types: Make(const ResidualConfig&, const Options&) and
+// Fills in the members that follow from the types: Make(const ResidualConfig&, const Options&) and
 // Options::fields().
 template <class Options, auto Make>
 Connection describe_connection_by(Connection connection) {
@@ -63,7 +63,7 @@ Connection describe_connection_by(Connection connection) {
         field.set_from_text(text, name);
         return field.to_json();
       }
-    known.read({{key, text}}, name);  // refuses an unknown key and names the nearest
+    known.read({{key, text}}, name);  // throws for an unknown key and names the nearest one
     return nlohmann::json();
   };
   return connection;

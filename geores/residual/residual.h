@@ -32,8 +32,8 @@ using torch::Tensor;
 class StreamHead;  // modules/stream_head.h
 
 // Any map (B, T, w) -> (B, T, w), w = Traits::sublayer_width; a lambda is enough. A sublayer that
-// begins and ends with linear maps may have a second function, which multiplies the connection's
-// own linear maps into its weights: the same result with two matrix products less.
+// begins and ends with linear maps may provide a second function that folds the connection's linear
+// maps into its weights, which saves two matrix products.
 class Sublayer {
  public:
   using Map = std::function<Tensor(const Tensor& h)>;
@@ -53,8 +53,8 @@ class Sublayer {
   Between between_;
 };
 
-// The results of a forward pass besides its output: the auxiliary loss and, only if asked for,
-// probes. Probes are named, detached tensors; the header of each connection lists their names.
+// The results of a forward pass besides its output: the auxiliary loss and, on request, probes.
+// Probes are named, detached tensors; the header of each connection lists their names.
 class Trace {
  public:
   explicit Trace(bool probing = false) : probing_(probing) {}
@@ -81,7 +81,7 @@ class Trace {
  private:
   bool probing_;
   PoolMemory* memory_ = nullptr;
-  std::vector<Tensor> losses_;  // summed once at the end, not with a kernel for each
+  std::vector<Tensor> losses_;  // summed once at the end, which needs fewer kernels
   std::vector<std::pair<std::string, Tensor>> probes_;
 };
 
@@ -104,7 +104,7 @@ enum class InitialMap {
   other           // further away
 };
 
-// The promises of a connection; the contract test checks each of them.
+// The guarantees of a connection; the contract test checks each of them.
 struct Traits {
   StreamLayout layout = StreamLayout::whole;
   int64_t streams = 1;
@@ -116,8 +116,8 @@ struct Traits {
   InitialMap initial_map = InitialMap::other;
 };
 
-// A connection at inference, one token of each of B sequences at a time. It keeps its buffers, so a
-// step allocates nothing. State and sublayer tensors are (B, width).
+// A connection at inference, one token of each of B sequences at a time. It reuses its buffers, so
+// a step allocates nothing. State and sublayer tensors are (B, width).
 class TokenStep {
  public:
   virtual ~TokenStep() = default;
@@ -128,9 +128,9 @@ class TokenStep {
   // Updates the state x with the output y of the sublayer.
   virtual void write(const Tensor& y, Tensor& x) = 0;
 
-  // Goes on where a pass over whole sequences ended: takes the running means over the first `count`
-  // positions from the memory of that pass, in the order in which forward() asked for them. Nothing to
-  // do without running means.
+  // Continues after a pass over whole sequences: takes the running means over the first `count`
+  // positions from the memory of that pass, in the order in which forward() requested them. Without
+  // running means there is nothing to do.
   virtual void continue_means(PoolMemory& /*memory*/, int64_t /*count*/) {}
 };
 
@@ -138,15 +138,16 @@ class Residual : public torch::nn::Module {
  public:
   virtual Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) = 0;
 
-  // forward() inside a stack of connections. The branch of the previous sublayer may not be added
-  // to the state yet, and this connection may leave its own branch to the next one. Override it if
-  // the first operation of the connection can add the branch in passing.
+  // forward() inside a stack of connections. The branch of the previous sublayer may still be
+  // pending, and this connection may leave its own branch pending for the next one. Override it if
+  // the first operation of the connection can add the branch in its own pass.
   virtual State advance(const State& state, const Sublayer& f, Trace& trace) {
     return forward(state.total(), f, trace);
   }
 
-  // RMSNorm over all values of a token behind forward(), for models that normalize their state after
-  // each connection; no product. Override it if the last operation of the connection can do both.
+  // RMSNorm over all values of a token after forward(), for models that normalize their state after
+  // each connection; no product. Override it if the last operation of the connection can compute
+  // both.
   virtual PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
                                         Trace& trace);
 
@@ -157,8 +158,8 @@ class Residual : public torch::nn::Module {
   virtual Tensor pre() const { return {}; }
   virtual Tensor post() const { return {}; }
 
-  // For float32 and float64 on a CPU. Null if the connection has no such form; it then runs on tensors
-  // of length 1.
+  // For float32 and float64 on a CPU. Null if the connection has no such form; it then processes
+  // tensors of length 1.
   virtual std::unique_ptr<TokenStep> token_step(int64_t /*batch*/) const { return nullptr; }
 
   // AdamW does not update parameters on a manifold: manifold_step() does. Its state is in buffers
@@ -166,26 +167,27 @@ class Residual : public torch::nn::Module {
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }
   virtual void manifold_step() {}
 
-  // Weight decay acts on parameters of rank >= 2. These are the exceptions: of rank >= 2 and without
-  // decay, or of lower rank and with it.
+  // Weight decay applies to parameters of rank >= 2. These are the exceptions: rank >= 2 without
+  // decay, or lower rank with decay.
   virtual std::vector<Tensor> decay_exceptions() const { return {}; }
 
-  // The static part of what makes a mixer of streams: for diagnostics. Empty: there is no mixer, or
-  // nothing of it is learned.
+  // The learned static parameters of the mixer of streams, for diagnostics. Empty without a mixer,
+  // or if none of it is learned.
   virtual std::vector<Tensor> mixer_parameters() const { return {}; }
 
-  // Whether forward() takes a state that is kept in bfloat16 (Precision::bf16_state) and answers with
-  // one: now, in the form of this thread. Others get it in float32.
+  // Whether forward() supports a bfloat16 state (Precision::bf16_state) and returns one, in the
+  // current form of this thread. Other connections receive it in float32.
   virtual bool supports_bf16_state() const { return false; }
 
-  // For the last connection of a stack in layout expand: what makes one stream of n. Null: their sum.
+  // For the last connection of a stack in layout expand: the module that combines n streams into
+  // one. Null: their sum.
   virtual std::shared_ptr<StreamHead> make_head() const { return nullptr; }
 };
 
-// to_state turns an embedding (B, T, w) into the state of a connection; from_state turns the state
-// after the last block back. Layout expand repeats the embedding n times and sums the streams at
-// the end; the other layouts change nothing. What from_state gives is float32 or float64, also where
-// the state was kept in bfloat16.
+// to_state converts an embedding (B, T, w) to the state of a connection; from_state converts the
+// state after the last block back. Layout expand repeats the embedding n times and sums the streams
+// at the end; the other layouts change nothing. from_state returns float32 or float64, also for a
+// bfloat16 state.
 Tensor to_state(const Traits& traits, const Tensor& embedding);
 Tensor from_state(const Traits& traits, const Tensor& state);
 State from_state(const Traits& traits, const State& state);

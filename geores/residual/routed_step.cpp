@@ -6,7 +6,8 @@
 namespace geores {
 namespace {
 
-// From the state to raw values: each row of so many values is normalized and projected by itself.
+// Computes raw values from the state: each row of this many values is normalized and projected
+// separately.
 struct Projection {
   LinearMap map;  // undefined: routes are fixed
   NormSpec norm{.layer = false};
@@ -52,7 +53,7 @@ class RoutedStep final : public TokenStep {
   Projection projection_;
   Tensor read_weight_;
   Tensor read_, mixed_;
-  // rows_ is normalized_ by the rows that are projected. All are undefined where routes are fixed.
+  // rows_ views normalized_ by projected rows. All are undefined if routes are fixed.
   Tensor normalized_, rows_, raw_;
 };
 

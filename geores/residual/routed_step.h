@@ -1,4 +1,4 @@
-// One token at a time (TokenStep) for connections that make the routes of a token from the token
+// One token at a time (TokenStep) for connections that compute the routes of a token from the token
 // itself, as ops/routed/routed.h describes them:
 //   raw = Norm(x) Wᵀ + b -> res, read, write;  h = LN(Σ_j read_j x_j);  x_i ← Σ_j res_ij x_j + write_i y_i
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace geores {
 
-// All are null where StepRoutes has none of these routes.
+// All return null if StepRoutes does not support these routes.
 std::unique_ptr<TokenStep> make_routed_step(const RoutedSpec& spec, int64_t batch);
 std::unique_ptr<TokenStep> make_routed_step(const TanhRoutedSpec& spec, int64_t batch);
 

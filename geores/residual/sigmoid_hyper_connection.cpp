@@ -62,7 +62,7 @@ HyperConnection::Routed SigmoidHyperConnection::route(const Tensor& x) {
   const auto& [read, write, others] = routes;
   std::vector<int64_t> sizes;  // of the mixer's projections
   for (size_t i = 2; i < projections_.size(); ++i) sizes.push_back(projections_[i]->bias().numel());
-  // One part is all of it: nothing to take apart, and nothing to put together in the backward pass.
+  // A single part needs no split, and no concatenation in the backward pass.
   auto projected = sizes.size() > 1 ? others.split_with_sizes(sizes, -1)
                                     : std::vector<Tensor>(sizes.size(), others);
   for (size_t i = 0; i < projected.size(); ++i) {

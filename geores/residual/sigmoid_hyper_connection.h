@@ -23,21 +23,21 @@ class SigmoidHyperConnection : public HyperConnection {
                          const HyperOptions& options, InitialMap initial_map,
                          bool orthogonal = false, bool read_norm = true);
 
-  // H_res (B, T, n, n) from the outputs of the projections that were made with projection(), in
-  // their order; `like` has the state's type and device, and axes (B, T, ·).
+  // H_res (B, T, n, n) from the outputs of the projections that projection() created, in their
+  // order; `like` has the state's type and device, and axes (B, T, ·).
   virtual Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) = 0;
 
-  // The same, described for operations that make all routes of a token; nothing: they cannot.
+  // The routing as data for the fused operations; nullopt if they do not support it.
   virtual std::optional<Routing> routing() const { return std::nullopt; }
 
-  // What is added to H_pre.
+  // The constant added to H_pre.
   virtual double read_offset() const { return 0; }
 
   // Registers α x'W + b under `name`, with α = 0.01 and W = 0.
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);
 
  private:
-  std::optional<RoutedSpec> spec() const;  // nothing: of a form that RoutedSpec does not know
+  std::optional<RoutedSpec> spec() const;  // nullopt for a form that RoutedSpec does not support
   Routed route(const Tensor& x) final;
   std::optional<geores::Routed> routed_at_once(const Tensor& x) final;
   std::shared_ptr<ScaledProjection> add(const std::string& name, const Tensor& bias);

@@ -10,7 +10,7 @@ namespace geores::spectral {
 
 struct ChainEquation::Sweep {
   virtual ~Sweep() = default;
-  // x = (a, b) in, y = what the closure makes of it; returns tr_n R[x₀].
+  // x = (a, b) in, y = the closure's result; returns tr_n R[x₀].
   virtual Complex evaluate(Complex w, const Eigen::VectorXcd& x, Eigen::VectorXcd& y) = 0;
 };
 

@@ -39,7 +39,7 @@ double l1_distance(const Curve& first, const Curve& second);
 // P(singular value <= s) without blur, to about 1e-5: 23 evaluations.
 double probability_below(const Resolvent& resolvent, double s);
 
-// The s with P(singular value <= s) = q, 0 < q < 1, to 1e-4 of itself; 0 stands for anything below
+// The s with P(singular value <= s) = q, 0 < q < 1, to 1e-4 of itself; 0 means any value below
 // 1e-4, where deep contracting chains run out of digits.
 double quantile(const Resolvent& resolvent, double q);
 
@@ -47,8 +47,8 @@ double quantile(const Resolvent& resolvent, double q);
 // `points`.
 Moments contour_moments(const Resolvent& resolvent, double radius, int points = 64);
 
-// Where the singular values end: the s above which lies less than 1e-5 of them, to 0.2 % (2 % where
-// a point mass stands at the end).
+// The edge of the singular values: the s above which there are less than 1e-5 of them, to 0.2 %
+// (2 % with a point mass at the edge).
 double support_edge(const Resolvent& resolvent);
 
 }  // namespace geores::spectral

@@ -1,5 +1,5 @@
 // Solves x = F(x) for a map F that sends the lower half-plane (every component) into itself, which
-// is what a matrix Dyson equation does: there the solution is unique and the damped iteration x ←
+// holds for a matrix Dyson equation: there the solution is unique and the damped iteration x ←
 // ½x + ½F(x) finds it from anywhere (Helton, Rashidi Far, Speicher 2007). Anderson mixing over the
 // last few steps makes it about five times shorter; a mixed step that would leave the half-plane is
 // replaced by the damped one, so that the branch cannot change.

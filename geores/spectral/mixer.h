@@ -1,5 +1,5 @@
 // Stream mixers A (n, n), drawn at random from the set that each connection keeps to, all seeded;
-// logits are N(0, 1). What their spectra do at depth is what this folder predicts.
+// logits are N(0, 1). This folder predicts their spectra at depth.
 //
 //   identity      I
 //   bistochastic  Sinkhorn–Knopp of exp(logits), to convergence          mHC, JPmHC `sinkhorn`

@@ -70,7 +70,7 @@ TEST(Mixer, DependsOnSeedAndLayerOnly) {
 }
 
 TEST(Mixer, TheSameSeedGivesTheSameNumbersOnEveryMachine) {
-  // Written down once, and compared with what the browser's build gives by the explorer's tests.
+  // Stored once; the explorer's tests compare them with the browser's build.
   const auto a = draw_mixer(Mixer::gaussian, 2, 1);
   EXPECT_NEAR(a(0, 0), 0.0095906656706085964, 1e-15);
   EXPECT_NEAR(a(1, 1), 0.12351039965235357, 1e-15);

@@ -1,11 +1,11 @@
 // The equation of JPmHC (arXiv:2602.18308, Eqs. (4), (7), App. F) as printed, kept to be drawn
-// beside the right one. It puts the self-energy off the diagonal, on the coupling of x_{l−1} and
+// next to the correct one. It puts the self-energy off the diagonal, on the coupling of x_{l−1} and
 // y_l:
 //   −A_l  becomes  −C_l = −(A_l + σ_l² t_l I),   t_l = tr_n R[y_l, x_{l−1}],
 // and nothing on the diagonal, so that the chain is a product of fixed complex matrices:
 //   a(w) = tr_n w (w² − KᵀK)⁻¹,   K = C_L … C_1,   R[y_l, x_{l−1}] = P_lᵀ K (w² − KᵀK)⁻¹ Q_lᵀ,
 //   P_l = C_L … C_{l+1},  Q_l = C_{l−1} … C_1.
-// What is wrong with it: E s² is a² instead of a² + σ² for A = a I; it changes under A → QA with Q
+// Its errors: E s² is a² instead of a² + σ² for A = a I; it changes under A → QA with Q
 // orthogonal, though Y → QY does not change a singular value; a(w) need not stay in the lower
 // half-plane, so that "densities" are negative or lose their mass. For the right equation see
 // chain_equation.h.

@@ -1,4 +1,4 @@
-// What every theory of this folder produces, and what Monte Carlo is compared with:
+// The result of every theory of this folder, and the reference for Monte Carlo:
 //   a(w) = tr_N w (w² − JᵀJ)⁻¹,   w in the upper half-plane,
 // the Cauchy transform of the singular values of J made symmetric about zero. It maps the upper
 // half-plane to the lower one and w a(w) → 1 for w → ∞. In terms of G, the Cauchy transform of the

@@ -25,7 +25,7 @@ Comparison compare(Sample sample, const Prediction& prediction) {
   return result;
 }
 
-// The sample with the theory's blur, as a filled area: what differs from the theory's line is the
+// The sample with the theory's blur, as a filled area: the difference from the theory's line is the
 // L1 distance. (A raw histogram would differ by the blur's tails as well.)
 svg::Series filled(const Curve& curve, const std::string& name, const std::string& color) {
   svg::Series series{.name = name, .x = curve.s, .y = {}, .mark = svg::Mark::Steps, .color = color};

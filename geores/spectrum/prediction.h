@@ -29,7 +29,7 @@ struct Summary {
   double condition() const { return high / low; }
 };
 
-struct Comparison {  // a sample beside the theory
+struct Comparison {  // a sample compared with the theory
   Sample sample;
   Curve curve;  // the sample blurred by the same eta, on the theory's grid
   Summary summary;

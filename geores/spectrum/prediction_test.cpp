@@ -36,7 +36,7 @@ TEST(Prediction, DrawsWhatItHas) {
                                          .measured = {0.9, 1.1}}),
                          "a");
   ASSERT_EQ(full.series.size(), 4u);
-  // Monte Carlo, then what was measured: nothing of it is below 0.8.
+  // Monte Carlo, then the measured values, of which none is below 0.8.
   for (const auto i : {0, 1}) EXPECT_EQ(full.series.at(i).mark, svg::Mark::Steps);
   const auto& measured = full.series[1];
   double low = 0, all = 0;

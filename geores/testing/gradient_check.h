@@ -58,7 +58,7 @@ inline GradientCheck check_gradients(
           (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step);
       leaves[i].copy_(original);
       const auto expected = (gradient * direction).sum().item<double>();
-      // What a random unit direction sees of the gradient on average.
+      // The mean projection of the gradient on a random unit direction.
       const auto typical =
           gradient.norm().item<double>() / std::sqrt(static_cast<double>(gradient.numel()));
       const auto scale = std::max({typical, std::abs(quotient), 1e-5});

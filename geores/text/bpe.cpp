@@ -14,7 +14,7 @@ using Pair = uint32_t;  // two ids
 
 Pair neighbours(Id left, Id right) { return Pair{left} << 16 | right; }
 
-// Every different word of a text as ids, with how often it occurs. How often two ids stand side by
+// Every different word of a text as ids, with how often it occurs. How often two ids are side by
 // side is kept up to date while pairs become pieces, so that a piece costs the words it occurs in and
 // not the text.
 class Learning {

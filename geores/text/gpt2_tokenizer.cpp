@@ -1,5 +1,5 @@
 // GPT-2's byte-level BPE (Radford et al., 2019). A pattern cuts the text into words; within a word
-// the pair of neighbours that stands first in the list of merges is joined, again and again. The list
+// the pair of neighbours with the first merge in the list is joined, repeatedly. The list
 // is OpenAI's (gpt2) or learned from a text (bpe).
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// What GPT-2's tokeniser and those learned like it share: the pattern that cuts a text into words, and
+// Shared by GPT-2's tokeniser and those learned like it: the pattern that cuts a text into words, and
 // the order and the printed form of bytes.
 #pragma once
 
@@ -15,7 +15,7 @@ constexpr size_t kByteIds = 256;
 // The byte of each id below 256: printable ones first.
 std::array<unsigned char, kByteIds> byte_order();
 
-// Files of merges are text: printable bytes stand for themselves, the n-th other one for U+0100 + n.
+// Files of merges are text: printable bytes are written as themselves, the n-th other one as U+0100 + n.
 std::string written_bytes(std::string_view bytes);
 std::string read_bytes(std::string_view written);  // "" if it is not such a text
 
@@ -28,7 +28,7 @@ class WordPattern {
   WordPattern& operator=(const WordPattern&) = delete;
 
   using Visit = std::function<void(std::string_view)>;
-  // Calls word(text) for each match and between(text) for what lies between them.
+  // Calls word(text) for each match and between(text) for the text between matches.
   void each(std::string_view text, const Visit& word, const Visit& between) const;
 
  private:

@@ -18,8 +18,8 @@ class MappedIds {
   std::span<const Id> ids() const { return ids_; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Refuses if the file is not as long as it was when it was opened. What is left of the last page of
-  // a file that has shrunk reads as zeros, so whoever reads for long asks now and then.
+  // Refuses if the file is not as long as it was when it was opened. The rest of the last page
+  // of a file that has shrunk reads as zeros, so long reads should check from time to time.
   void require_unchanged() const;
 
  private:

@@ -1,4 +1,4 @@
-// What no language model should lose to: tables of counts. Interpolated n-grams with an absolute
+// Baselines for language models: tables of counts. Interpolated n-grams with an absolute
 // discount D = 0.75 (Ney, Essen and Kneser, 1994), fitted on one row of ids and scored on another:
 //   p_n(w | h) = max(c(h w) − D, 0)/c(h) + D·N(h)/c(h) · p_{n−1}(w | h without its first id)
 // c counts in the fitted row, N(h) is how many different ids follow h there, and p_0 = 1/vocabulary.

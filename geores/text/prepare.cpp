@@ -200,7 +200,7 @@ Encoded encode(const Tokenizer& tokenizer, const std::vector<Source>& sources,
   return all;
 }
 
-// Files come to a folder of prepared text when all of them are written: what fails before, a full
+// Files come to a folder of prepared text when all of them are written: a failure before, a full
 // disk for example, leaves the folder as it was.
 class UnfinishedFolder {
  public:
@@ -216,7 +216,7 @@ class UnfinishedFolder {
 
   const fs::path& path() const { return path_; }
 
-  // data.json goes first and comes last: a kill must not leave old facts beside new ids.
+  // data.json goes first and comes last: a kill must not leave old facts with new ids.
   void move_all_to(const fs::path& target) const {
     std::error_code error;
     for (const auto* name : {"data.json", "test.bin", "tokenizer.model"})

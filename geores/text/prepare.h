@@ -20,11 +20,10 @@ struct PrepareOptions {
   // ⌊0.9 n⌋. A cut within a separator moves behind it.
   double valid_fraction = 0.1;
   // Separates documents: with it, or with several files, each document ends with an end of text, in
-  // every split. A
-  // line end after the separator belongs to it.
+  // every split. A line end after the separator belongs to it.
   std::string separator = {};
   std::string cut = "characters";  // or documents: the cut moves to the next document's begin
-  bool lossy = false;              // replaces what the tokeniser would refuse
+  bool lossy = false;              // replaces bytes that the tokeniser would refuse
 };
 
 struct Prepared {

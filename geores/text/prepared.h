@@ -1,6 +1,6 @@
 // Text that is ready to learn from: a folder of train.bin, val.bin and possibly test.bin (ids,
-// mapped_ids.h), data.json (what they are) and the tokeniser's files. A folder that nanoGPT made has
-// the .bin files alone; its vocabulary must then be given, and what needs text is refused.
+// mapped_ids.h), data.json (their description) and the tokeniser's files. A folder that nanoGPT made has
+// the .bin files alone; its vocabulary must then be given, and functions that need text throw.
 #pragma once
 
 #include <map>
@@ -48,7 +48,7 @@ class PreparedText {
 
   // Null without data.json.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
-  // The same, refusing where there is none; `purpose` says what it is needed for.
+  // The same, throwing if there is none; `purpose` is the reason in the message.
   const Tokenizer& tokenizer_for(const std::string& purpose) const;
 
   // The tokeniser's; 0 without one.

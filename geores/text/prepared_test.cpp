@@ -231,7 +231,7 @@ TEST_F(PreparedFolder, ReadingBeyondTheEndOfAShrunkFileEndsWithOneLine) {
               "^geores: \\[" + out() + "/train.bin\\] has become shorter while it was in use\n$");
 }
 
-// Whoever had the signal before: the system, or the address sanitizer, which ends the program with a report.
+// The previous handler: the system, or the address sanitizer, which ends the program with a report.
 #ifdef __SANITIZE_ADDRESS__
 const testing::ExitedWithCode kOthersEnd(1);
 constexpr const char* kOthersWords = "ERROR: AddressSanitizer: BUS";

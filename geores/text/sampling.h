@@ -17,7 +17,7 @@ struct SamplingOptions {
                                     // negative ones (Keskar et al., arXiv:1909.05858)
   int64_t seed = 1337;
 
-  // Refuses what makes no sense, in one line.
+  // Throws for invalid options, in one line.
   void check() const;
 };
 

@@ -1,5 +1,5 @@
 // Text as numbers and back. A tokeniser is written to and read from a folder (tokenizer.json; for
-// SentencePiece tokenizer.model beside it), and two tokenisers are the same if these are.
+// SentencePiece also tokenizer.model), and two tokenisers are the same if these are.
 //   bytes          id = byte, 256 = end of text; any file
 //   chars          the code points of one text, sorted, as nanoGPT's shakespeare_char; no end of
 //                  text; a character that was not seen is refused
@@ -7,7 +7,7 @@
 //                  then the merges in their order, 50256 = end of text; any file. To encode needs
 //                  PCRE2
 //   bpe            the same with merges learned from a text: N ids, the last one the end of text
-//   sentencepiece  N pieces learned from a text, with single bytes for what they do not cover; to
+//   sentencepiece  N pieces learned from a text, with single bytes for characters that they do not cover; to
 //                  encode needs the library, to decode does not
 #pragma once
 
@@ -27,7 +27,7 @@ using Id = uint16_t;
 using Ids = std::vector<Id>;
 constexpr int64_t kMostIds = 65536;
 
-// What an end of text is decoded to.
+// The decoded form of an end of text.
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 class Tokenizer {
@@ -36,7 +36,7 @@ class Tokenizer {
 
   virtual std::string name() const = 0;
 
-  // Never gives the end of text. Refuses what it cannot encode with its byte offset; `where` names
+  // Never gives the end of text. Throws for text that it cannot encode, with the byte offset; `where` names
   // the text in that message. Not for several threads at once: words are remembered.
   virtual Ids encode(std::string_view text, const std::string& where) const = 0;
 
@@ -45,7 +45,7 @@ class Tokenizer {
   virtual int64_t vocabulary() const = 0;
   virtual std::optional<Id> end_of_text() const = 0;
 
-  // The id that stands before the first one of a text: end of text, for `chars` a line end, else 0.
+  // The id before the first one of a text: end of text, for `chars` a line end, else 0.
   Id before_first() const;
 
   // Whether text that is not UTF-8 is refused.

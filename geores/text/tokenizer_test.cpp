@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr const char* kMerges = GEORES_DATA_DIR "/gpt2/vocab.bpe";
 constexpr const char* kShakespeare = GEORES_DATA_DIR "/tinyshakespeare.txt";
 
-// What is awkward for one tokeniser or another; all of it is UTF-8.
+// Difficult inputs for one tokeniser or another; all of it is UTF-8.
 const std::vector<std::string> kValidTexts = {
     "",
     "\n",

@@ -1,6 +1,5 @@
-// What a run may be made of: kinds of models and meters. A program with a model or a meter of its
-// own copies the built-in catalogue, adds to it, and gives it to train(), read_run_config() and
-// load_run().
+// The kinds of models and meters that a run may use. A program with its own model or meter copies
+// the built-in catalogue, adds to it, and passes it to train(), read_run_config() and load_run().
 #pragma once
 
 #include "geores/model/registry.h"
@@ -13,7 +12,7 @@ struct Catalogue {
   Meters meters = geores::meters();
 };
 
-// What this library has.
+// The catalogue of this library.
 const Catalogue& built_in();
 
 }  // namespace geores

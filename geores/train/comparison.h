@@ -1,4 +1,4 @@
-// Finished runs on the same data beside each other, with the predictors that are no models.
+// Compares finished runs on the same data with each other and with trivial predictors.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ struct Comparison {
   nlohmann::json to_json() const;
 };
 
-// Refuses a run that is not finished or learned from other data than the first.
+// Refuses a run that is not finished or was trained on other data than the first.
 Comparison compare_runs(const std::vector<std::string>& folders, const std::string& cache = "");
 
 }  // namespace geores

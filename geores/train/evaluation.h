@@ -1,6 +1,6 @@
-// The validation loss of a model: over random batches, and exactly over a whole set. Several processes
-// share the work: batch i is that of rank i mod size. What batches add to the result is put together
-// in the order of the batches, so it has the same bits for any number of processes.
+// The validation loss of a model: over random batches, and exactly over a whole set. Several
+// processes share the work: rank i mod size evaluates batch i. The results are summed in the order
+// of the batches, so they have the same bits for any number of processes.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@ namespace geores {
 
 struct EvaluationBatch {
   std::vector<int64_t> rows;    // sequences
-  std::vector<double> weights;  // of each in the mean; over all batches they sum to 1
+  std::vector<double> weights;  // weight of each in the mean; over all batches they sum to 1
 };
 
-// What to evaluate for the mean over `drawn` batches of one size. Where the loss is a mean over
-// sequences (Model::weighs_sequences), one that was drawn several times is taken once, with as much
-// weight: drawn from a small set, most are repetitions. Elsewhere, as with cross entropy over those
-// positions of a batch that have a target, the batches stay as they were drawn.
+// The batches to evaluate for the mean over `drawn` random batches of one size. Where the loss is a
+// mean over sequences (Model::weighs_sequences), a sequence that was drawn several times is
+// evaluated once with a larger weight. Otherwise, as with cross entropy over the positions that
+// have a target, the batches stay as drawn.
 std::vector<EvaluationBatch> evaluation_batches(const std::vector<std::vector<int64_t>>& drawn,
                                                 bool weighs_sequences);
 
@@ -33,7 +33,8 @@ double loss_over_batches(Model& model, const Tensor& x, const Tensor& y,
 double exact_loss(Model& model, const Tensor& x, const Tensor& y, int64_t batch = 64,
                   const Communicator& communicator = one_process());
 
-// Of predicted vectors: the mean squared error at each position, over the whole set. Their mean is exact_loss().
+// The mean squared error of predicted vectors at each position, over the whole set. Their mean is
+// exact_loss().
 std::vector<double> errors_by_position(Model& model, const Tensor& x, const Tensor& y,
                                        int64_t batch = 64);
 
@@ -45,11 +46,11 @@ struct LossSum {
   double mean() const { return sum / static_cast<double>(terms); }
 };
 
-// Of `count` batches; loss(i) evaluates one.
+// Evaluates `count` batches; loss(i) evaluates one.
 LossSum sum_over_batches(int64_t count, const Communicator& communicator,
                          const std::function<Objective(int64_t)>& loss);
 
-// The sequences of these numbers.
+// The sequences with these indices.
 Batch rows_of(const Tensor& x, const Tensor& y, const std::vector<int64_t>& rows);
 
 }  // namespace geores

@@ -77,7 +77,7 @@ TEST_F(Gpu, ProductsInBfloat16ChangeALossLittle) {
     expect_close_losses(gpu_model(connection), device_, "bf16");
 }
 
-// Connections that take such a state, and one that does not.
+// Connections that support such a state, and one that does not.
 TEST_F(Gpu, AStateInBfloat16ChangesALossLittle) {
   for (const auto* connection : {"hc", "mhc", "mhc_lite", "shc", "jpmhc", "additive"})
     expect_close_losses(gpu_model(connection), device_, "bf16_state");
@@ -86,8 +86,8 @@ TEST_F(Gpu, AStateInBfloat16ChangesALossLittle) {
   expect_close_losses(learned, device_, "bf16_state");
 }
 
-// A step's kernels add to the gradients by themselves and leave some of it to another stream
-// (ops/gradients/step_parameters.h): all of it must be what autograd alone gives.
+// A step's kernels accumulate into the gradients themselves and leave part of the work to another
+// stream (ops/gradients/step_parameters.h). The result must equal autograd's.
 TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
   const auto gradients_of = [&](const TransformerConfig& config, const Tensor& x, const Tensor& y,
                                 int64_t parts) {  // 0: without a step
@@ -140,9 +140,9 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
         for (size_t i = 0; i < wanted.size(); ++i) {
           const auto& [name, gradient] = wanted[i];
           const auto scale = gradient.norm().item<double>();
-          if (scale < 1e-6) continue;  // all rounding
-          // A product may go another way in a step (by where its weights lie) and round elsewhere.
-          // Small gradients, of β above all, are differences of what is rounded.
+          if (scale < 1e-6) continue;  // only rounding is left
+          // A product may take another path in a step (by the alignment of its weights) and round
+          // differently. Small gradients, of β above all, are differences of rounded values.
           const auto tolerance = scale < 1e-2 * largest ? 0.2 : 5e-3;
           EXPECT_LT((collected[i].second - gradient).norm().item<double>(), tolerance * scale)
               << config.connection << " " << config.options.dump() << " " << name << ", " << inputs
@@ -152,7 +152,7 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
     }
 }
 
-// Also where the parameters are no whole number of vectors.
+// Also with parameters whose size is not a multiple of the vector width.
 TEST_F(Gpu, AdamWEqualsItsDefinitionAndLeavesParametersReady) {
   for (const int64_t hidden : {1, 4, 5, 600})
     for (const bool ready : {false, true}) {
@@ -200,7 +200,7 @@ TEST_F(Gpu, ARecordedStepIsTheStep) {
       const bool tokens = std::string(connection) == "tokens",
                  drops = std::string(connection) == "dropout";
       auto config = gpu_model(tokens || drops ? "additive" : connection);
-      if (drops) config.dropout = 0.2;  // of other elements in each replay
+      if (drops) config.dropout = 0.2;  // drops other elements in each replay
       if (tokens) config.input = "tokens";
       config.vocabulary = 11;
       TrainConfig training;
@@ -296,8 +296,8 @@ TEST_F(Gpu, ARecursiveModelMayKeepItsStateInBfloat16) {
       return Made{made.mean().item<double>(), torch::cat(all)};
     };
     const auto full = run("fp32"), products = run("bf16"), kept = run("bf16_state");
-    // How much rounding a model amplifies is its own affair: Sinkhorn's gradients at the start change by
-    // their own size if products are rounded, those of the others by a hundredth.
+    // The amplification of rounding depends on the model: with rounded products Sinkhorn's initial
+    // gradients change by their own size, those of the others by a hundredth.
     const auto loss_error = [&](const Made& one) { return std::abs(one.loss / full.loss - 1); };
     const auto error = [&](const Made& one) {
       return ((one.gradient - full.gradient).norm() / full.gradient.norm()).item<double>();
@@ -307,7 +307,7 @@ TEST_F(Gpu, ARecursiveModelMayKeepItsStateInBfloat16) {
   }
 }
 
-// What a later run does on a stream must not enter what an earlier one records there.
+// Work that a later run launches on a stream must not enter the recording of an earlier run.
 TEST_F(Gpu, ARunHasAStreamOfItsOwn) {
   const auto stream_here = [] {
     kernels::CudaStream stream = nullptr;
@@ -329,7 +329,7 @@ TEST_F(Gpu, ARunHasAStreamOfItsOwn) {
   }
 }
 
-// As an evaluation has it, which no training stands around.
+// As in an evaluation outside of a training step.
 TEST_F(Gpu, WorkOfTheDefaultStreamIsRecordedInOrder) {
   const auto x = torch::ones({5}, device_);
   RecordedWork work(device_, [&] { x.mul_(2); });

@@ -181,7 +181,8 @@ TEST(StepGradients, ABlockThatIsUsedThreeTimesHasTheGradientsOfTheComposedForm) 
             torch::randn({4, 15, std::string(connection) == "jpmhc" ? 256 : 64}).to(device);
         const ExecutionScope products(precision);
         {
-          // In bfloat16 the two forms round in other places; there autograd alone is the definition.
+          // In bfloat16 the two forms round at different points; there only autograd is the
+          // reference.
           const ExecutionScope scope(precision == Precision::fp32 ? Form::composed : Form::fused);
           model->loss(x).backward();
         }

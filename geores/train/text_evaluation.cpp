@@ -11,7 +11,7 @@ namespace geores {
 namespace {
 
 // Writes input and targets of the window that scores ids [from, to). Input position i is the id
-// before target i; what is not scored is −1.
+// before target i; the target of an unscored position is −1.
 void fill_window(const uint16_t* ids, int64_t from, int64_t to, const TextWindows& windows,
                  int64_t* x, int64_t* y) {
   const auto start = std::max<int64_t>(0, to - windows.context);

@@ -6,13 +6,13 @@
 
 namespace geores {
 
-// Windows of `context` ids, one every `stride`: of each window the last `stride` ids are scored, so a
+// Windows of `context` ids, one every `stride` ids; each window scores its last `stride` ids, so a
 // smaller stride gives every id more context. The first id is predicted from `before_first`.
 struct TextWindows {
   int64_t context = 0;
   int64_t stride = 0;  // 1 .. context
   int64_t before_first = 0;
-  int64_t most_logits = 1 << 25;  // held at once; decides how many windows are read together
+  int64_t most_logits = 1 << 25;  // held at once; determines how many windows are read together
 };
 
 struct TextLoss {

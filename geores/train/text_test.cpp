@@ -118,7 +118,7 @@ TEST_F(Text, EveryCausalConnectionTrainsOnIt) {
   EXPECT_GE(trained, 8);
 }
 
-// Each id once, whatever the windows: with one id of context every stride gives the same.
+// Each id is scored once: with one id of context every stride gives the same loss.
 TEST_F(Text, ExactLossScoresEveryIdOnce) {
   const auto given = config();
   const auto built = model(given);
@@ -126,7 +126,7 @@ TEST_F(Text, ExactLossScoresEveryIdOnce) {
   for (const int64_t stride : {1, 3, 8}) {
     const auto loss = text_loss(*built, ids, {.context = 8, .stride = stride, .before_first = 2});
     EXPECT_EQ(loss.ids, ids.size(0)) << stride;
-    // The same by hand: every id from the window that ends with it.
+    // The same by hand: every id is scored by the window that ends with it.
     double nats = 0;
     const auto whole = torch::cat({torch::tensor({2}, torch::kInt64), ids.to(torch::kInt64)});
     for (int64_t target = 0; target < ids.size(0); ++target) {
@@ -149,8 +149,8 @@ TEST_F(Text, ExactLossScoresEveryIdOnce) {
             "[eval] a context of 9 is not in 1..8, the positions of the model");
 }
 
-// Three lines of 2, 3 and 1 words: nine words with the line ends, 30 bytes. A model whose logits are
-// all equal needs ln 257 nats for each of the 30 ids.
+// Three lines of 2, 3 and 1 words: nine words with the line ends, 30 bytes. A model with equal
+// logits needs ln 257 nats for each of the 30 ids.
 TEST_F(Text, BitsAndWordsByHand) {
   const std::string lines = "one two\nthree four five\nseven\n";
   ASSERT_EQ(count_words(lines), 9);
@@ -205,7 +205,7 @@ TEST_F(Text, AListenerHearsOfEveryEvaluation) {
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 6, 12, 18, 24}));
 }
 
-// Without dropout, on windows of the train text; and it is only looked at: on how many changes no step.
+// Without dropout, on windows of the train text. The evaluation changes no training step.
 TEST_F(Text, EvaluationsTellTheLossOnTrainWindows) {
   auto given = config();
   given.model.options["dropout"] = 0.3;
@@ -261,7 +261,7 @@ TEST_F(Text, InterruptedWithDropoutAndEpochsItIsBitForBitTheSame) {
     EXPECT_EQ(file("whole", name), file("broken", name)) << name;
   EXPECT_EQ(file("whole", "tokenizer.json"), read_file(data() + "/tokenizer.json"));
 
-  // Dropout acts, and neither micro-batches nor recomputed blocks change it.
+  // Dropout is active, and neither micro-batches nor recomputed blocks change it.
   const auto loss = [&](auto&& change) {
     auto other = given;
     change(other);
@@ -318,7 +318,7 @@ TEST_F(Text, RefusesInOneLine) {
             "[" + data() + "/data.json] has a vocabulary of 10, asked for 5");
 }
 
-// A file that shrinks under a run ends it in one line at the next evaluation.
+// A file that shrinks during a run ends it with one line at the next evaluation.
 TEST_F(Text, AFileThatShrinksEndsTheRun) {
   auto given = config();
   const auto dataset = load_dataset(given.task);

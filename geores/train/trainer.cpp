@@ -25,13 +25,13 @@
 namespace geores {
 namespace {
 
-// In a group, the steps after which the processes compare their weights.
+// In a group, the interval in steps at which the processes compare their weights.
 constexpr int64_t kComparisonInterval = 100;
 
-// Each has draws of its own: looking at more changes no training batch.
+// Evaluations have their own random draws: more evaluations change no training batch.
 enum Series : uint64_t { kTrainingBatches = 0, kEvaluationBatches = 1, kTrainLossBatches = 2 };
 
-// Counts on from the seconds of earlier legs.
+// Continues from the seconds of earlier legs.
 class Stopwatch {
  public:
   explicit Stopwatch(double before) : before_(before) {}
@@ -45,7 +45,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Scored positions of each training sequence, float64; undefined where all have as many.
+// The number of scored positions of each training sequence, float64; undefined where all are equal.
 Tensor uneven_terms(const Dataset& dataset) {
   if (!dataset.tokens() || dataset.text()) return {};
   const auto counts = (dataset.train_y >= 0).sum(1);
@@ -126,13 +126,13 @@ class Run {
  private:
   int64_t shares() const { return communicator_.size() * config_.accumulate; }
 
-  // Only rank 0 has files, and only when it is known that all are about to do the same.
+  // Only rank 0 has files, and only once all processes have agreed on the run.
   RunFolder agreed_folder(const RunFolder& folder) const {
     require_same_run(communicator_, config_.write(catalogue_.models), facts_of(dataset_), *model_);
     return communicator_.is_first() ? folder : RunFolder{};
   }
 
-  // Where rank 0 is, with all that it has read.
+  // Broadcasts rank 0's progress and the state that it has read.
   RunPosition agreed_position() {
     auto position = files_.position();
     if (!communicator_.is_group()) return position;
@@ -157,7 +157,8 @@ class Run {
     return position;
   }
 
-  // In a group everybody stops after the same step: who was asked to says so with the next sum.
+  // The rank that received the signal announces it in the next all-reduce, so all stop after the
+  // same step.
   bool stop_is_asked() {
     const bool asked = listener_.stop && listener_.stop();
     if (!communicator_.is_group()) return asked;
@@ -165,7 +166,7 @@ class Run {
     return stop_agreed_;
   }
 
-  // After a step: of a GPU's only those that are looked at.
+  // Runs after a step; on a GPU only after steps whose numbers are read back.
   void update_stop_flag() {
     if (communicator_.is_group()) stop_agreed_ = training_.sums().stop_was_asked();
   }
@@ -201,7 +202,7 @@ class Run {
         std::make_unique<DeviceLoop>(*model_, training_, config_, data_, batch_of, position_.step);
   }
 
-  // Of the whole batch; undefined where all sequences have as many.
+  // The terms of the whole batch; undefined where all sequences have the same number.
   Tensor terms_of(const std::vector<int64_t>& batch) const {
     if (!terms_.defined()) return {};
     return terms_.index_select(0, torch::tensor(batch, torch::kInt64)).sum().view({1});
@@ -222,7 +223,7 @@ class Run {
     return loss_over_batches(*model_, data_.validation_x, data_.validation_y, drawn, communicator_);
   }
 
-  // Of text: the loss on as many windows of the train text, without dropout.
+  // For text: the loss on as many windows of the train text, without dropout.
   std::optional<double> evaluate_train_text(int64_t step) {
     if (!dataset_.text()) return std::nullopt;
     std::vector<std::vector<int64_t>> drawn;
@@ -256,13 +257,13 @@ class Run {
     if (listener_.evaluated) listener_.evaluated(step, *model_, files_.folder());
   }
 
-  // A new run has its first checkpoint after one step: it is then known to work, and takes the place
-  // of an older one.
+  // A new run writes its first checkpoint after one step, when it is known to work, and then
+  // replaces an older run.
   bool checkpoint_is_due() const {
     return position_.step > 0 && (position_.step % config_.checkpoint_interval == 0 || starting_);
   }
 
-  // False if the run has diverged: nothing that is not finite goes into a checkpoint.
+  // False if the run has diverged: a checkpoint holds finite values only.
   bool save_checkpoint() {
     const auto step = position_.step;
     if (step == saved_step_) return true;
@@ -305,8 +306,8 @@ class Run {
     return true;
   }
 
-  // Reading a number back makes the host wait: only when it is logged or saved. After a divergence
-  // the checkpoint has to do.
+  // Reading a number back synchronises with the device, so it happens only for steps that are
+  // logged or saved. After a divergence the checkpoint is the only recovery.
   bool train_one_on_device(int64_t step) {
     loop_->step();
     compare_weights(step + 1);
@@ -319,7 +320,7 @@ class Run {
     return true;
   }
 
-  // Of the steps before `end` on a device, those that nobody has looked at.
+  // The steps before `end` on a device that have not been checked.
   bool steps_are_finite(int64_t end) {
     if (!loop_) return true;
     const auto bad = loop_->first_not_finite(checked_step_, end);
@@ -335,7 +336,7 @@ class Run {
     if (listener_.notice) listener_.notice(divergence_notice(cause, saved_step_));
   }
 
-  // The weights of the last step are finite, but what the model makes of the validation set is not.
+  // The weights of the last step are finite, but the loss over the validation set is not.
   void report_nonfinite_weights(const TrainResult& result) {
     if (!listener_.notice) return;
     listener_.notice(fmt::format(
@@ -420,10 +421,10 @@ class Run {
   std::shared_ptr<Model> model_;
   TrainingStep training_;
   std::unique_ptr<DeviceLoop> loop_;  // on a GPU
-  Tensor terms_;                      // of each training sequence, where they are not all the same
+  Tensor terms_;                      // scored positions of each training sequence, where they differ
   Schedule schedule_;
   RunFiles files_;
-  bool starting_;             // rank 0's folder has nothing of this run yet
+  bool starting_;             // rank 0's folder holds nothing of this run yet
   bool stop_agreed_ = false;  // in a group
   RunPosition position_;
   Stopwatch watch_;
@@ -431,7 +432,7 @@ class Run {
   std::optional<double> train_text_;  // at the last evaluation
   int64_t saved_step_;                // of the newest checkpoint; 0: there is none
   int64_t checked_step_;              // on a device: steps before it are known to be finite
-  int64_t logged_step_;               // steps taken when the last line was written
+  int64_t logged_step_;               // number of steps at the last line
   double logged_seconds_;
 };
 

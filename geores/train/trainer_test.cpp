@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Each vector is the one before it, turned a little: enough to have something to learn.
+// Each vector is the previous one, rotated slightly: there is something to learn.
 Dataset small_dataset() {
   torch::manual_seed(1);
   const auto start = torch::randn({24, 1, 4});
@@ -65,7 +65,7 @@ class Training : public testing::Test {
  protected:
   std::string folder(const std::string& name) const { return (root_ / name).string(); }
 
-  // metrics.jsonl without what may differ between equal runs: the time they took.
+  // metrics.jsonl without the timings, which differ between equal runs.
   std::string metrics(const std::string& name) const {
     std::istringstream lines(read_text_file(root_ / name / "metrics.jsonl"));
     std::string text;
@@ -82,7 +82,7 @@ class Training : public testing::Test {
     return read_file(root_ / name / "checkpoint.safetensors");
   }
 
-  // One run whole, and one stopped on its way and resumed.
+  // One uninterrupted run, and one stopped and resumed.
   void expect_resumed_bit_for_bit(const TrainConfig& config) const {
     train(config, data_, {.path = folder("whole")});
     Listener listener;
@@ -114,7 +114,7 @@ TEST_F(Training, InterruptedAndResumedIsBitForBitTheUninterruptedRun) {
     const std::string whole = std::string("whole-") + model,
                       broken = std::string("broken-") + model;
     train(config, data_, {.path = folder(whole)});
-    // Interrupted after the first log line past each of these steps, resumed every time.
+    // Interrupted after the first log line past each of these steps, and resumed every time.
     bool resume = false;
     for (const int64_t stop : {1, 7, 8, 19, 28}) {
       Listener listener;
@@ -149,7 +149,8 @@ TEST_F(Training, ResumedAtTheVeryEndTheResultIsTheSame) {
   EXPECT_EQ(without_time(folder("run")), before);
 }
 
-// The time of earlier legs counts, and the last validation loss is known before the next one.
+// The time of earlier legs counts, and the last validation loss is known before the next
+// evaluation.
 TEST_F(Training, TimeAndValidationGoOnAfterAResume) {
   const auto config = small_config("additive");
   double validation = -1, seconds = 0;
@@ -221,7 +222,7 @@ TEST_F(Training, SharesOfThePastAreResumedToo) {
   EXPECT_GT(loaded.model->named_parameters()["past.mean"].abs().max().item<double>(), 0.0);
 }
 
-// The map is no parameter, and the shares of kept lengths are.
+// The map is not a parameter; the norm shares are.
 TEST_F(Training, AnIsometryAndKeptLengthsAreResumedToo) {
   auto config = small_config("additive");
   config.model.options["input_map"] = "isometry";
@@ -270,7 +271,7 @@ TEST_F(Training, ErrorsByPositionHaveTheExactLossAsTheirMean) {
   const auto model = make_model(small_config("additive").model, input_shape(data_));
   const auto& x = data_.validation_x;
   auto y = data_.validation_y.clone();
-  y.select(1, 2) += 5.0;  // the third position is wrong by far
+  y.select(1, 2) += 5.0;  // the third position has a large error
   const auto errors = errors_by_position(*model, x, y, 3);
   ASSERT_EQ(errors.size(), 6U);
   EXPECT_NEAR(std::accumulate(errors.begin(), errors.end(), 0.0) / 6, exact_loss(*model, x, y),

@@ -25,7 +25,8 @@ TrainingStep::TrainingStep(Model& model, const AdamWOptions& options, const Carr
       carry_(carry),
       one_(torch::ones({}, parameters_.values().options())) {}
 
-// The gradients of this process's share of the whole batch's loss; returns its share of the loss.
+// Computes the gradients of this process's share of the whole batch's loss; returns its share of
+// the loss.
 Tensor TrainingStep::accumulate_gradients(const Tensor& x, const Tensor& y, int64_t parts,
                                           const Tensor& whole_terms) {
   require(parts >= 1 && x.size(0) % parts == 0, "train",

@@ -1,10 +1,10 @@
 // One optimiser step of one model: forward, task loss + auxiliary loss, backward, clip, AdamW, and
-// the Riemannian steps of parameters that live on a manifold. The one place where a model is
-// trained: `geores train` and `geores verify` both go through it.
+// the Riemannian steps of parameters that live on a manifold. `geores train` and `geores verify`
+// both use it.
 //
-// Several processes share a step: each has its rows of the batch, gradients and loss are summed after
-// the backward passes, and every process takes the same step. Each has the carry of the whole batch
-// and keeps its own rows up to date.
+// Several processes share a step: each has its rows of the batch, gradients and loss are summed
+// after the backward passes, and every process takes the same step. Each process has the carry of
+// the whole batch and updates its own rows.
 #pragma once
 
 #include "geores/model/model.h"
@@ -22,11 +22,11 @@ struct StepResult {
 class TrainingStep {
  public:
   // The model must have its final dtype and device: its parameters move into flat buffers here.
-  // `carry` is what its first step begins with (Model::initial_carry).
+  // `carry`: the carry of the first step (Model::initial_carry).
   TrainingStep(Model& model, const AdamWOptions& options, const Carry& carry = {},
                const Communicator& communicator = one_process());
 
-  // What the model's random draws of the next steps depend on (Model::set_pass). `step` is (1) int64
+  // The inputs of the model's random draws of the next steps (Model::set_pass). `step` is (1) int64
   // on the model's device.
   void set_pass(int64_t seed, const Tensor& step) { pass_ = {.seed = seed, .step = step}; }
 
@@ -39,7 +39,7 @@ class TrainingStep {
   StepResult run(const Tensor& x, const Tensor& y, const AdamW::Rates& rates, int64_t parts = 1,
                  const Tensor& whole_terms = {});
 
-  // The same in three calls, for a group whose steps are recorded: a collective lies between two
+  // The same in three calls, for a group whose steps are recorded: a collective runs between two
   // recordings.
   void leave_gradients(const Tensor& x, const Tensor& y, int64_t parts, const Tensor& whole_terms);
   void sum_gradients() { sums_.sum(); }
@@ -48,7 +48,7 @@ class TrainingStep {
   const Communicator& communicator() const { return communicator_; }
   GradientSum& sums() { return sums_; }
 
-  // Afterwards this process's carry has the rows of all.
+  // Afterwards this process's carry has the rows of all processes.
   void gather_carry();
 
   FlatParameters& parameters() { return parameters_; }
@@ -74,7 +74,7 @@ class TrainingStep {
   AdamW optimizer_;
   Carry carry_;
   PassPosition pass_;
-  Tensor one_;  // the gradient of the objective by itself: kept, because making it is a kernel
+  Tensor one_;  // the gradient of the objective by itself: kept, because creating it takes a kernel
 };
 
 }  // namespace geores

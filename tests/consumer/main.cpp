@@ -1,4 +1,4 @@
-// What a user writes: a sublayer of their own, wrapped in every connection of the library.
+// A user's program: a sublayer of their own, wrapped in every connection of the library.
 #include <torch/torch.h>
 
 #include <cstdio>

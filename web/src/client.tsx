@@ -1,4 +1,4 @@
-// Brings the page to life: unpacks modules, then hydrates each widget where it stands. The prose is
+// Brings the page to life: unpacks modules, then hydrates each widget in the document. The prose is
 // never touched.
 import { h, hydrate } from "preact";
 import { install, isLoaded } from "./engine/engine.ts";

@@ -1,2 +1,2 @@
-// What the page's JSX is made of (build.mjs).
+// The JSX runtime of the page (build.mjs).
 export { Fragment, h } from "preact";

@@ -1,4 +1,4 @@
-// What the WebAssembly modules must answer: the same sources, built for this machine, print their
+// The expected results of the WebAssembly modules: the same sources, built for this machine, print their
 // inputs and outputs as JSON.
 //   fixtures --layout     {"plane": {"skew": [["ux", 1, "in"], ...]}}
 //   fixtures --spectrum   [{"chain": {"in", "out"}, "density": ..., "printed": ..., "summary": ...,
@@ -6,7 +6,7 @@
 //   fixtures --golden F   {"config", "weights" (base64 of a safetensors file), "x", "out", "shape"}
 //                         of the golden file F, for the predictor
 //   fixtures --models     [{"name", "config", "weights", "x", "out", "shape"}, ...]: a model with random
-//                         weights for every form of every connection, and what it computes natively
+//                         weights for every form of every connection, and their native results
 //   fixtures NAME [COUNT] [{"in": [...], "out": [...]}, ...] for COUNT (1000) seeded draws of the
 //                         computation NAME, extremes included
 #include <algorithm>
@@ -54,7 +54,7 @@ using Draw = std::function<void(Random&, double*)>;
 void draw_drift(Random& r, double* x) {
   x[0] = whole(r, 1, 96);
   x[1] = draw(r, 0, 0.5, {0, 0.1});
-  // A branch against a state shorter than itself turns it round, and rounding decides what follows.
+  // A branch against a state shorter than itself turns it round, and rounding decides the result.
   x[2] = x[1] == 0 ? draw(r, -1, 1, {-1, 1}) : draw(r, 0, 1, {0, 1});
   x[3] = draw(r, 0, 1, {0, 0.5, 0.9, 1});
   x[4] = draw(r, 0, 2, {0, 1, 2});
@@ -165,7 +165,7 @@ nlohmann::json layout() {
   return modules;
 }
 
-// NaN has no place in JSON; the page reads null as NaN.
+// JSON has no NaN; the page reads null as NaN.
 nlohmann::json number(double x) {
   return std::isnan(x) ? nlohmann::json(nullptr) : nlohmann::json(x);
 }
@@ -176,7 +176,7 @@ const Computation& computation_named(const std::string& name) {
   fail("fixtures", "unknown computation {}", quote(name));
 }
 
-// Runs it on the inputs that lie there.
+// Runs it on the stored inputs.
 nlohmann::json run(const Computation& computation) {
   int inputs = 0, all = 0;
   for (int i = 0; i < computation.field_count; ++i) {

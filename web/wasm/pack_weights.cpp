@@ -1,7 +1,7 @@
 // Makes the weights of the page from a run:
 //   pack_weights RUN OUT.safetensors NOTE
 // Every matrix becomes 8-bit rows with one half-precision scale each (value = scale · integer, the
-// largest of a row is ±127), vectors become half precision; portable/weights.h says how they lie in the
+// largest of a row is ±127), vectors become half precision; portable/weights.h describes their layout in the
 // file. EΔ's maps H_pre and H_post are folded into the weights of the sublayers first. The metadata
 // hold the configuration, NOTE (how the run was made) and the mean squared error of the packed model
 // on sequences of gyroscope.h, which tests/page_models_test.cpp computes again.
@@ -83,7 +83,7 @@ Half half(double value) {
           std::copysign(rounded, value)};
 }
 
-// The three tensors of a packed file, and the list of what is in them.
+// The three tensors of a packed file, and the list of their contents.
 struct Packed {
   std::vector<std::int8_t> values;
   std::vector<std::uint16_t> scales, vectors;

@@ -243,7 +243,7 @@ GEORES_EXPORT(gate, GATE_FIELDS) {
   pack_two(g * x, gate.gx.at);
   const auto axes = singular_value_decomposition(block(g, 2, 0));
   pack_two(axes.sigma, gate.sigma.at);
-  // A circle has no axes of its own; of two axes, the second stands across the first.
+  // A circle has no axes of its own; of two axes, the second is orthogonal to the first.
   const bool circle = axes.sigma[0] - axes.sigma[1] < 1e-9;
   const double x_part = circle ? 1 : axes.u(0, 0), y_part = circle ? 0 : axes.u(1, 0);
   gate.directions[0] = gate.directions[3] = x_part;

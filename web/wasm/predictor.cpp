@@ -2,7 +2,7 @@
 //
 // The page copies a safetensors file to predictor_buffer(bytes) and, unless the file's metadata has
 // its configuration under "config", the text of config.json to predictor_config_buffer(bytes), and
-// calls predictor_load(). Sequences lie in fixed rooms, a state a row of `width` values: `width` is
+// calls predictor_load(). Sequences are in fixed buffers, a state a row of `width` values: `width` is
 // the model's input width, or what `path` was given.
 #include <algorithm>
 #include <cmath>
@@ -67,7 +67,7 @@ double errors_of(const double* y, int length, double* errors) {
   return sum / length;
 }
 
-// What is seen at each position: the states shown and, where predictions are fed back, the
+// The input at each position: the states shown and, where predictions are fed back, the
 // predictor's own answers after them.
 template <class Step>
 void run_fed_back(int length, int shown, bool feed, double* seen, double* y, const Step& step) {
@@ -177,7 +177,7 @@ GEORES_EXPORT(predictor_model, MODEL_FIELDS) {
   IN(i, 1) IN(j, 1) IN(x, 1) IN(y, 1) IN(theta, 1) IN(length, 1) IN(width, 1) OUT(shown_missing, 1)
 
 // A state that turns in the plane of axes i and j by theta a step, as the task gyroscope makes
-// them; what (x, y) lacks to length 1 lies on the first other axis.
+// them; the rest of (x, y) to length 1 is on the first other axis.
 GEORES_EXPORT(path, PATH_FIELDS) {
   const int width = static_cast<int>(path.width), length = length_of(path.length);
   const int i = static_cast<int>(path.i), j = static_cast<int>(path.j);

@@ -1,4 +1,4 @@
-// What a thrown geores::Error becomes in the browser. WebAssembly as Debian's clang builds it has
+// Converts a thrown geores::Error for the browser. WebAssembly as Debian's clang builds it has
 // no unwinder, so nothing can be caught there: the text of the exception goes to the page, which
 // throws it as an error of its own. This instance of the module is then in the middle of something;
 // the page drops it and makes another.

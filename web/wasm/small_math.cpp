@@ -1,4 +1,4 @@
-// exp and tanh for the predictor, in place of the C library's: these need no table of two kilobytes.
+// exp and tanh for the predictor, instead of the C library's: these need no table of two kilobytes.
 // exp is fdlibm's (e_exp.c): x = k ln 2 + r, |r| ≤ ln 2/2, and a rational function of r, within one
 // unit in the last place. tanh follows from it, exact to 2e-16 (not relative to a tiny value).
 #include <cstdint>

@@ -155,7 +155,7 @@ GEORES_EXPORT(spectrum_sample, SAMPLE_FIELDS) {
   OUT(distance, 1)              \
   OUT(near_zero, 1) OUT(low, 1) OUT(high, 1) OUT(first, 1) OUT(second, 1) OUT(samples, 1)
 
-// The samples so far, blurred as the theory is, beside the theory's values on the same grid.
+// The samples so far, blurred as the theory is, next to the theory's values on the same grid.
 GEORES_EXPORT(spectrum_compare, COMPARE_FIELDS) {
   auto& out = spectrum_compare;
   const int points = static_cast<int>(out.points);

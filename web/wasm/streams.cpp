@@ -85,7 +85,7 @@ Operator leading(const Square& a) {
   return result;
 }
 
-// What does not change while a slider other than the seed moves: the operators without parameters,
+// Constant while a slider other than the seed moves: the operators without parameters,
 // and the directions of the branches.
 class Drawn {
  public:

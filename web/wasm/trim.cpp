@@ -1,5 +1,5 @@
 // The C library reduces an angle of any size to a quarter turn; the general case costs six kilobytes a
-// module. Angles here are some turns at most, so the usual case takes its place (as in fdlibm's
+// module. Angles here are some turns at most, so the usual case replaces it (as in fdlibm's
 // e_rem_pio2.c: π/2 in two parts, the first short enough for an exact product). A huge angle becomes
 // NaN, which no drawing hides.
 extern "C" int __rem_pio2(double x, double* y) {

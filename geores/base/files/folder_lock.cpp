@@ -15,7 +15,7 @@
 namespace geores {
 namespace {
 
-// What the holder wrote into the file.
+// The holder's text in the file.
 std::string holder_of(int descriptor) {
   char text[200];
   const auto size = ::pread(descriptor, text, sizeof text, 0);
@@ -64,7 +64,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : path_(folder / "in
 }
 
 FolderLock::~FolderLock() {
-  if (works_) ::unlink(path_.c_str());  // while it is still locked: nobody else's file
+  if (works_) ::unlink(path_.c_str());  // while it is still locked: no other process owns the file
   ::close(descriptor_);
 }
 

@@ -16,7 +16,7 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // False where the file system has no locks: then nobody is kept out.
+  // False where the file system has no locks: no process is then excluded.
   bool works() const { return works_; }
 
  private:

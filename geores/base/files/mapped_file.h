@@ -2,7 +2,7 @@
 // several processes share them. For data sets that are larger than memory.
 //   const MappedFile file("all__inputs.npy");
 //   const auto first = file.bytes()[0];
-// Nobody may shorten the file while it is mapped: reading a page beyond its end ends the process with
+// The file must not be shortened while it is mapped: reading a page beyond its end ends the process with
 // one line (shrunk_files.h).
 #pragma once
 

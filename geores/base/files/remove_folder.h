@@ -1,6 +1,6 @@
 // Removes a folder with everything in it, as far as that is possible; no error if it is not there.
-// In the place of std::filesystem::remove_all: LibTorch's wheels for Linux export a remove_all of
-// their own, which takes the place of the standard library's and crashes.
+// Used instead of std::filesystem::remove_all: LibTorch's wheels for Linux export a remove_all of
+// their own, which replaces the standard library's and crashes.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ inline void remove_folder(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> all = {folder};
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored))
     all.push_back(entry.path());
-  // A folder comes before what is in it.
+  // A folder precedes its contents.
   for (auto path = all.rbegin(); path != all.rend(); ++path)
     std::filesystem::remove(*path, ignored);
 }

@@ -1,6 +1,6 @@
-// A page beyond the end of a mapped file that somebody has shortened cannot be read: the process gets
-// SIGBUS, and would end without a word. While a file is watched, such a fault ends it with one line
-// that names the file, and exit code 1. Faults elsewhere are left to whoever handled them before.
+// A page beyond the end of a mapped file that was shortened cannot be read: the process gets SIGBUS,
+// and would end without a message. While a file is watched, such a fault ends it with one line
+// that names the file, and exit code 1. Faults elsewhere are passed to the previous handler.
 #pragma once
 
 #include <cstddef>

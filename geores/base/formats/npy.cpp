@@ -146,7 +146,7 @@ class HeaderReader {
   }
 
   static constexpr auto blanks = " \n";
-  std::string_view rest_;  // begins with what is read next, ends with a character that is not blank
+  std::string_view rest_;  // the unread rest, ends with a character that is not blank
   std::string_view where_;
 };
 

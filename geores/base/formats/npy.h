@@ -34,7 +34,7 @@ struct NpyArray {
 
 NpyArray load_npy(const std::filesystem::path& path);
 
-// `where` stands for the file in errors.
+// `where` names the file in errors.
 NpyArray parse_npy(std::span<const std::byte> file, std::string_view where);
 
 // An array that stays where the file's bytes are, for example in a MappedFile.
@@ -49,7 +49,7 @@ NpyView view_npy(std::span<const std::byte> file, std::string_view where);
 
 std::vector<std::byte> serialize_npy(const NpyArray& array);
 
-// What a file begins with; the array's bytes follow.
+// The beginning of a file; the array's bytes follow.
 std::string npy_header(Dtype dtype, std::span<const int64_t> shape);
 
 // Uses write_file_atomically().

@@ -1,4 +1,4 @@
-// NumPy's current generator, draw for draw, as far as somebody needs it: the numbers of
+// NumPy's current generator, draw for draw, limited to the functions needed here: the numbers of
 // numpy.random.default_rng(seed).
 //   NumpyGenerator random(42);
 //   random.choice(8, 5)   ->  3 6 5 0 7       default_rng(42).choice(8, 5, replace=False)

@@ -48,7 +48,7 @@ class Safetensors {
  public:
   static Safetensors load(const std::filesystem::path& path);
 
-  // `name` stands for the file in errors.
+  // `name` names the file in errors.
   static Safetensors parse(std::vector<std::byte> file, std::string name);
 
   Safetensors(Safetensors&&) = default;

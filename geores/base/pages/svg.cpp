@@ -64,7 +64,7 @@ struct Ruler {
   }
 };
 
-// A line may begin on the frame; a dot there would lie half outside, and on the labels of the axis.
+// A line may begin on the frame; a dot there would be half outside, and on the labels of the axis.
 bool holds_dots(const std::vector<Series>& all) {
   return std::any_of(all.begin(), all.end(),
                      [](const Series& series) { return series.mark == Mark::Dots; });
@@ -100,7 +100,7 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& h
       high *= margin;
     }
   } else {
-    // Labels have six digits: what differs less is drawn as constant, not as noise between equal labels.
+    // Labels have six digits: smaller differences are drawn as constant, not as noise between equal labels.
     const double least = is_y ? 1e-5 * std::max(std::abs(low), std::abs(high)) : 0;
     if (high - low <= least) {
       low -= std::max(0.5, std::abs(low) / 10);
@@ -122,7 +122,7 @@ Ruler make_ruler(const Axis& axis, const std::vector<Series>& all, const Heat& h
 }
 
 std::string tick_label(double value, double step, Scale scale) {
-  if (scale == Scale::Log && value < 5e-3) {  // 5e-4: there is little space beside the axis
+  if (scale == Scale::Log && value < 5e-3) {  // 5e-4: there is little space next to the axis
     const auto power = std::floor(std::log10(value) + 1e-9);
     return fmt::format("{:.0f}e{:.0f}", value / std::pow(10, power), power);
   }
@@ -172,7 +172,7 @@ std::string heat_color(double value, double most) {
   return fmt::format("#{:02x}{:02x}{:02x}", part(0), part(1), part(2));
 }
 
-// What rounds to zero has no sign.
+// A value that rounds to zero has no sign.
 std::string cell_number(double value, int digits) {
   return fmt::format("{:.{}f}", std::abs(value) < 0.5 * std::pow(10, -digits) ? 0 : value, digits);
 }
@@ -296,7 +296,7 @@ double letters_of(const std::string& text) {
   }));
 }
 
-// Room for a panel's y axis: the usual one, or more where names stand beside it (6 pixels a letter of
+// The margin for a panel's y axis: the usual one, or a wider one for names (6 pixels a letter of
 // size 11, and the axis' own label).
 double left_margin(const Axis& axis) {
   std::size_t longest = 0;
@@ -327,7 +327,7 @@ std::string draw_axes(const Panel& panel, const Ruler& x, const Ruler& y) {
                              x.begin - left_margin(panel.y) + 14, middle)
                      .c_str());
   const double center = (x.begin + x.end) / 2;
-  // Bold letters of size 13 are about 8 pixels wide. A title may stand above the axis, too, but not above
+  // Bold letters of size 13 are about 8 pixels wide. A title may extend above the axis, too, but not above
   // the next panel.
   const double available = x.end - x.begin + 40, wanted = 8 * letters_of(panel.title);
   result += text(center, y.end - (panel.note.empty() ? 8 : 23), panel.title,

@@ -47,7 +47,7 @@ struct Axis {
   Scale scale = Scale::Linear;
   double from = std::numeric_limits<double>::quiet_NaN();  // NaN: from the data
   double to = std::numeric_limits<double>::quiet_NaN();
-  // Names of the values 0, 1, ..., in place of ticks; linear only.
+  // Names of the values 0, 1, ..., instead of ticks; linear only.
   std::vector<std::string> names = {};
 };
 
@@ -57,7 +57,7 @@ struct Heat {
   std::vector<std::vector<double>> rows = {};  // all of one length
   double most = 1;
   int digits = -1;    // of the number in each cell; -1: no number
-  bool sums = false;  // beside each row and below each column, as cells without colour
+  bool sums = false;  // next to each row and below each column, as cells without colour
 };
 
 struct Panel {

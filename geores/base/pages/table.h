@@ -1,5 +1,5 @@
 // A table of texts, written once for terminals, Markdown and pages.
-//   Table table{"What a reader should know.", {"model", "loss"}, {{"additive", "3.8e-3"}}};
+//   Table table{"An explanation.", {"model", "loss"}, {{"additive", "3.8e-3"}}};
 //   fmt::print("{}", to_text(table));
 #pragma once
 

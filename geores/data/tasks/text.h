@@ -11,7 +11,7 @@ namespace geores {
 
 Task text_task();
 
-// The ids of a split as a tensor (n) of int16 that lies in the mapped file.
+// The ids of a split as a tensor (n) of int16 in the mapped file.
 Tensor ids_tensor(const PreparedSplit& split);
 
 }  // namespace geores

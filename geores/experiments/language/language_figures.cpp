@@ -70,9 +70,9 @@ namespace {
 
 enum class Learned { validation_by_tokens, validation_by_seconds, train_by_tokens };
 
-// By tokens, or by the seconds of the last line before each; without the untrained model's loss, which
-// would take most of the axis. Losses of training steps are noisy: means over a fiftieth of the
-// training, from the first evaluation on.
+// By tokens, or by the seconds of the preceding line; without the untrained model's loss, which
+// would take most of the axis. Losses of training steps are noisy: they are means over a fiftieth
+// of the training, from the first evaluation on.
 svg::Series loss_curve(const CellFindings& cell, const RunSize& size, const std::string& name,
                        Learned what) {
   const auto window = std::max<int64_t>(1, size.steps / 50);
@@ -134,7 +134,8 @@ std::string seed_in(const std::string& run_folder) {
   return run_folder.substr(run_folder.rfind("-seed") + 1);
 }
 
-// A cell's losses minus those of another cell's run with the same seed, which has seen the same batches.
+// A cell's losses minus those of another cell's run with the same seed, which reads the same
+// batches.
 svg::Series difference_curve(const CellFindings& cell, const CellFindings& base,
                              const RunSize& size, const std::string& name) {
   std::map<int64_t, std::vector<PositionedValue>> by_step;
@@ -160,7 +161,7 @@ std::string difference_figure(const ExperimentFindings& findings) {
       return !findings.cell(column.name, arm.name).runs.empty();
     });
   };
-  // Of a part of an experiment, the first arm that was run.
+  // The first arm with runs.
   const auto found = std::ranges::find_if(experiment.arms, has_runs);
   if (found == experiment.arms.end()) return "";
   const auto& first = *found;
@@ -237,7 +238,7 @@ std::string rank_figure(const LanguageFindings& all, const ExperimentFindings& f
 
 namespace {
 
-// f(column, arm, lines) with the diagnostics of the first run of each cell that has some.
+// f(column, arm, lines) with the diagnostics of the first run of each cell that has any.
 template <class F>
 void for_each_diagnosed(const ExperimentFindings& findings, F&& f) {
   for (const auto& column : findings.experiment.columns)
@@ -411,7 +412,7 @@ std::string mixer_figure(const LanguageFindings& all, const ExperimentFindings& 
       return nullptr;
     return &one->at("end").at("mixers").at("layers");
   };
-  // Of each layer, without that of the same layer of another arm, if one is given.
+  // Values of each layer, minus those of the same layer of `without`, if given.
   const auto add = [&](const char* title, auto&& value, const json* without = nullptr) {
     svg::Panel panel{.title = title};
     panel.x.label = "last mixer of the product, counted from 0";

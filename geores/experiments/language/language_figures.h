@@ -12,17 +12,19 @@ namespace geores {
 // The lines of a run's diagnostics.jsonl; none without the file.
 std::vector<nlohmann::json> read_diagnostics(const std::string& run_folder);
 
-// Up to four places of 0 .. count − 1, the first and the last among them.
+// Up to four indices in 0 .. count − 1, the first and the last among them.
 std::vector<std::size_t> quarters(std::size_t count);
 
-// The places of the lines nearest to 0, 25, 50 and 100 % of the last one's steps (MGT's times for β).
+// The indices of the lines nearest to 0, 25, 50 and 100 % of the last one's steps (MGT's times for
+// β).
 std::vector<std::size_t> quarters_of_training(const std::vector<nlohmann::json>& lines);
 
 // Validation losses by tokens and by seconds, train losses by tokens.
 std::string loss_figure(const ExperimentFindings& findings);
-// Validation losses by tokens less those of the first arm that was run, over the seeds that both have.
+// Validation losses by tokens minus those of the first arm with runs, over the seeds that both
+// have.
 std::string difference_figure(const ExperimentFindings& findings);
-// Norms of gradients before clipping: medians over a hundred steps and the largest of them.
+// Norms of gradients before clipping: medians and maxima over a hundred steps.
 std::string gradient_figure(const ExperimentFindings& findings);
 // Mixers, cosines of streams and ranks by step, first seed.
 std::string over_training_figure(const ExperimentFindings& findings);

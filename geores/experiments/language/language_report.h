@@ -1,5 +1,5 @@
-// The report of a language paper: claims with verdicts, learning rates, losses, then what was
-// measured inside the models.
+// The report of a language paper: claims with verdicts, learning rates, losses, and measurements
+// inside the models.
 #pragma once
 
 #include "geores/base/pages/document.h"

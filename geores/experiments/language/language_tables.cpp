@@ -23,7 +23,7 @@ constexpr double kShcTokens = 10000.0 * 128 * 1024;  // of sHC's smaller runs
 
 std::string fixed(double value, int digits = 3) {
   if (!std::isfinite(value)) return "";
-  // What rounds to zero has no sign.
+  // A value that rounds to zero has no sign.
   return fmt::format("{:.{}f}", std::abs(value) < 0.5 * std::pow(10, -digits) ? 0 : value, digits);
 }
 
@@ -41,7 +41,7 @@ std::string shown(const Welch& test) {
   return test.known() ? fmt::format("t = {:.2f}, p = {:.2g}", test.t, test.p) : "";
 }
 
-// Of the exact losses of a cell, by the text that was validated on.
+// Derived from a cell's exact losses and the size of its validation text.
 struct TextNumbers {
   std::vector<double> bits_per_byte, word_perplexity;
 };
@@ -306,7 +306,7 @@ Table rank_table(const LanguageFindings& all, const ExperimentFindings& findings
            mean_of(3, [&](const json& one) { return line(one).at("ratio").get<double>(); }),
            mean_of(4, [&](const json& one) { return line(one).at("slope").get<double>(); }),
            fmt::format("{} of {}", above, measured.size()),
-           // What was measured before the number was written had four.
+           // Measurements without this number used four windows.
            fmt::format("{}, {}", measured.size(), line(*measured.front()).value("windows", 4))});
     }
   return table;
@@ -371,7 +371,7 @@ Table beta_table(const ExperimentFindings& findings) {
 
 Table target_table(const ExperimentFindings& depth) {
   Table table{"", {"", "data", "tokens to target", "seeds"}, {}};
-  // The loss that pre-norm of the second depth has after half of its training.
+  // The target: the loss of pre-norm at the second depth after half of its training.
   const auto& columns = depth.experiment.columns;
   if (columns.size() < 2) return table;
   const auto& second = columns[1];

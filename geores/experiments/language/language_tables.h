@@ -9,7 +9,7 @@ namespace geores {
 
 Table verdict_table(const LanguageFindings& all);
 Table sweep_table(const Experiment& experiment, const ExperimentFindings& sweep);
-// Columns in which nothing is known are left out.
+// Omits columns without a known value.
 Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings);
 Table ngram_table(const LanguageFindings& all);
 Table other_text_table(const LanguageFindings& all, const ExperimentFindings& findings);
@@ -22,7 +22,7 @@ Table use_table(const LanguageFindings& all, const ExperimentFindings& findings)
 // The mean mixer at four depths and the composite, with sums at the margins.
 Table heat_table(const nlohmann::json& mixers);
 
-// What was measured on the first run of a cell that was measured; null: on none.
+// The measurements on a cell's first measured run; null if there is none.
 const nlohmann::json* first_measured(const LanguageFindings& all, const CellFindings& cell);
 
 }  // namespace geores

@@ -59,7 +59,7 @@ TEST(LanguagePapers, EveryArmIsAConnectionThatCanBeMade) {
     }
 }
 
-// Depth may not change what is compared.
+// Models of different depth have about the same size.
 TEST(LanguagePapers, ModelsOfTheDepthExperimentHaveAboutTheSameSize) {
   for (const auto& [scale, vocabulary, size] :
        {std::tuple{"cpu", 65, 0.92e6}, {"gpu", 8192, 20e6}}) {
@@ -119,7 +119,7 @@ TEST(LanguagePapers, TheLanguageModelIsSweptOverAllRates) {
     EXPECT_EQ(std::ranges::count(names, trained), 1) << trained;
 }
 
-// The experiment says so; with random windows its text would be read more than once in places.
+// The experiment trains for one epoch; random windows would repeat parts of its text.
 TEST(LanguagePapers, ReadOnceDrawsNoWindowTwice) {
   const auto paper = language_paper("shc", "cpu", "data");
   const auto& once = paper.experiment("read_once");
@@ -233,7 +233,7 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
   const auto results = nlohmann::json::parse(read_text_file(out / "results.json"));
   EXPECT_EQ(results["verdicts"].size(), 1u + 2 + 3);
 
-  // An experiment for speed shows no losses.
+  // An experiment on speed shows no losses.
   auto fast = findings;
   for (auto& one : fast.experiments) {
     one.experiment.for_speed = true;
@@ -262,10 +262,10 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
     EXPECT_EQ(mixers.cell("copy", arm.name).exact.front(), best) << arm.name;
   }
 
-  // Again: nothing is trained anew, what is missing is measured.
+  // The second call trains nothing and repeats the missing measurement.
   const auto one = findings.measured.begin()->first;
   fs::remove(out / "diagnostics" / (one + ".json"));
-  // Stopped while it measures, it ends without that measurement.
+  // Stopped during a measurement, it ends without it.
   EXPECT_FALSE(reproduce_language(tiny_paper(), options,
                                   {.progress = {}, .notice = {}, .stop = [] { return true; }})
                    .has_value());
@@ -278,7 +278,7 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
   EXPECT_EQ(again.measured.at(one), findings.measured.at(one));
   EXPECT_LE(trained, 2) << "one measurement";
 
-  // Numbers may come from elsewhere without weights: what cannot be measured is left out.
+  // Results may be copied without weights: measurements that need them are omitted.
   for (const auto* kind : {"runs", "diagnostics"})
     for (const auto& file : fs::recursive_directory_iterator(out / kind))
       if (file.path().extension() == ".safetensors" || kind == std::string("diagnostics"))
@@ -286,7 +286,7 @@ TEST(LanguageReport, HoldsEveryTableAndFigureAndContinuesWhereItStopped) {
   EXPECT_EQ(reproduce_language(tiny_paper(), options).value().measured.size(), 0u);
 }
 
-// Experiments share runs, and ask for different things.
+// Experiments share runs, and request different measurements.
 TEST(LanguageReport, MeasuresWhatAnEarlierCommandDidNotAskFor) {
   const TemporaryFolder folder;
   LanguageOptions options{.out = (folder.path() / "report").string(), .jobs = 1};
@@ -319,7 +319,7 @@ TEST(LanguageReport, MeasuresWhatAnEarlierCommandDidNotAskFor) {
   EXPECT_EQ(jobs, 0);
 }
 
-// A table filled by several commands, some of them elsewhere: finished runs count, whoever asks.
+// Several commands, some on other machines, fill one table: all finished runs count.
 TEST(LanguageReport, IsMadeOfAllFinishedRunsOfTheFolder) {
   const TemporaryFolder folder;
   LanguageOptions options{.out = (folder.path() / "report").string(), .jobs = 1};
@@ -338,7 +338,7 @@ TEST(LanguageReport, IsMadeOfAllFinishedRunsOfTheFolder) {
   EXPECT_EQ(second.find("ablation")->cell("copy", "pre").runs.size(), 2u);
   EXPECT_EQ(second.find("ablation")->cell("copy", "mgt").runs.size(), 1u);
   EXPECT_EQ(second.find("ablation")->cell("copy", "ddl").runs.size(), 0u);
-  // Without weights, as results travel.
+  // Results without weights, as copied from another machine.
   for (const auto& run : fs::recursive_directory_iterator(fs::path(options.out) / "runs"))
     if (run.path().extension() == ".safetensors") fs::remove(run.path());
   EXPECT_NO_THROW(reproduce_language(tiny_paper(), options));
@@ -369,7 +369,8 @@ TEST(LanguageReport, IsMadeOfAllFinishedRunsOfTheFolder) {
       "[reproduce] experiment mixers has none of the data sets or models that were asked for");
 }
 
-// A table that is not trained to its last column is judged where it is, and says so.
+// A claim about a table without its last column is judged at the last trained one, and its text
+// names it.
 TEST(LanguageReport, JudgesAClaimInTheLastColumnThatIsTrained) {
   auto paper = tiny_paper();
   paper.claims = {{"mHC beats additive", "mixers", "deep", "mhc", "additive"}};
@@ -421,7 +422,7 @@ TEST(LanguagePapers, OtherStepsChangeWarmUpAndEvaluationsInProportion) {
   EXPECT_EQ(paper.experiment("streams").arm("shc").config.at("steps"), 20);
 }
 
-// A text that only the last experiment needs is missed before the first one is trained.
+// A text that only the last experiment needs is checked before the first one is trained.
 TEST(LanguageReport, AMissingTextIsRefusedBeforeAnythingIsTrained) {
   const TemporaryFolder folder;
   auto paper = tiny_paper();
@@ -433,7 +434,7 @@ TEST(LanguageReport, AMissingTextIsRefusedBeforeAnythingIsTrained) {
   EXPECT_TRUE(fs::is_empty(folder.path() / "report" / "runs"));
 }
 
-// Models and tables of counts beside them are scored on the same ids, and the report says on which.
+// Models and n-gram tables are scored on the same ids, which the report names.
 TEST(LanguageReport, SaysWhichPartOfATextIsScored) {
   const TemporaryFolder folder;
   std::string text;
@@ -450,7 +451,7 @@ TEST(LanguageReport, SaysWhichPartOfATextIsScored) {
   fs::create_directories(folder.path() / "lines-other");
   write_file_atomically(folder.path() / "lines-other/README", "no text");
   experiment.columns = {{"copy", "lines", text_task(folder.path().string(), "lines", 8, 100)}};
-  // What is trained for its speed alone says nothing about losses.
+  // An experiment on speed has no losses.
   auto speed = experiment;
   speed.name = "speed";
   speed.for_speed = true;
@@ -480,7 +481,7 @@ TEST(LanguageReport, SaysWhichPartOfATextIsScored) {
   EXPECT_NE(page.find(scored), std::string::npos);
   EXPECT_EQ(page.find(what_is_scored(unlimited)), std::string::npos);
 
-  // Another text under the same name: finished runs are not of it.
+  // Another text under the same name: finished runs do not belong to it.
   const auto again = [&] { reproduce_language(paper, options); };
   EXPECT_EQ(refusal(again), "");
   const auto folder_of_text = (folder.path() / "lines").string();

@@ -9,7 +9,7 @@
 namespace geores {
 namespace {
 
-// A key of the lines of metrics.jsonl.
+// Reads one key of the lines of metrics.jsonl.
 std::vector<double> logged(const std::string& run, const char* key) {
   std::vector<double> values;
   for (const auto& line : read_metrics(run))
@@ -23,7 +23,7 @@ RunSize size_of_runs(const Experiment& experiment, const std::string& column,
                      const std::string& arm) {
   const auto config = run_config(experiment.column(column), experiment.arm(arm), 0, {}, {});
   const auto& task = config.task.options;
-  // A text's window has one id more than the model reads; other sequences are counted with theirs.
+  // A text's window has one id more than the model reads; other sequences include it.
   const auto length = task.contains("context") ? task.at("context").get<int64_t>()
                                                : task.at("length").get<int64_t>() - 1;
   return {.steps = config.steps, .tokens_a_step = config.batch * length, .clip = config.clip};

@@ -1,5 +1,4 @@
-// How the runs of a cell learned: from metrics.jsonl, which travels with a run's result, and from what
-// was asked for.
+// The learning curves of a cell's runs, from their metrics.jsonl and their configuration.
 #pragma once
 
 #include <optional>
@@ -10,7 +9,7 @@
 
 namespace geores {
 
-// Of all runs of a cell.
+// For all runs of a cell.
 struct RunSize {
   int64_t steps = 0, tokens_a_step = 0;
   double clip = 0;
@@ -24,10 +23,11 @@ struct LossAt {
 };
 std::vector<LossAt> validation_losses(const std::string& run_folder);
 
-// That of the evaluation nearest to a step. `losses` may not be empty.
+// The evaluation nearest to a step. `losses` may not be empty.
 LossAt nearest_to(const std::vector<LossAt>& losses, double step);
 
-// The first step with at most this loss, linear between two evaluations; nothing: it is not reached.
+// The first step with at most this loss, linear between two evaluations; nullopt if it is not
+// reached.
 std::optional<double> first_step_with(const std::vector<LossAt>& losses, double loss);
 
 // The mean of the last 200 logged steps of each run, as sHC reports its train loss.
@@ -36,10 +36,10 @@ Sample train_loss(const CellFindings& cell);
 // Median over the logged steps of all runs.
 double tokens_per_second(const CellFindings& cell);
 
-// Norms before clipping, over all logged steps of all runs; nothing where none was logged.
+// Norms before clipping, over all logged steps of all runs; nullopt where none was logged.
 struct NormsOfGradients {
   double median, high, most;  // high: 99 %
-  double clipped;             // share of steps whose norm is above `clip`; 0: none is clipped
+  double clipped;             // share of steps whose norm is above `clip`; 0: no clipping
 };
 std::optional<NormsOfGradients> norms_of_gradients(const CellFindings& cell, double clip);
 

@@ -1,4 +1,4 @@
-// How runs learned, what is judged of them, and arms and texts of the controls.
+// Learning curves, verdicts, and the arms and texts of the controls.
 #include "geores/experiments/language/learning.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(Learning, ALossIsReachedBetweenTwoEvaluations) {
   EXPECT_EQ(nearest_to(losses, 16).loss, 4);
 }
 
-// Evaluations need not be spread evenly: the last one of a training often follows another at once.
+// Evaluations need not be evenly spaced: the last one often follows another one closely.
 TEST(Learning, TheTargetIsTheLossAfterHalfTheStepsAndSeedsThatReachItAreCounted) {
   const TemporaryFolder folder;
   auto depth = depth_findings({"L12", "L24"});
@@ -69,7 +69,7 @@ TEST(Learning, TheTargetIsTheLossAfterHalfTheStepsAndSeedsThatReachItAreCounted)
     depth.cells[column][arm].runs.push_back(
         run_with(folder.path() / name, validation_lines(losses)));
   };
-  // In the middle of the list stands step 70; nearest to half of 100 steps is 48.
+  // The middle of the list is step 70; the nearest to half of 100 steps is 48.
   add("L24", "pre", 1, {{0, 9}, {48, 5}, {70, 4}, {96, 3}, {100, 3}});
   add("L24", "pre", 2, {{0, 9}, {48, 6}, {70, 4}, {96, 3}, {100, 3}});
   add("L24", "mgt", 1, {{0, 9}, {100, 6}});
@@ -111,7 +111,7 @@ TEST(Learning, GradientNormsAreOfAllStepsAndSeeds) {
   EXPECT_FALSE(norms_of_gradients({}, 1).has_value());
 }
 
-// The columns that a claim is limited to.
+// The columns to which a claim is limited.
 std::vector<std::string> columns_in(const Verdict& verdict) {
   std::vector<std::string> found;
   for (const auto* name : {"L12", "L24", "L48", "L100"})
@@ -145,7 +145,7 @@ TEST(LanguageVerdicts, DepthIsJudgedBetweenTheDepthsThatAreTrained) {
   EXPECT_EQ(verdicts.at(kGain).verdict, "reversed");
   EXPECT_EQ(columns_in(verdicts.at(kLead)), (Columns{"L24", "L48"})) << "L100 has no pre-norm";
   EXPECT_EQ(verdicts.at(kLead).verdict, "holds");
-  // Pre-norm's seed 42 diverged: the others keep their partners, 1.02 and 1.04 apart.
+  // Pre-norm's seed 42 diverged: the other seeds stay paired, with differences 1.02 and 1.04.
   set("L48", "pre", {5.12, 5.24}, {123, 456});
   const auto fewer = language_verdicts(findings_of(depth)).at(kLead);
   EXPECT_NE(fewer.numbers.find("1.03"), std::string::npos) << fewer.numbers;
@@ -154,7 +154,7 @@ TEST(LanguageVerdicts, DepthIsJudgedBetweenTheDepthsThatAreTrained) {
   EXPECT_EQ(columns_in(verdicts.at(kGain)), Columns{}) << "all columns";
 }
 
-// What is measured on a finished run needs its weights, which rarely all travel.
+// Measurements on finished runs need weights, which are often not copied.
 TEST(LanguageVerdicts, BetasOfSeedsWithoutMeasuresAreThoseOfTheirLastLine) {
   const TemporaryFolder folder;
   const auto line = [](double mean) {
@@ -228,7 +228,7 @@ TEST(LanguageTables, RanksAreMeansOfTheSeedsAndSayOfHowManyWindows) {
   EXPECT_TRUE(table.rows[0][6].starts_with("0.500")) << table.rows[0][6];
 }
 
-// How many marks of axes say this.
+// The number of axis marks with this text.
 int64_t marks(const std::string& figure, const std::string& text) {
   int64_t count = 0;
   for (auto at = figure.find(">" + text + "</text>"); at != std::string::npos;
@@ -365,7 +365,7 @@ TEST(LanguageFigures, BetaHasFiveQuantilesOfFourOperators) {
   EXPECT_EQ(marks(figure, "MGT"), 4);
 }
 
-// Other texts, and streams beside those of the fixed identity, are read as differences.
+// Other texts, and streams next to those of the fixed identity, are shown as differences.
 TEST(LanguageTables, ComparesWithTheFirstRowAndTheFixedIdentity) {
   auto paper = language_paper("shc", "gpu", "data");
   LanguageFindings all{
@@ -462,7 +462,7 @@ TEST(ShuffledText, HasTheSameIdsInAnotherOrderAndIsMadeOnce) {
   std::sort(found.begin(), found.end());
   EXPECT_EQ(found, ids);
   EXPECT_EQ(read_text_file(shuffled / "data.json"), "{}");
-  // Made again of another text, but not for what data.json says of the folder.
+  // Another text replaces it; another note on the folder in data.json does not.
   write_file_atomically(text / "data.json", to_bytes(std::string_view("{\"checked\": 1}")));
   write_file_atomically(shuffled / "mark", to_bytes(std::string_view("")));
   make_shuffled_text(text);
@@ -472,7 +472,7 @@ TEST(ShuffledText, HasTheSameIdsInAnotherOrderAndIsMadeOnce) {
   EXPECT_FALSE(fs::exists(shuffled / "mark"));
   EXPECT_TRUE(fs::exists(shuffled / "train.bin"));
   {
-    const FolderLock other(text);  // another process makes it: the one that is there is as it was
+    const FolderLock other(text);  // another process creates it: the existing one stays unchanged
     EXPECT_NO_THROW(make_shuffled_text(text));
     remove_folder(shuffled);
     EXPECT_NE(refusal([&] { make_shuffled_text(text); }).find("is in use by"), std::string::npos);

@@ -73,14 +73,14 @@ nlohmann::json losses_on_others(Model& model, const PreparedText& own) {
   return all;
 }
 
-// Ids, bytes and words of what runs are scored on: the validation text, or its first ids.
+// Ids, bytes and words of the scored text: the validation text, or its first ids.
 nlohmann::json size_of_scored(const PreparedText& text, size_t scored) {
   const auto& split = text.split("val");
   if (!split.facts) return nullptr;
   if (scored >= split.ids().size())
     return {
         {"ids", split.facts->ids}, {"bytes", split.facts->bytes}, {"words", split.facts->words}};
-  // Ends of text are ids, but no bytes and no words.
+  // Ends of text are ids without bytes or words.
   const auto end = text.tokenizer()->end_of_text();
   int64_t bytes = 0, words = 0;
   for (auto rest = split.ids().first(scored); !rest.empty();) {
@@ -94,7 +94,7 @@ nlohmann::json size_of_scored(const PreparedText& text, size_t scored) {
   return {{"ids", scored}, {"bytes", bytes}, {"words", words}};
 }
 
-// Written on the CPU, one id at a time.
+// Generated on the CPU, one id at a time.
 std::string sample_of_text(Model& model, const PreparedText& text) {
   if (!text.tokenizer()) return "";
   model.to(torch::kCPU);

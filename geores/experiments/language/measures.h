@@ -1,4 +1,4 @@
-// What is measured on a finished run, with its best weights:
+// The measurements on a finished run, with its best weights:
 //   mixers, ranks, beta   at the start and at the end, as in diagnostics.jsonl: {"start", "end"}
 //   use                   the loss with every mixer replaced (diagnostics/mixer_report.h)
 //   gradients             norms before clipping: {"gradient_norms"}
@@ -7,7 +7,7 @@
 //                         every folder in DATA-other
 //   sample                of text: 300 ids written by the model
 //   text                  of text: {"text": {ids, bytes, words}} of the validation split
-// {"parts"} names those that were asked for, whether or not the run has them.
+// {"parts"} lists the requested ones, whether or not they apply to the run.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace geores {
 
-// `before_each_part` is called before everything that takes long; it may throw to end the measuring.
+// `before_each_part` is called before each long part; it may throw to stop the measurement.
 nlohmann::json measure_run(
     const std::string& run_folder, const std::vector<std::string>& what, const Dataset& dataset,
     const std::string& device, const std::function<void()>& before_each_part = [] {});

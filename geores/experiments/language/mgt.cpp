@@ -90,7 +90,7 @@ json mgt_training(const MgtSizes& sizes, int64_t steps) {
           {"heads", sizes.heads}};
 }
 
-// MGT adds two d × d maps to each of two connections of a block of 12 d²: 4 d² more. A pre-norm
+// MGT adds two d × d maps to each of two connections of a block of 12 d², 4 d² more. A pre-norm
 // model of the same depth has as many parameters at √(4/3) of the width.
 int64_t matched_width(int64_t width, int64_t heads) {
   const auto step = 2 * heads;
@@ -99,16 +99,16 @@ int64_t matched_width(int64_t width, int64_t heads) {
 
 const json kPostNorm = {{"connection", "additive"}, {"norm", "post"}};
 const json kPreNorm = {{"connection", "additive"}, {"norm", "pre"}};
-// A sublayer between two factors of 0.226 starts small, and AdamW moves it in short steps: what earns EΔ's
-// results without any operator (docs/notebook/what_helps.md).
+// A sublayer between two factors of 0.226 starts small, and AdamW takes short steps on it: this
+// setting explains EΔ's results without any operator (docs/notebook/what_helps.md).
 const json kSmallPreNorm = {
     {"connection", "additive"}, {"norm", "pre"}, {"maps", "fixed"}, {"maps_factor", 0.226}};
 const json kRectifyOnly = {{"connection", "mgt"}, {"rectify", true}, {"delta", false}};
 const json kDeltaOnly = {{"connection", "mgt"}, {"rectify", false}, {"delta", true}};
 const json kWholeMgt = {{"connection", "mgt"}, {"rectify", true}, {"delta", true}};
 
-// Deep branches of a pre-norm model weigh less, without a parameter (as norms divided by √l do: Sun et al.,
-// arXiv:2502.05795). What this earns is not owed to MGT's geometry.
+// Deep branches of a pre-norm model have a smaller weight, without a parameter (as with norms
+// divided by √l: Sun et al., arXiv:2502.05795). An effect of this arm is not due to MGT's geometry.
 Arm with_root_branches(Arm arm) {
   arm.name += "_root";
   arm.label += ", branches / √l";
@@ -165,7 +165,7 @@ Experiment ablation_experiment(const MgtSizes& sizes, const json& data) {
 }
 
 Experiment beta_experiment(const MgtSizes& sizes, const json& data, const json& shuffled) {
-  // More and shorter evaluations than elsewhere: β over time is the question.
+  // More and shorter evaluations than elsewhere, because this experiment follows β over time.
   const auto common = with(mgt_training(sizes, sizes.steps),
                            {{"width", sizes.width},
                             {"eval_interval", std::max<int64_t>(1, sizes.steps / 12)},
@@ -200,7 +200,7 @@ Experiment depth_experiment(const MgtSizes& sizes, const json& data, const std::
   if (scale == "quick") widths = {{2, 128, 112}, {4, 88, 76}, {8, 64, 56}};
   if (scale == "cpu") widths = {{12, 80, 68}, {48, 40, 34}, {100, 28, 24}};
   auto common = mgt_training(sizes, sizes.steps);
-  if (scale == "cpu") common["heads"] = 2;  // a width of 34 has no four
+  if (scale == "cpu") common["heads"] = 2;  // a width of 34 is not divisible by four
   Experiment experiment{
       .name = "depth",
       .title = "Experiment 4: depth at an equal number of parameters",

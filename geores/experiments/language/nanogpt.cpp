@@ -1,6 +1,6 @@
-// Parity with nanoGPT (Karpathy): its two configurations for tinyshakespeare by characters, with its
-// published losses. nanoGPT takes one step more and evaluates before a step; neither shows in the
-// second digit.
+// Parity with nanoGPT (Karpathy): its two configurations for tinyshakespeare by characters, with
+// its published losses. nanoGPT takes one more step and evaluates before a step; neither affects
+// the second digit.
 #include "geores/experiments/language/papers.h"
 
 namespace geores {

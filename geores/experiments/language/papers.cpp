@@ -10,7 +10,7 @@
 namespace geores {
 namespace {
 
-constexpr int64_t kStepsOfASpeed = 20;  // arms with so few are only timed
+constexpr int64_t kStepsOfASpeed = 20;  // arms with this many steps are only timed
 
 }  // namespace
 
@@ -43,7 +43,7 @@ LanguagePaper language_paper(const std::string& name, const std::string& scale,
   const auto known = language_papers();
   require(std::ranges::count(known, name) > 0, "reproduce", "unknown paper '{}'{}", name,
           did_you_mean(name, known));
-  language_scale(scale);  // refuses another one
+  language_scale(scale);  // throws for another scale
   if (name == "nanogpt") return nanogpt_paper(scale, data);
   return name == "mgt" ? mgt_paper(scale, data) : shc_paper(scale, data);
 }

@@ -42,7 +42,7 @@ nlohmann::json identity_of(const LanguageOptions& options) {
           {"steps", options.steps}};
 }
 
-// What the command asks for.
+// The experiments that the command selects.
 std::vector<Experiment> wanted_experiments(const LanguagePaper& paper,
                                            const LanguageOptions& options) {
   std::vector<Experiment> experiments;
@@ -61,8 +61,8 @@ std::vector<Experiment> wanted_experiments(const LanguagePaper& paper,
   return experiments;
 }
 
-// The options with all seeds and rates that commands have asked for in this folder: their finished
-// runs count, whichever of them this command asks for.
+// The options with all seeds and rates that commands have requested in this folder: their finished
+// runs count for any command.
 LanguageOptions with_earlier_ones(LanguageOptions options) {
   const auto path = fs::path(options.out) / "asked.json";
   const auto before = fs::exists(path) ? json_in(path) : nlohmann::json::object();
@@ -104,7 +104,8 @@ fs::path measure_path(const std::string& out, const std::string& run) {
   return fs::path(out) / "diagnostics" / (run + ".json");
 }
 
-// What a run's file in diagnostics/ does not hold yet. An earlier command may have asked for other parts.
+// The missing parts of a run's file in diagnostics/. An earlier command may have requested other
+// parts.
 std::vector<std::string> parts_to_measure(const fs::path& path,
                                           const std::vector<std::string>& asked) {
   std::vector<std::string> held;
@@ -125,7 +126,7 @@ void add_measures(const fs::path& path, const nlohmann::json& measured) {
   write_file_atomically(path, all.dump(1) + "\n");
 }
 
-// One for each finished run of the experiments, with what all of them ask for.
+// One for each finished run, with the measurements that any experiment requests.
 std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const Scale& scale,
                               const LanguageOptions& options, DatasetShelf& shelf,
                               const std::function<bool()>& stop) {
@@ -143,7 +144,7 @@ std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const 
     const auto folder = (fs::path(options.out) / "runs" / run).string();
     const auto missing = parts_to_measure(path, asked.second);
     if (missing.empty()) continue;
-    // Trained elsewhere, and only its numbers came back.
+    // Trained on another machine, and copied without weights.
     if (fs::exists(fs::path(folder) / "result.json") &&
         !fs::exists(fs::path(folder) / "best.safetensors"))
       continue;
@@ -162,7 +163,7 @@ std::vector<Job> measure_jobs(const std::vector<Experiment>& experiments, const 
   return jobs;
 }
 
-// Folders, and on how many ids of their validation text models are scored; 0: on all.
+// Folders, and the number of scored ids of their validation text; 0: all.
 std::set<std::pair<std::string, int64_t>> texts_of(const std::vector<Experiment>& experiments) {
   std::set<std::pair<std::string, int64_t>> texts;
   for (const auto& experiment : experiments)
@@ -173,7 +174,7 @@ std::set<std::pair<std::string, int64_t>> texts_of(const std::vector<Experiment>
   return texts;
 }
 
-// Refuses what is missing now, not when hours of other experiments are done.
+// Reports missing texts now rather than after hours of training.
 void find_texts(const std::vector<Experiment>& experiments) {
   for (const auto& [folder, scored] : texts_of(experiments))
     if (folder.ends_with(kShuffled))
@@ -185,16 +186,16 @@ void find_texts(const std::vector<Experiment>& experiments) {
               folder);
 }
 
-// What the losses of tables of counts are of: a text, or its first `scored` ids.
+// The name of an n-gram table's text, with `scored` if it is limited.
 std::string name_of_ngrams(const std::string& folder, int64_t scored) {
   const auto name = fs::path(folder).filename().string();
   return scored > 0 ? fmt::format("{}, first {} ids", name, scored) : name;
 }
 
-// Losses of tables of counts on what models are scored on; kept in OUT, since the text may not be
-// there when the next report is made.
+// N-gram losses on the scored text; kept in OUT, since the text may be missing when the next report
+// is written.
 std::vector<double> ngrams_of(const std::string& folder, int64_t scored, const std::string& out) {
-  constexpr size_t many = 5'000'000;  // ids, beyond which longer histories take too long
+  constexpr size_t many = 5'000'000;  // above this number of ids, longer histories take too long
   const auto path = fs::path(out) / "ngrams" / (name_of_ngrams(folder, scored) + ".json");
   if (fs::exists(path)) return json_in(path).get<std::vector<double>>();
   if (!fs::exists(fs::path(folder) / "data.json")) return {};
@@ -291,7 +292,7 @@ LanguageFindings read_all(const LanguagePaper& paper, const LanguageOptions& opt
     if (fs::exists(entry.path() / "result.json")) {
       const auto result = read_result(entry.path().string());
       all.train_seconds += result.at("seconds").get<double>();
-      if (result.contains("machine"))  // runs from before this was written have none
+      if (result.contains("machine"))  // older runs do not have it
         all.made_with.insert(fmt::format("{}, {}", result["machine"].get<std::string>(),
                                          result.value("program", "")));
     }
@@ -359,7 +360,7 @@ std::optional<LanguageFindings> reproduce_language(const LanguagePaper& given,
                                                    const ReproduceListener& listener) {
   auto paper = given;
   auto options = asked;
-  for (const auto& name : options.only) paper.experiment(name);  // refuses an unknown one
+  for (const auto& name : options.only) paper.experiment(name);  // throws for an unknown one
   check_seeds(options.seeds);
   const auto path = fs::path(options.out) / "reproduction.json";
   if (options.report_only) {

@@ -1,15 +1,15 @@
 // Runs a paper's experiments with language models and writes the report: first the learning rates,
-// then every arm at its best one with all seeds, then what is measured on the finished runs. In OUT:
+// then every arm at its best one with all seeds, then the measurements on finished runs. In OUT:
 //   index.html, tables.md, results.json, figures/*.svg    the report
-//   runs/                one folder per training run, as `geores train` makes it
+// runs/                one folder per training run, as written by `geores train`
 //   diagnostics/         one JSON file per measured run
 //   ngrams/              losses of tables of counts, one JSON file per text
 //   reproduction.json    paper, scale, device, precision and steps
-//   asked.json           all seeds and rates that commands asked for
-// Interrupted, it continues with what is missing. A command may ask for a part of the work: some
-// experiments, arms, columns, seeds or rates. The report is always made of all finished runs in the
-// folder, so a large table can be filled by several commands, on several machines: result.json and
-// metrics.jsonl of a run, and diagnostics/, are all that has to travel.
+// asked.json           all seeds and rates that commands have requested
+// Interrupted, it continues with the missing work. A command may select a part of the work: some
+// experiments, arms, columns, seeds or rates. The report always covers all finished runs in the
+// folder, so several commands on several machines can fill a large table: only a run's result.json
+// and metrics.jsonl, and diagnostics/, need to be copied.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ struct LanguageOptions {
   std::string data = "data";  // folder of prepared texts (papers.h)
   std::string out = "report";
   Hardware hardware = {};
-  // What to train; empty: all.
+  // The training runs to select; empty: all.
   std::vector<std::string> only = {}, columns = {}, arms = {};
   std::vector<int64_t> seeds = {};
   std::vector<double> rates = {};  // to sweep, instead of the paper's
@@ -56,7 +56,7 @@ struct LanguageFindings {
   nlohmann::json to_json() const;
 };
 
-// The paper that the options name. Nothing if the listener stopped it.
+// The paper that the options name. nullopt if the listener stopped it.
 std::optional<LanguageFindings> reproduce_language(const LanguageOptions& options,
                                                    const ReproduceListener& listener = {});
 std::optional<LanguageFindings> reproduce_language(const LanguagePaper& paper,

@@ -1,4 +1,4 @@
-// sHC's comparison of hyper-connections, with the arm that decides what a mixer is good for: a fixed
+// sHC's comparison of hyper-connections, with the control that shows the mixer's effect: a fixed
 // identity.
 #include <fmt/format.h>
 
@@ -88,15 +88,15 @@ json shc_training(const ShcSizes& sizes, int64_t steps) {
 const json kAdditive = {{"connection", "additive"}};
 const json kHc = {{"connection", "hc"}};
 const json kStaticHc = with(kHc, {{"dynamic", false}});
-// As published: rows last, no bound, the gradient of the iterations.
+// The published form: rows last, no bound, the gradient of the iterations.
 const json kMhc = {{"connection", "mhc"}, {"sinkhorn_gradient", "unrolled"}};
 const json kLite = {{"connection", "mhc_lite"}};
 const json kShc = {{"connection", "shc"}};
 // mHC without its mixer.
 const json kIdentity = with(kMhc, {{"mixer", "identity"}});
 
-// Connections on one stream of the whole width. Small maps: what earns EΔ's results on vectors without any
-// operator (docs/notebook/what_helps.md).
+// Connections on one stream of the whole width. Small maps: they explain EΔ's results on vectors
+// without any operator (docs/notebook/what_helps.md).
 Experiment geometry_experiment(const json& common, const std::vector<double>& rates,
                                const Column& column) {
   const auto arm = [&](const char* name, const char* label, json connection) {
@@ -142,16 +142,17 @@ std::vector<Arm> shc_arms(const json& common) {
           arm("identity", "fixed identity (mHC without its mixer)", kIdentity)};
 }
 
-// Both tables in a small model. At scale cpu 2,000 steps read tinyshakespeare once, so what a longer training
-// shows there may be owed to the repetition; the books, by bytes, last for 180,000 steps. And every other text
-// has bytes.
+// Both tables in a small model. At scale cpu 2,000 steps are one epoch of tinyshakespeare, so an
+// effect of longer training could be due to repetition; the books, by bytes, last for 180,000
+// steps. Other texts have bytes too.
 Experiment read_once_experiment(const json& training, const std::string& data, int64_t context) {
-  // Nothing is learned by heart, so the last weights are the best; evaluations on a few windows would choose
-  // others by chance. How the loss falls is in that of the batches, which are new each time.
+  // One epoch cannot overfit, so the last weights are the best; a choice by evaluations on few
+  // windows would be random. The training losses show the learning curve, because their batches
+  // never repeat.
   const auto common = with(training, {{"eval_interval", training.at("steps")}});
   const std::string name = "books_bytes";
   auto text = text_task(data, name, context, 131072);
-  text["sampling"] = "epochs";  // no window twice
+  text["sampling"] = "epochs";  // no window is drawn twice
   Experiment experiment{
       .name = "read_once",
       .title = "Tables 1 and 2 in a small model: books by bytes, read once",
@@ -170,7 +171,8 @@ Experiment read_once_experiment(const json& training, const std::string& data, i
   return experiment;
 }
 
-// The order that sHC prints, and the same against a fixed identity. `where` ends each claim's text.
+// The order that sHC prints, and the same against a fixed identity. `where` is appended to each
+// claim's text.
 std::vector<Claim> order_claims(const std::string& experiment, const std::string& column,
                                 const std::string& where) {
   const auto claim = [&](const std::string& text, const char* better, const char* worse) {
@@ -231,8 +233,8 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
                 with(common, with(kMhc, {{"sinkhorn_gradient", "implicit"}}))}},
       .measures = {"mixers", "use"}};
 
-  // HC's streams start equal and stayed so on books (cosine 0.999): its gain may be one of the factors on
-  // what passes by, which one stream can have, too.
+  // HC's streams start equal and stayed so on books (cosine 0.999). Its gain may be due to the
+  // factors on the carried state, which a single stream can have, too.
   const json one = {{"streams", 1}};
   Experiment one_stream{
       .name = "one_stream",

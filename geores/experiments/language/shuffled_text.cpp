@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kShuffleSeed = 20240917;
 
-// Fisher and Yates, with the same draws on every machine.
+// The Fisher–Yates shuffle, with the same draws on every machine.
 std::vector<std::byte> permuted_ids(const std::vector<std::byte>& bytes, const std::string& where) {
   require(bytes.size() % sizeof(uint16_t) == 0, where, "has an odd number of bytes, {}",
           bytes.size());
@@ -31,7 +31,7 @@ std::vector<std::byte> permuted_ids(const std::vector<std::byte>& bytes, const s
   return result;
 }
 
-// What data.json says of a text. Which files were checked is of the folder, not of the text.
+// The part of data.json about the text. The list of checked files is about the folder.
 nlohmann::json facts_of(const fs::path& folder) {
   const auto file = folder / "data.json";
   if (!fs::exists(file)) return nullptr;
@@ -49,7 +49,7 @@ void make_shuffled_text(const fs::path& folder) {
   if (fs::exists(to) && (!can_make || facts_of(to) == facts_of(folder))) return;
   require(can_make, "reproduce", "{} is not there: prepare it with geores data text",
           folder.string());
-  const FolderLock lock(folder);  // another process may be about to make the same
+  const FolderLock lock(folder);  // another process may be creating the same folder
   if (fs::exists(to) && facts_of(to) == facts_of(folder)) return;
   auto part = to;
   part += ".part";
@@ -64,7 +64,7 @@ void make_shuffled_text(const fs::path& folder) {
         part / entry.path().filename(),
         entry.path().extension() == ".bin" ? permuted_ids(bytes, entry.path().string()) : bytes);
   }
-  remove_folder(to);  // of an older text
+  remove_folder(to);  // an older text's
   fs::rename(part, to, error);
   require(!error, "reproduce", "cannot rename {}: {}", part.string(), error.message());
 }

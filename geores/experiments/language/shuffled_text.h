@@ -1,5 +1,5 @@
-// The null control of MGT's experiment on β: a prepared text whose ids are in random order, so that
-// nothing can be learned but how often each occurs.
+// The null control of MGT's experiment on β: a prepared text with its ids in random order, which
+// leaves only their frequencies to learn.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,9 @@ namespace geores {
 
 inline constexpr std::string_view kShuffled = "-shuffled";
 
-// Makes FOLDER-shuffled beside a prepared folder: its .bin files (uint16 ids) permuted by a fixed
-// seed, its other files as they are. A folder that is there is kept. Written under another name and
-// renamed at the end.
+// Creates FOLDER-shuffled next to a prepared folder: its .bin files (uint16 ids) permuted with a
+// fixed seed, its other files copied. An existing folder is kept. It is written under another name
+// and renamed at the end.
 void make_shuffled_text(const std::filesystem::path& folder);
 
 }  // namespace geores

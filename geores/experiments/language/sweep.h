@@ -1,5 +1,5 @@
-// Learning rates before models are compared: every arm is trained with each rate and one seed, and
-// compared at its best one. A comparison at one rate for all compares how well that rate fits.
+// Selects learning rates before models are compared: every arm is trained with each rate and one
+// seed, and compared at its best one. A single rate for all arms would favour the arm that it fits.
 #pragma once
 
 #include "geores/experiments/findings.h"
@@ -10,11 +10,11 @@ namespace geores {
 Experiment sweep_of(const Experiment& experiment);
 std::string swept_name(const std::string& arm, double rate);
 
-// One seed is enough to choose a rate: the first of the paper's, whichever seeds are chosen.
+// One seed suffices to select a rate: the first of the paper's, independent of the selected seeds.
 Scale sweep_scale(const Scale& scale);
 
-// Every arm at its best rate on each column: the lowest exact validation loss of the sweep's finished
-// runs; where none is, or all diverged, the rate that the arm is configured with.
+// Every arm at its best rate on each column: the lowest exact validation loss of the sweep's
+// finished runs; without one, or if all diverged, the configured rate.
 Experiment settled(const Experiment& experiment, const ExperimentFindings& sweep);
 
 // Every arm at its first rate: as long to train as at its best one.

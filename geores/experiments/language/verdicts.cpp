@@ -64,7 +64,7 @@ void add_ranks(std::vector<Verdict>& all, const LanguageFindings& findings) {
       if (!ends(arm, column).empty()) return column;
     return columns.back();
   };
-  // What the claim is about, where the table was not trained to its end.
+  // The column of the claim, if the table lacks its last one.
   const auto at = [&](const Column& column) {
     return column.name == columns.back().name ? "" : fmt::format(" ({} only)", column.label);
   };
@@ -90,8 +90,8 @@ void add_synergy(std::vector<Verdict>& all, const LanguageFindings& findings) {
         synergy(*ablation, column, base), 0, true, "the four losses beside S; matched parameters"));
 }
 
-// β of every operator at the end of a run: the last line that it wrote while training, which every seed
-// has. A run may have come from elsewhere without it; then what was measured on its best weights.
+// β of every operator at the end of a run: the last line of its diagnostics.jsonl, which every
+// trained seed has. A copied run may lack it; the measurement on its best weights replaces it then.
 json betas_at_end(const LanguageFindings& findings, const std::string& run) {
   const json::json_pointer beta("/beta"), measured("/end/beta");
   if (const auto lines = read_diagnostics(run); !lines.empty() && lines.back().contains(beta))
@@ -136,7 +136,7 @@ void add_betas(std::vector<Verdict>& all, const LanguageFindings& findings) {
   }
 }
 
-// Losses of the arms, seed by seed, of the seeds that all of them have.
+// Losses of the arms by seed, for the seeds that all arms have.
 std::vector<std::vector<double>> by_seed(const ExperimentFindings& findings,
                                          const std::string& column,
                                          const std::vector<std::string>& arms) {
@@ -159,7 +159,8 @@ void add_depth(std::vector<Verdict>& all, const LanguageFindings& findings) {
   const auto losses = [&](const Column& column, const char* arm) {
     return depth->cell(column.name, arm).exact;
   };
-  // From the first to the last depth that is trained with all these arms; none, or one: nothing is known.
+  // The first and the last depth at which all these arms are trained; with fewer than two the
+  // verdict is open.
   const auto ends = [&](const std::vector<const char*>& arms) {
     const auto& columns = depth->experiment.columns;
     const auto trained = [&](const Column& column) {
@@ -218,7 +219,7 @@ std::vector<double> over_runs(const LanguageFindings& findings, const CellFindin
 
 namespace {
 
-// The claim about the last column that has runs of both arms: a table may not be trained to its end.
+// The claim at the last column with runs of both arms, if the stated column has none.
 Claim where_trained(Claim claim, const ExperimentFindings& findings) {
   const auto trained = [&](const std::string& column) {
     return !findings.cell(column, claim.better).exact.empty() &&

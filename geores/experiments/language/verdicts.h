@@ -1,5 +1,5 @@
-// Claims of the papers, judged: by losses of two arms (Welch's t over seeds), and by what was measured
-// inside the models. Open: p >= 0.05, or too few seeds to know.
+// Verdicts on the papers' claims, from the losses of two arms (Welch's t over seeds) and from
+// measurements inside the models. Open: p >= 0.05, or too few seeds.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace geores {
 
 struct Verdict {
   std::string claim, numbers, test;
-  std::string control;  // what decides it
+  std::string control;  // the control that decides it
   std::string verdict;  // holds, reversed or open
 };
 
@@ -21,11 +21,11 @@ std::vector<Verdict> language_verdicts(const LanguageFindings& findings);
 std::vector<double> synergy(const ExperimentFindings& ablation, const std::string& column,
                             const std::string& base);
 
-// One number of every run of a cell, by a path into what was measured on it.
+// One number of every run of a cell, by its path in the measurements.
 std::vector<double> over_runs(const LanguageFindings& findings, const CellFindings& cell,
                               const std::string& pointer);
 
-// Student's t of a mean against a number, two-sided; NaN with less than two values.
+// Student's t of a mean against a number, two-sided; NaN with fewer than two values.
 struct MeanTest {
   double t, p;
 };

@@ -132,7 +132,7 @@ std::string seeds_figure(const ExperimentFindings& findings) {
   auto names = two_way ? distinct(experiment.arms, &Arm::way) : std::vector<std::string>();
   if (!two_way)
     for (const auto& arm : experiment.arms) names.push_back(arm.label);
-  // A few ways stand below a panel; the arms of a long list stand beside it, the first one on top.
+  // Few ways are labelled below a panel, the arms of a long list at its side, the first one on top.
   if (!two_way) std::reverse(names.begin(), names.end());
   const auto position_of = [&](const std::string& name) {
     return static_cast<double>(std::find(names.begin(), names.end(), name) - names.begin());

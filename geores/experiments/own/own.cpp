@@ -1,7 +1,7 @@
-// Questions that go past the EΔ paper: which part of it earns its results?
+// Questions beyond the EΔ paper: which part of it explains its results?
 //
-// Six blocks with linear maps around their sublayers have as many weights as eight without
-// (6 · (12 + 4) · 128² = 8 · 12 · 128²), so plain blocks number eight where only maps are in question.
+// Six blocks with linear maps around their sublayers have as many weights as eight without (6 · (12
+// + 4) · 128² = 8 · 12 · 128²), so comparisons of maps use eight plain blocks.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,7 +13,8 @@ namespace {
 
 using namespace arms;
 
-// What a map with entries of standard deviation 0.02 does to the length of a vector of 128 values.
+// The factor by which a map with entries of standard deviation 0.02 scales the length of a vector
+// of 128 values.
 const double kShrink = 0.02 * std::sqrt(128.0);
 
 const json kSmallMaps = {{"maps", "normal"}, {"layers", 6}};
@@ -27,8 +28,8 @@ json hc() { return {{"connection", "hc"}, {"layers", 9}}; }
 json rotation() { return causal_edelta({{"operator", "cayley"}}); }
 json reflection() { return causal_edelta({{"operator", "householder"}}); }
 
-// One thing changes at a time: the operator (none, or the gated one) and how H_pre and H_post start.
-// All arms are causal and have no gate loss.
+// One factor changes at a time: the operator (none, or the gated one) and the initial values of
+// H_pre and H_post. All arms are causal and have no gate loss.
 Experiment start() {
   return {.name = "start",
           .title = "What earns EΔ's results: the operator, or how its two linear maps start",
@@ -65,7 +66,7 @@ Experiment start_maps() {
   wrapped("ddl", "DDL (ddl_pooled)", causal_ddl());
   wrapped("mhc", "mHC (mhc_split)", mhc());
   wrapped("hc", "HC", hc());
-  const json five = {{"layers", 5}};  // its routes are made from 512 values: six would be 1.90M
+  const json five = {{"layers", 5}};  // its routes read 512 values: six layers would have 1.90M weights
   row("jpmhc", "JPmHC (Cayley)", jpmhc(), with(jpmhc(), with(kIdentityMaps, five)),
       with(jpmhc(), with(kSmallMaps, five)));
   row("edelta", "EΔ", nullptr, causal_edelta({{"init", "identity"}}), causal_edelta());
@@ -145,7 +146,7 @@ Experiment explain() {
   const auto plain = [](const json& changes) {
     return with(gpt(), with({{"layers", 8}}, changes));
   };
-  // Effective weights start at `start` of their usual size, and AdamW's steps on them are `gain`
+  // Effective weights start at `start` times their usual size, and AdamW's steps on them are `gain`
   // times as long.
   const auto fixed = [&](double gain, double start) {
     return plain({{"maps", "fixed"},
@@ -209,14 +210,15 @@ const json kMean = {{"past", "mean"}};
 const json kPrevious = {{"past", "previous"}};
 const json kBoth = {{"past", "both"}};
 
-// How vectors enter and leave, and the perceptrons of blocks.
+// The input and output of vectors, and the MLPs of blocks.
 const json kIsometry = {{"input_map", "isometry"}};
 const json kSwiglu = {{"mlp", "swiglu"}};
 const json kIsoSwiglu = with(kIsometry, kSwiglu);
 const json kKept = {{"output_length", "input"}};
 const json kNear = {{"output_length", "learned"}};
 
-// Plain blocks with all that the search found but the small start, which `changes` may bring.
+// Plain blocks with all results of the search except the small initial weights, which `changes` may
+// add.
 json winner(const json& changes) {
   return with(gpt(), with(with(with(with(kNear, kBoth), with(kSwiglu, {{"early_weight", 0.5}})),
                                {{"layers", 8}, {"heads", 16}}),
@@ -259,7 +261,7 @@ Experiment orthogonal() {
                    {"jpmhc", "JPmHC (Cayley)", with(jpmhc(), kLowEnd)}}};
 }
 
-// One configuration for all tasks: these are tried in `search`, and judged in `held_out`.
+// One configuration for all tasks: selected in `search`, and judged in `held_out`.
 std::vector<Arm> candidates() {
   std::vector<Arm> arms;
   const auto add = [&](const std::string& name, const std::string& label, const json& model) {
@@ -365,7 +367,7 @@ std::vector<Arm> candidates() {
   return arms;
 }
 
-// Choices are made here, on the paper's data; `held_out` then judges them.
+// Selections are made here, on the paper's data; `held_out` judges them.
 Experiment search() {
   std::vector<Arm> arms;
   const auto row = [&](const std::string& name, const std::string& label, const json& model) {
@@ -403,7 +405,7 @@ Experiment search() {
       .arms = arms};
 }
 
-// Data that no choice was made on.
+// Data that no selection was made on.
 Experiment held_out() {
   auto columns = all_tasks();
   for (auto& column : columns) {

@@ -50,7 +50,7 @@ TEST(Own, NamesAreDistinctAndCombinationsComplete) {
   }
 }
 
-// Six blocks with maps and eight without have the same weights, but for the norms.
+// Six blocks with maps and eight without have the same number of weights, except for the norms.
 TEST(Own, PlainAndMappedModelsHaveAsManyParameters) {
   const auto& explain = own("explain");
   const auto count = [&](const char* arm) {

@@ -36,7 +36,7 @@ void copy_run(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_directories(to, error);
   require(!error, "reproduce", "cannot create {}: {}", to.string(), error.message());
-  // result.json says that a run is finished: it comes last.
+  // result.json marks a run as finished, so it is copied last.
   for (const auto& file : entries(from))
     if (fs::is_regular_file(file) && file.filename() != "result.json" &&
         file.filename() != "in_use.lock")

@@ -1,6 +1,6 @@
-// A reproduction that several machines share without a network between them. Each does its shard of the
-// runs and measurements in a folder of its own; the folders are then copied to one machine and merged,
-// and the report is written there.
+// A reproduction shared by several machines without a network. Each computes its shard of the runs
+// and measurements in its own folder; the folders are then copied to one machine and merged, and
+// the report is written there.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace geores {
 
-// Every `count`th thing, from number `index` on.
+// Every `count`th item, from number `index` on.
 struct Shard {
   int64_t index = 1, count = 1;  // index in 1..count
 
   bool is_part() const { return count > 1; }
   bool has(size_t number) const { return static_cast<int64_t>(number) % count == index - 1; }
 
-  // Those of a list that are this shard's.
+  // The items of a list that belong to this shard.
   template <class T>
   std::vector<T> of(const std::vector<T>& all) const {
     std::vector<T> own;
@@ -30,9 +30,9 @@ struct Shard {
 // "2/8" is the second of eight.
 Shard shard_from(const std::string& text);
 
-// Copies the finished runs and the measurements of a reproduction into the folder of another, where
-// they are not there yet. Both must have the same reproduction.json. A run that is in both with another
-// configuration is refused.
+// Copies the finished runs and the measurements of a reproduction into the folder of another, if
+// they are missing there. Both must have the same reproduction.json. A run that is in both with
+// different configurations is refused.
 struct Merged {
   int64_t runs = 0, measurements = 0;
 };

@@ -30,7 +30,7 @@ TEST(Shard, ShardsHaveEverythingOnce) {
   EXPECT_EQ(seen, std::multiset<int>(all.begin(), all.end()));
 }
 
-// One experiment with its norms, as small as it gets.
+// One experiment with its norms, at the smallest size.
 ReproduceOptions tiny(const fs::path& out) {
   const Scale scale{.name = "tiny",
                     .width_divisor = 16,
@@ -92,7 +92,7 @@ TEST(Shard, MergedShardsAreTheWholeReproduction) {
   EXPECT_EQ(names_in(at("whole") / "runs").size(), 6u);
   EXPECT_TRUE(fs::exists(at("whole") / "index.html"));
 
-  // A run that is there already stays; one with other settings is refused.
+  // An existing run stays; one with other settings is refused.
   const auto run = *names_in(at("part1") / "runs").begin();
   const auto file = at("part1") / "runs" / run / "config.json";
   auto config = nlohmann::json::parse(read_text_file(file));

@@ -228,7 +228,7 @@ PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
   for (const auto* key : {"mixer", "layout", "seed", "data", "device", "precision"})
     require(!options.changes.contains(key), "changes", "'{}' is what a study sets itself", key);
   config.read(options.changes, "changes");
-  // Equal width, and the mixers' parameters taken from the MLP. mlp_t has no counterpart.
+  // Equal width, with the mixers' parameters taken from the MLP. mlp_t has no counterpart.
   if (config.model.mlp_hidden == 0)
     config.model.mlp_hidden = matched_mlp_hidden(config.model, study.plain_hidden);
   return config;

@@ -24,7 +24,7 @@ TEST(Studies, ArmsHaveTheSameWidthAndAboutTheSameSize) {
       names.insert(arm.name);
       const auto config = study_config(study, arm, 1, {}, "data");
       EXPECT_EQ(config.model.width, study.config["width"].get<int64_t>());
-      if (config.model.mlp_t) continue;  // another kind of layer: its size is its own
+      if (config.model.mlp_t) continue;  // another kind of layer, with its own size
       int64_t layers = 0;
       for (int64_t i = 0; i < config.model.layers; ++i)
         layers += parameter_count(RecursiveLayer(config.model, 10, i));
@@ -67,7 +67,7 @@ TEST(Studies, ArmsAreComparedWithTheirControls) {
     EXPECT_EQ(is_compared(arm.name, "none"), arm.name != "none") << arm.name;
 }
 
-// Results of one arm: what each run solved of the test puzzles, by evaluation.
+// Results of one arm: the share of test puzzles that each run solved, by evaluation.
 nlohmann::json results_of(const std::vector<std::vector<double>>& runs) {
   auto curves = nlohmann::json::array();
   for (const auto& exact : runs) {
@@ -84,7 +84,7 @@ nlohmann::json results_of(const std::vector<std::vector<double>>& runs) {
           {"differences", nlohmann::json::array()}};
 }
 
-// A run that has solved enough once may fall back: the first time counts.
+// A run may fall below the threshold again: the first time counts.
 TEST(StudyReport, SaysWhenEachRunBegan) {
   const auto results = results_of({{0, 0.1, 0.09, 0.5}, {0, 0, 0.05, 0.0999}});
   const auto report = make_study_report(find_study("s6"), results);
@@ -98,7 +98,7 @@ TEST(StudyReport, SaysWhenEachRunBegan) {
       << report.to_markdown();
 }
 
-// Curves that stay low would be lines on the floor of an axis up to 100 %.
+// Low curves would be flat on an axis up to 100 %.
 TEST(StudyReport, LowCurvesFillTheirAxis) {
   const auto has_mark = [](double most, const std::string& mark) {
     const auto page = make_study_report(find_study("s6"), results_of({{0.01, most}}));
@@ -115,7 +115,7 @@ TEST(Studies, QuickSizeRunsToTablesAndContinues) {
   study.config["steps"] = 4;
   StudyOptions options{
       .out = (folder.path() / "s6").string(), .arms = {"none", "identity"}, .seeds = {1, 2}};
-  // Stopped at its third step it writes a checkpoint, and goes on from there.
+  // Stopped at its third step it writes a checkpoint, and resumes from it.
   int asked = 0;
   EXPECT_FALSE(run_study(study, options,
                          {.progress = {}, .notice = {}, .stop = [&] { return ++asked > 2; }}));
@@ -185,7 +185,7 @@ TEST(Studies, RefusesWhatItDoesNotHave) {
   EXPECT_NE(refused("s6", {.changes = nlohmann::json::array({1})}), "");
   EXPECT_FALSE(fs::exists(out)) << "a refused study leaves nothing";
 
-  // What another study, scale or change left is not taken for this one's.
+  // Results of another study, scale or change are not reused.
   fs::create_directories(fs::path(out) / "runs/none-1");
   write_file_atomically(fs::path(out) / "runs/none-1/config.json", "{}");
   write_file_atomically(fs::path(out) / "study.json",

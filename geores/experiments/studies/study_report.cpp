@@ -21,7 +21,7 @@ std::string with_deviation(const json& arm, const std::string& number, double sc
              : fmt::format("{:.2f}", scale * sample.mean);
 }
 
-// The same of a predictor without a model; `path` has slashes in the place of dots.
+// The same for a predictor without a model; `path` has slashes instead of dots.
 std::string plain_number(const json& plain, const std::string& path, double scale) {
   const auto& results = plain["results"];
   const json::json_pointer number_path("/" + path);
@@ -40,7 +40,8 @@ struct ShownNumber {
   double scale = 100;
 };
 
-// A row for each arm, then one for each predictor without a model. Columns that nobody has are left out.
+// A row for each arm, then one for each predictor without a model. Columns without values are
+// omitted.
 Table numbers_table(const Study& study, const json& results, std::string explanation,
                     const std::vector<ShownNumber>& columns, bool with_sizes) {
   Table table{std::move(explanation), {"arm"}, {}};
@@ -83,8 +84,8 @@ Table differences_table(const json& results) {
   return table;
 }
 
-// When each run began to solve test puzzles. Runs differ in that more than in anything else, and a mean
-// at the last step hides it.
+// The step at which each run begins to solve test puzzles. Runs differ most in this, and a mean at
+// the last step hides it.
 Table beginnings_table(const Study& study, const json& results) {
   constexpr double shares[] = {0.1, 0.5, 0.9};
   Table table{
@@ -127,7 +128,7 @@ svg::Series curve(const json& arm, const std::string& name, const ShownCurve& sh
   return mean_curve(name, by_step);
 }
 
-// The mean over seeds of values call by call, at some of the calls.
+// The mean over seeds, call by call, at selected calls.
 Table mixing_table(const Study& study, const json& results) {
   Table table{
       "Means over the tokens of eight test puzzles, in the last pass over them, and over seeds. "
@@ -176,7 +177,7 @@ std::string curves_figure(const Study& study, const json& results) {
       most = std::max(most, *std::ranges::max_element(series.y));
       panel.series.push_back(std::move(series));
     }
-    if (most > 50) panel.y.to = 100;  // otherwise as high as they come
+    if (most > 50) panel.y.to = 100;  // otherwise up to the highest value
     if (!panel.series.empty()) figure.panels.push_back(std::move(panel));
   }
   return figure.panels.empty() ? "" : svg::render(figure);

@@ -51,7 +51,8 @@ void make_arc(const StudyData& data, const std::string& folder, const std::strin
                      {{"variants", data.variants}, {"seed", kDataSeed}, {"canvas", data.size}});
 }
 
-// One folder is one study: runs of another, or of other changes, would be taken for its own.
+// One folder is one study: runs of another study, or with other changes, would be taken for its
+// own.
 constexpr ReportKind kStudy{"study", "study.json", "a study"};
 
 struct StudyRun {
@@ -66,7 +67,7 @@ json read_json_file(const fs::path& path) {
 
 bool finished(const StudyRun& run) { return fs::exists(fs::path(run.path) / "result.json"); }
 
-// What is left of an ARC score without the puzzle's own identifier.
+// The ARC score without the puzzle's own identifier.
 void evaluate_controls(const StudyRun& run, const puzzles::Dataset& data) {
   const auto file = fs::path(run.path) / "controls.json";
   if (!data.info().is_arc() || fs::exists(file)) return;
@@ -80,7 +81,7 @@ void evaluate_controls(const StudyRun& run, const puzzles::Dataset& data) {
   write_file_atomically(file, controls.dump(2) + "\n");
 }
 
-// What the mixers do in a pass over the first test puzzles.
+// Measurements of the mixers in a pass over the first test puzzles.
 void describe_mixing(const StudyRun& run, const puzzles::Dataset& data) {
   const auto file = fs::path(run.path) / "recursion.json";
   if (fs::exists(file)) return;
@@ -133,8 +134,8 @@ json described(const std::vector<double>& values) {
           {"deviation", std::isfinite(sample.deviation) ? json(sample.deviation) : json()}};
 }
 
-// Exact answers and right cells on the test puzzles, and on the training rows that halted since the line
-// before. The last point of the tests is of all of them, those before of `eval_rows`.
+// Exact answers and correct cells on the test puzzles, and on the training rows that halted since
+// the previous line. The last point of the tests covers all of them, earlier ones `eval_rows`.
 json curves_of(const StudyRun& run, const json& left) {
   json curves = {{"seed", run.config.seed}, {"test", json::array()}, {"train", json::array()}};
   const auto add = [&](const char* part, const json& step, double seconds, const json& from) {
@@ -156,7 +157,7 @@ json curves_of(const StudyRun& run, const json& left) {
   return curves;
 }
 
-// Of the runs that are finished.
+// Over the finished runs.
 json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
   std::map<std::string, std::vector<double>> numbers;
   json result = {{"label", arm.label}, {"diverged", 0}};
@@ -218,7 +219,7 @@ std::optional<json> run_study(const Study& study, const StudyOptions& options,
                               const ReproduceListener& listener) {
   const fs::path out = options.out;
   const auto folder = (out / "data").string();
-  // All that can be refused is refused before anything is written.
+  // All checks come before anything is written.
   check_seeds(options.seeds);
   check_hardware(options.hardware);
   const auto arms = study.chosen(options.arms);

@@ -5,7 +5,7 @@
 // computed. The backward pass
 // recomputes the weights from log_sum (B, h, T), the logarithm of each row's sum of exponentials.
 // Each thread needs O(T · (d + block)) of working memory. P is the type that factors of products
-// are rounded to: T itself, or BFloat16 beside float.
+// are rounded to: T itself, or BFloat16 with float.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ constexpr bool dropped_softmax_fits(int64_t rows, int64_t length) {
 }
 
 // scores (rows, length) -> weights = dropped(softmax(scale · scores)), 0 where a row does not see. Sums
-// are float32 beside BFloat16.
+// are float32 with BFloat16.
 template <class A>
 void dropped_softmax_forward(CudaStream stream, const A* scores, A* weights,
                              const DropoutMask& mask, const WeightsShape& shape);

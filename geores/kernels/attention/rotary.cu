@@ -9,14 +9,14 @@ namespace {
 
 using namespace device;
 
-// Where a run of pairs of one head lies: its first values in qkv and in the part it belongs to, and
-// its place in the tables.
+// The offsets of a run of pairs of one head: of its first values in qkv and in its part, and in the
+// tables.
 struct RunOffsets {
   int part;
   int64_t whole, alone, angle;
 };
 
-// f(place) for each run of V pairs of all heads of q, k and v, or of the first `parts` of them.
+// f(offsets) for each run of V pairs of all heads of q, k and v, or of the first `parts` of them.
 template <int V, class F>
 __device__ inline void for_each_run(const HeadsShape& s, int parts, F&& f) {
   const int64_t half = s.head_width / 2, runs = half / V, per_part = s.heads * runs;

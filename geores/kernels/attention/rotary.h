@@ -1,5 +1,5 @@
 // Heads with rotary positions (Su et al., arXiv:2104.09864). The pair (i, i + d/2) of a query
-// or key at position s turns by an angle whose cosine and sine stand in tables (S, d/2).
+// or key at position s turns by an angle whose cosine and sine are in tables (S, d/2).
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ void pack_depths_group(const float* values, int64_t stride, uint16_t* to) {
   vst1q_u16(to + 24, vreinterpretq_u16_u32(vzip2q_u32(c, d)));
 }
 
-// Goes through the matrix in the order in which it lies in memory.
+// Goes through the matrix in its order in memory.
 void pack(const Lines& lines, void* panels) {
   const auto groups = (lines.depth + kGroup - 1) / kGroup;
   const auto panel_count = (lines.count + kLines - 1) / kLines;

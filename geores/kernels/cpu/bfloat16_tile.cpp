@@ -50,7 +50,7 @@ struct Tiles {
     add(arm_bfloat16_tile());
 #elif defined(__x86_64__)
     add(x86_bfloat16_tile());
-    add(x86_matrix_tile());  // not the first: nobody has timed it yet
+    add(x86_matrix_tile());  // not the first: it has not been timed yet
 #endif
     add(&kPortable);
   }

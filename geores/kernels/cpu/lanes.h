@@ -69,7 +69,7 @@ inline Lanes<T> one_for_zero(const Lanes<T>& x) {
   return Vec<T>(x.v == T(0) ? broadcast(T(1)) : x.v);
 }
 
-// Reads R × C values of each of up to kLanes tokens; token after token lies `stride` apart. Lanes
+// Reads R × C values of each of up to kLanes tokens; tokens are `stride` apart. Lanes
 // beyond `tokens` repeat the first token.
 template <int R, int C, class T>
 inline manifold::Matrix<Lanes<T>, R, C> gather(const T* values, int64_t stride, int64_t tokens) {

@@ -1,7 +1,7 @@
 // Matrix products of one thread, for matrices of a few hundred rows and columns: a block of tokens
 // times the weights of a layer. The right-hand side is packed once for many blocks; a BLAS would
 // pack it again in every call. All matrices are row-major; lda, ldb and ldc are the distances
-// between their rows. P is the type that factors are rounded to: T itself, or BFloat16 beside
+// between their rows. P is the type that factors are rounded to: T itself, or BFloat16 with
 // float.
 #pragma once
 

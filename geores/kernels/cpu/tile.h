@@ -1,4 +1,4 @@
-// Products on register tiles, for matrices that already lie in a core's caches. A tile of the
+// Products on register tiles, for matrices that are already in a core's caches. A tile of the
 // result stays in registers while the kernel goes through its rows of the left and its columns of
 // the right matrix.
 #pragma once

@@ -68,7 +68,7 @@ inline Vec<double> exponential(const Vec<double>& x) {
 // |error| < 2e-7 max(1, |log x|).
 inline Vec<float> logarithm(const Vec<float>& x) {
   using Words = VectorOf<float>::Words;
-  // Bits relative to those of √½: what lies above the mantissa is n.
+  // Bits relative to those of √½: the bits above the mantissa are n.
   const Words above = std::bit_cast<Words>(x) - 0x3f3504f3u;
   // n + 2⁷ has no sign to care for; 1.5·2²³ turns a small integer into a float and back.
   const Words exponent = ((above + 0x40000000u) >> 23) + 0x4b400000u;

@@ -10,7 +10,7 @@ __device__ inline uint32_t shared_address(const void* pointer) {
 }
 
 // Lines of 64 values. The eight 16-byte pieces of a line are permuted by the line's number, so that
-// the same piece of eight lines lies in eight different banks. wgmma calls this layout the 128-byte
+// the same piece of eight lines is in eight different banks. wgmma calls this layout the 128-byte
 // swizzle.
 inline constexpr int kLine = 128;  // bytes
 __device__ inline uint32_t swizzled(int line, int piece) {

@@ -116,7 +116,7 @@ __device__ inline void load_values(const A* from, T* to) {
 }
 
 // V consecutive values that are loaded ahead, and converted where they are used: a conversion waits for its
-// value, so beside the load it would keep it from being ahead of anything.
+// value, so directly after the load it would serialise them.
 template <int V, class A>
 struct LoadedAhead {
   A at[V];
@@ -191,7 +191,7 @@ struct Columns {
                  [&](int slot, int column) { load_values<Vector>(row + column, to + slot); });
   }
 
-  // Loads value by value, because parameters lie at any address of a flat buffer.
+  // Loads value by value, because parameters may start at any address of a flat buffer.
   template <class T>
   static __device__ void load_parameters(const T* row, int lane, int width, T otherwise,
                                          T (&to)[kHeld]) {

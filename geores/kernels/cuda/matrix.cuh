@@ -93,7 +93,7 @@ __device__ inline int64_t fragment_index(int64_t matrix, int inner, int outer) {
 }
 
 // A (length, D) matrix in shared memory; rows are padded by 16 bytes so that the eight rows of an
-// 8 × 8 matrix lie in different banks.
+// 8 × 8 matrix are in different banks.
 template <int D>
 struct Rows {
   static constexpr int kStride = D + 8, kSteps = D / 16;

@@ -42,7 +42,7 @@ __device__ inline SplitRight split_right(float b0, float b1) {
   return {{high_part(b0), high_part(b1)}, {low_part(b0), low_part(b1)}};
 }
 
-// What is left out, low · low, is 2⁻²⁰ of the product.
+// The omitted term, low · low, is 2⁻²⁰ of the product.
 __device__ inline void multiply_add(Result& c, const SplitLeft& a, const SplitRight& b) {
   multiply_add(c, a.low, b.high[0], b.high[1]);
   multiply_add(c, a.high, b.low[0], b.low[1]);

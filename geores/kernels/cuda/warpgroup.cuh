@@ -32,7 +32,7 @@ inline bool has_warpgroups() {
 
 // The descriptor of a factor in shared memory, made of swizzled lines of 64 or 32 values. `address`
 // is a multiple of eight lines plus the offset of the first line and piece. If the lines run along
-// rows or columns of the result, the next 64 or 32 rows or columns lie `next` bytes further. If the
+// rows or columns of the result, the next 64 or 32 rows or columns are `next` bytes further. If the
 // lines run along the sum, `next` is not used.
 template <int Line = kLine>
 __device__ inline uint64_t describe(uint32_t address, uint32_t next = 16) {

@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(kWideBlock)
     gated_update(GatedUpdate<T, A> p, T* out, RowStatistics<T>* statistics, int width) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
-  // The gate's row: each lane reads only what it wrote, so nothing has to wait.
+  // The gate's row: each lane reads only its own values, so no barrier is needed.
   T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(width);
   const T alpha = p.beta ? p.alpha[0] : T(0);
   for_each_warp_token(p.rows, [&](int64_t t) {
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kWideBlock)
   });
 }
 
-// The gradient of one row. The norm's sums need the whole row, so what goes into them is kept in
-// `room`. `dweight` and `dbias` are this warp's rows of sums; all three are in shared memory.
+// The gradient of one row. The norm's sums need the whole row, so their terms are kept in
+// `buffer`. `dweight` and `dbias` are this warp's rows of sums; all three are in shared memory.
 template <int V, class T, class A>
 __device__ inline void gated_row_back(const GatedUpdate<T, A>& p,
                                       const RowStatistics<T>* statistics, const T* dout,

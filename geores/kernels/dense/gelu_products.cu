@@ -4,8 +4,8 @@
 // the second-level cache once, not once for every block of rows. A warpgroup multiplies 64 rows.
 //
 // The columns of the weights are permuted on their way to shared memory (`dealt`), so that the
-// results of a lane lie next to each other in memory. For 32 columns, lane 4g + t gets results 2t
-// and 2t + 1 of each of four products of 8 columns: product columns 8j + 2t + e. They stand for
+// results of a lane are contiguous in memory. For 32 columns, lane 4g + t gets results 2t
+// and 2t + 1 of each of four products of 8 columns: product columns 8j + 2t + e. They are
 // result columns 8t + 2j + e, eight neighbours, which the lane stores as 16 bytes without any
 // exchange.
 #include "geores/kernels/dense/gelu_products.h"
@@ -40,7 +40,7 @@ struct Operands {
 __device__ inline float low(uint32_t both) { return __uint_as_float(both << 16); }
 __device__ inline float high(uint32_t both) { return __uint_as_float(both & 0xffff0000u); }
 
-// The column of the product that stands for column `i` of the result.
+// The column of the product that becomes column `i` of the result.
 __device__ inline int dealt(int i) { return i / 32 * 32 + i % 8 / 2 * 8 + i % 32 / 8 * 2 + i % 2; }
 
 // Packs eight neighbours of a row; f(i) is pair i of them.
@@ -52,7 +52,7 @@ __device__ inline uint32_t part(const uint4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// What a lane does with eight neighbours of the product: value(i, 0) and value(i, 1) are pair i.
+// A lane's operation on eight neighbours of the product: value(i, 0) and value(i, 1) are pair i.
 template <bool Backward, class F>
 __device__ inline void finish(const Operands& o, int64_t at, const uint4& before, F&& value) {
   if constexpr (Backward) {

@@ -1,7 +1,7 @@
 // y = x Wᵀ + b, and the two-layer perceptron y = GELU(x W₁ᵀ) W₂ᵀ, in blocks of rows that stay in
 // cache.
 //   x (rows, in), w (out, in), bias (out) or null, y (rows, out)
-// P is the type that factors of products are rounded to: T itself, or BFloat16 beside float.
+// P is the type that factors of products are rounded to: T itself, or BFloat16 with float.
 // Gradients of the parameters are summed over threads in a fixed order and added to the buffers
 // given.
 #pragma once

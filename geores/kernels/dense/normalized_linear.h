@@ -1,7 +1,7 @@
 // y = Norm(x) Wᵀ + b without ever storing all of Norm(x). A block of rows is normalized, multiplied
 // and forgotten; the backward pass normalizes it again. The norm has no weight and bias here: they
 // are part of W and b, where they cost nothing per row. P is the type that factors of products are
-// rounded to: T itself, or BFloat16 beside float.
+// rounded to: T itself, or BFloat16 with float.
 //   x (rows, in), w (out, in), bias (out) or null, y (rows, out), statistics (rows)
 #pragma once
 

@@ -43,7 +43,7 @@ template <class T>
 void add_rows(CudaStream stream, const T* x, const T* row, const T* bias, T* out, int64_t rows,
               int64_t columns, int64_t period);
 
-// The same at the end of a product with so few inputs that it costs nothing beside writing its
+// The same at the end of a product with so few inputs that it costs nothing compared with writing its
 // result:
 //   y = x Wᵀ + row + bias: x (sequences, length, in), w (out, in), row (length, out), bias (out)
 struct ProductAndRowsShape {

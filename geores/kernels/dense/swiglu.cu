@@ -17,7 +17,7 @@ __device__ inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
-// f(place of the gate, place of the up value, place in y) for each run of V values.
+// f(offset of the gate, offset of the up value, offset in y) for each run of V values.
 template <int V, class F>
 __device__ inline void for_each_run(int64_t rows, int64_t hidden, F&& f) {
   const int64_t runs = hidden / V, all = rows * runs;

@@ -157,7 +157,7 @@ Product product_of(const WeightGradient& p) {
 }
 
 // Splits the rows of the product with the longest blocks, again and again, as long as the GPU has
-// room for more blocks and each block keeps enough rows to be worth its additions.
+// capacity for more blocks and each block keeps enough rows to amortise its additions.
 void split_rows(Plan& plan) {
   constexpr int capacity = kMultiprocessors * kBlocks, least_rows = 128;
   const int64_t most = (plan.rows + least_rows - 1) / least_rows;

@@ -8,7 +8,7 @@
 namespace geores::kernels {
 
 // dy (rows, out), x (rows, in), dw (out, in). out and in are multiples of 8, and dy and x are
-// aligned to 16 bytes. dw may lie at any address; it is faster if aligned to 16 bytes.
+// aligned to 16 bytes. dw may have any address; it is faster if aligned to 16 bytes.
 struct WeightGradient {
   const BFloat16 *dy, *x;
   float* dw;

@@ -4,7 +4,7 @@
 // their own.
 //
 // In shared memory a factor has two parts of 64 × 64 values, one for each half of the 128 summands.
-// The rows of a part are swizzled lines and lie there as they do in global memory.
+// The rows of a part are swizzled lines in the order of global memory.
 #include "geores/kernels/dense/weight_products.h"
 
 #include "geores/kernels/cuda/copies.cuh"
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kTileThreads, kProductBlocks)
   Sums sums;
 #pragma unroll 1
   for (int first = 0; first < inner; first += kDepth) {
-    if (first > 0) __syncthreads();  // all threads have read what is overwritten now
+    if (first > 0) __syncthreads();  // all threads have read the values that are overwritten now
     add_products<Lines::outer, Lines::inner>(sums, shared, Factor<BFloat16>{p.a, rows, inner},
                                              Factor<BFloat16>{p.b, inner, columns}, row, column,
                                              first);

@@ -9,7 +9,7 @@
 namespace geores::kernels {
 
 // product (rows, columns) = a (rows, inner) b (inner, columns). Sizes are multiples of 8. The
-// product is aligned to 4 bytes. a and b may lie at any address; they are faster if aligned to 16
+// product is aligned to 4 bytes. a and b may have any address; they are faster if aligned to 16
 // bytes.
 struct WeightProduct {
   const BFloat16 *a, *b;

@@ -22,7 +22,7 @@ template <class T>
 void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlogits,
                        const MixerShape& shape);
 
-// How far a logit may lie below the largest of its row if nothing is clamped: SinkhornOptions::range.
+// How far a logit may be below the largest of its row if nothing is clamped: SinkhornOptions::range.
 template <class T>
 inline constexpr T kSinkhornRange = sizeof(T) == 4 ? T(40) : T(300);
 

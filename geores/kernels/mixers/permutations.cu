@@ -15,7 +15,7 @@ constexpr int kBlock = 64;  // small, so that 16 000 tokens reach all multiproce
 template <int N>
 using Set = manifold::AllPermutations<N>;
 
-// f<m>() for each permutation m: what it permutes is known to the compiler, so that every value stays
+// f<m>() for each permutation m: its indices are compile-time constants, so that every value stays
 // in a register.
 template <int N, class F>
 __device__ inline void for_each_permutation(F&& f) {

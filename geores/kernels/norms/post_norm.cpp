@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kRowsOfAThread = 32;
 
-// What stands there, or 0 if there is nothing.
+// The value, or 0 for a null pointer.
 template <class T>
 Vec<T> load_or_zero(const T* from, int64_t at, int64_t count) {
   return from ? load_up_to(from + at, count) : Vec<T>{};

@@ -7,7 +7,7 @@ namespace {
 
 using namespace device;
 
-// held += what stands in the row, if there is one.
+// held += the row, if there is one.
 template <class L, class T, class A>
 __device__ inline void add_row(const A* rows, int64_t at, int lane, int width,
                                T (&held)[L::kHeld]) {

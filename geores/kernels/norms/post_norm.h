@@ -1,5 +1,5 @@
 // RMSNorm after a residual sum: y = v / sqrt(mean v² + eps), v = x + branch. y is the new
-// state; sum = y + added what the next reader takes, and rounded to type A what its product takes.
+// state; sum = y + added is the input of the next reader, and rounded to type A that of its product.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ void post_norm_forward(CudaStream stream, const PostNormForward<T, A, S>& p, int
                        int64_t width);
 
 // The gradient of v from those of y, of the sum and of the product, each of which may be null. dbranch
-// gets a copy of dx, dadded what comes by the sum and the product; both may be null.
+// gets a copy of dx, dadded the gradient through the sum and the product; both may be null.
 template <class T, class A, class S = T>
 struct PostNormBackward {
   const S* y;

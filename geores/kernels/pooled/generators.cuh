@@ -42,7 +42,7 @@ __device__ inline T sum_over_block(T x) {
 }
 
 // The shared memory of a block, for one sequence. It starts to load all weights at once, before it
-// knows the values that they will be multiplied with: at this size a kernel does nothing but wait.
+// has the values that they will be multiplied with: at this size a kernel mostly waits.
 // It waits for its own instructions too, so short loops are faster than unrolled ones. Weights that
 // do not fit stay in global memory.
 template <class T>
@@ -113,7 +113,7 @@ __device__ inline T mean_value(const T* sums, const GeneratorShape& s, int i) {
   return sum / T(s.length);
 }
 
-// From what the perceptrons see, in the workspace (mean), to their raw outputs: stored for the backward
+// From the perceptrons' input, in the workspace (mean), to their raw outputs: stored for the backward
 // pass and left in the workspace. Begins with a barrier.
 template <class T>
 __device__ inline void run_layers(const GeneratorState<T>& state, const Workspace<T>& w) {
@@ -171,7 +171,7 @@ struct Teams {
 };
 
 // From the gradients of the raw outputs, in the workspace, to the gradients of the hidden units and
-// of what the perceptrons saw, in the workspace (mean); dlogit is the gate's. Begins and ends with a
+// of the perceptrons' input, in the workspace (mean); dlogit is the gate's. Begins and ends with a
 // barrier.
 template <class T>
 __device__ inline void run_layers_back(const GeneratorState<const T>& state, const Workspace<T>& w,

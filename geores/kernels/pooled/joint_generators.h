@@ -36,7 +36,7 @@ void joint_generators_forward(CudaStream stream, const JointGenerators<const T>&
                               T penalty_weight, int n, const GeneratorShape& shape);
 
 // dg (sequences, parts, n, n), to be summed over the parts; dpenalty with `dpenalty_stride` between
-// sequences, or null; room for the gradients of hidden units (sequences, hidden) and of raw outputs.
+// sequences, or null; buffers for the gradients of hidden units (sequences, hidden) and of raw outputs.
 // Overwrites dmean (sequences, in) and the gradients of the perceptron, adds to those of the norm.
 template <class T>
 struct JointBackward {

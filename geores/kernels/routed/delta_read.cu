@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kWideBlock)
   const int stride = static_cast<int>(in_fours(d)), lane = threadIdx.x % 32;
   auto* projections = reinterpret_cast<T*>(memory);
   T *norm_weight = projections + (1 + N) * stride,
-    *row = norm_weight + (1 + threadIdx.x / 32) * stride;  // each lane reads only what it wrote
+    *row = norm_weight + (1 + threadIdx.x / 32) * stride;  // each lane reads only its own values
   for (int i = threadIdx.x; i < (2 + N) * d; i += kWideBlock) {
     const int k = i / d, c = i % d;
     projections[k * stride + c] = k <= N ? projection(p, k, d)[c] : p.norm_weight[c];
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kWideBlock)
   });
 }
 
-// What a whole token gives for each of its columns.
+// The contribution of a whole token to each of its columns.
 template <int N, class T>
 struct TokenSums {
   T mean, inverse, mean_g, mean_gz;  // of the norm, and of its gradient

@@ -1,4 +1,4 @@
-// From a token's projections to its routes, value by value, on a GPU: what would otherwise be a kernel
+// From a token's projections to its routes, value by value, on a GPU: one kernel instead of a kernel
 // for each slice, activation, scale and bias.
 #pragma once
 

@@ -130,7 +130,7 @@ struct Rows {
     for (int i = threadIdx.x; i < here * width; i += kTokens)
       f(at[i / width * stride + begin + i % width], first * width + i);
   }
-  // The sums of `parts` arrays that lie behind each other. Many loads are on their way together: a block
+  // The sums of `parts` consecutive arrays. Many loads are on their way together: a block
   // is too small to hide the time of each.
   __device__ void load_sums(const T* all, int width, int parts, int64_t part) const {
     constexpr int at_once = 8;

@@ -29,7 +29,7 @@ struct Project {
   int width, count, slice, slices, tiles;  // tiles: of projections
 };
 
-// What a block has: a slice of the columns, 8 Tiles projections, and every groups-th part of the rows.
+// The share of a block: a slice of the columns, 8 Tiles projections, and every groups-th part of the rows.
 template <int Tiles>
 struct ProjectBlock {
   int slice, tile, group, groups;
@@ -51,7 +51,7 @@ struct ProjectBlock {
   template <class S, class F>
   __device__ void for_each_four_weights(const Project<float, S>& p, F&& f) const {
     const int lane = threadIdx.x % 32;
-    const bool aligned = reinterpret_cast<uintptr_t>(p.w) % 16 == 0;  // parameters lie anywhere
+    const bool aligned = reinterpret_cast<uintptr_t>(p.w) % 16 == 0;  // parameters may have any address
     for (int r = threadIdx.x / 32; r < 8 * Tiles; r += kMatrixWarps) {
       const float* from = p.w + static_cast<int64_t>(first_projection + r) * p.width + first;
 #pragma unroll 6
@@ -191,7 +191,7 @@ struct ProjectBack {
 template <int Tiles>
 inline constexpr int kChunk = Tiles <= 3 ? 32 : 16;
 
-// What products of the backward pass take: factors in two parts, or rounded to one.
+// The operands of the backward pass's products: factors in two parts, or rounded to one.
 struct InTwoParts {
   using Left = SplitLeft;
   using Right = SplitRight;
@@ -249,7 +249,7 @@ struct HeldWeights<Tiles, Block, true> {
   }
 
   // The compiler would keep both parts of every weight from one round to the next, and has no registers
-  // for them: splitting again is cheaper than what it would store and load.
+  // for them: splitting again is cheaper than storing and loading.
   __device__ void begin_round() {
 #ifndef GEORES_EMULATED
 #pragma unroll

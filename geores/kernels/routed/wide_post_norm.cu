@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kWideBlock)
     wide_write_norm(WideWriteNormForward<T, A, S> p, int64_t tokens, int d) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
-  // The token before its norm: each lane reads only what it wrote, so nothing has to wait.
+  // The token before its norm: each lane reads only its own values, so no barrier is needed.
   T* held = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(N * d);
   for_each_warp_token(tokens, [&](int64_t t) {
     T mixer[N * N], share[N], squares = 0;

@@ -1,7 +1,7 @@
 // wide_write_forward (wide_streams.h) and the RMSNorm of all values of a token after it, on a GPU:
 //   out = v / sqrt(mean v² + eps),   v_i = Σ_j res_ij x_j + write_i y,   sum = out + added
 // v waits for its norm in shared memory: the state is read once and written once. Backward dv takes the
-// place that the gradient of v has in wide_read_backward.
+// role of the gradient of v in wide_read_backward.
 //   x, out, sum, added, dout, dv (tokens, n, d); res (tokens, n, n); write (tokens, n); y (tokens, d)
 #pragma once
 

@@ -41,7 +41,7 @@ void wide_projection_forward(CudaStream stream, const S* x, const T* w, const T*
                              const WideProjectionShape& shape, const SigmoidParts<T>& parts = {},
                              T offset = 0);
 
-// dx = skip (or 0, if null) + gradient. Adds to dw and dbias. factors has room for rows · (count + 1)
+// dx = skip (or 0, if null) + gradient. Adds to dw and dbias. factors holds rows · (count + 1)
 // values.
 template <class T, class S = T>
 struct WideProjectionBackward {
@@ -52,7 +52,7 @@ struct WideProjectionBackward {
   S* dx;
   T *dw, *dbias;
   const T* bias = nullptr;           // with parts
-  SigmoidParts<const T> parts = {};  // in the place of draw
+  SigmoidParts<const T> parts = {};  // replaces draw
 };
 template <class T, class S = T>
 void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T, S>& p,

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kWideBlock)
               int64_t tokens, int d) {
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
-  // The collected row: each lane reads only what it wrote, so nothing has to wait.
+  // The collected row: each lane reads only its own values, so no barrier is needed.
   T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(d);
   for_each_warp_token(tokens, [&](int64_t t) {
     T share[N], sum = 0;

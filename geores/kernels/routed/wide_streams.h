@@ -16,7 +16,7 @@ namespace geores::kernels {
 
 constexpr bool is_wide_stream_count(int64_t n) { return n >= 2 && n <= 8; }
 
-// Norm of what the sublayer reads; none: it reads the sum as it is.
+// Norm of the sublayer's input; none: the input is the plain sum.
 template <class T>
 struct ReadNorm {
   bool none = false;
@@ -34,7 +34,7 @@ struct WideReadBackward {
   const S* x;
   ReadNorm<T> norm;
   const RowStatistics<T>* statistics;
-  const A *h, *dh;  // h: what was read; null without a norm
+  const A *h, *dh;  // h: the sublayer's input; null without a norm
   const S* dout;
   S* dx;            // overwritten
   T *dread, *dres;  // overwritten

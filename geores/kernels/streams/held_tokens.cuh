@@ -36,7 +36,7 @@ __device__ inline void copy_to_shared(const T* from, T* to) {
 #endif
 }
 
-// Starts to copy this lane's columns of N streams. Each lane reads only what it copied, so it waits for
+// Starts to copy this lane's columns of N streams. Each lane reads only its own copies, so it waits for
 // its own copies alone.
 template <int N, int V, class T>
 __device__ inline void copy_token(const T* from, T* to, int d) {

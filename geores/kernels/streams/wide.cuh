@@ -64,7 +64,7 @@ __device__ inline void store_sums(const T (&values)[Count], T* all) {
   }
 }
 
-// The norm's weight, value by value: parameters lie at any address of a flat buffer.
+// The norm's weight, value by value: parameters may start at any address of a flat buffer.
 template <int V, class T>
 __device__ inline void load_weight(const T* weight, int column, T (&to)[V]) {
 #pragma unroll

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kWideBlock)
   wait_for_previous();
   GEORES_SHARED_BYTES(memory);
   const int width = N * d;
-  // The mixed row: each lane reads only what it wrote, so nothing has to wait.
+  // The mixed row: each lane reads only its own values, so no barrier is needed.
   T* row = reinterpret_cast<T*>(memory) + threadIdx.x / 32 * in_fours(width);
   for_each_warp_token(tokens, [&](int64_t t) {
     T m[N * N], sum = 0;

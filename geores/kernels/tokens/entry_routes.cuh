@@ -40,7 +40,7 @@ __device__ inline float row_times(const float (&row)[4], float m, const Entry& e
   return sum;
 }
 
-// What the routes of JPmHC and EΔ-Stream share, one lane for each entry (i, j).
+// Shared by the routes of JPmHC and EΔ-Stream, one lane for each entry (i, j).
 struct SoftmaxEntry {
   static constexpr bool kByStream = false;
   static constexpr int kLanes = 16;

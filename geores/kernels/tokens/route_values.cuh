@@ -1,8 +1,8 @@
-// What a kernel knows of the routes of a token with four residual streams. A struct of lanes makes them:
+// The interface of the routes of a token with four residual streams. A struct of lanes makes them:
 //   kLanes lanes for each token, kHeld raw values in each of them, at index(k) of its kRaw values;
 //   forward(made), backward(gradient of made, res, gradients of the lane's raw values);
 //   kMixes: whether res is not the identity; kByStream: whether streams are normalized one by one;
-//   what is summed over tokens besides: RawSums, or members of these names
+//   further sums over tokens: RawSums, or members of these names
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"

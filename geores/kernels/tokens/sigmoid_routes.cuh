@@ -13,7 +13,7 @@ namespace geores::kernels::device {
 
 __device__ inline float logistic(float x) { return 1.f / (1.f + __expf(-x)); }
 
-// What they share: raw begins with four values for reading and four for writing.
+// Shared by all of them: raw begins with four values for reading and four for writing.
 struct SigmoidLane {
   static constexpr bool kMixes = true, kByStream = false;
   static constexpr int kLanes = 4, kMixer = 8;  // kMixer: where the mixer's raw values begin
@@ -207,7 +207,7 @@ struct PermutationLane : SigmoidLane, RawSums<PermutationLane, 32, 8> {
   }
 
  private:
-  // What a permutation does is known to the compiler, so that every value stays in a register.
+  // A permutation is a compile-time constant, so that every value stays in a register.
   template <class F>
   static __device__ void for_each_permutation(F&& f) {
     [&]<int... Index>(std::integer_sequence<int, Index...>) {

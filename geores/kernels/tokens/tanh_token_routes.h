@@ -21,7 +21,7 @@ constexpr int64_t raw_values(const TanhTokenRoutes&) {
 // RowStatistics of a token: one for each stream.
 inline constexpr int64_t kTanhStatistics = kRoutedStreams;
 
-// W (6, d) as its rows lie in the parameters: one for reading, four for mixing, one for writing.
+// W (6, d) as the rows of its parameters: one for reading, four for mixing, one for writing.
 template <class T>
 struct StreamProjections {
   T *pre, *res, *post;  // (1, d), (4, d), (1, d)

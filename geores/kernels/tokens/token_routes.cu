@@ -12,7 +12,7 @@ using namespace device;
 template <int D, class E>
 struct ForwardMemory {
   using S = Tile<D>;
-  static constexpr int kStride = E::kRaw / 16 * 16 + 8;  // so that pairs lie in different banks
+  static constexpr int kStride = E::kRaw / 16 * 16 + 8;  // so that pairs are in different banks
   BFloat16 z[S::kTokens * Rows<S::kWidth>::kStride];
   float partial[kWarps][S::kTokens][kStride];
   float raw[S::kTokens][E::kRaw], made[S::kTokens][RouteValues::kCount + 1];

@@ -1,5 +1,5 @@
 // A token's path to its sublayer as one kernel, and back as another, on a GPU. For connections
-// whose routes are made from the token itself, with four streams and bfloat16 products beside a
+// whose routes are made from the token itself, with four streams and bfloat16 products with a
 // float32 state. Forward:
 //   z = norm(x) without weight,   raw = z Wᵀ + bias  ->  res, read, write,
 //   h = LN(Σ_j read_j x_j), `tiles` times side by side

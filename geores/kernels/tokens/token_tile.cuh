@@ -1,4 +1,4 @@
-// What the kernels that take a token to its sublayer and back share (token_routes.h).
+// Shared by the kernels of a token's path to its sublayer and back (token_routes.h).
 #pragma once
 
 #include "geores/kernels/cuda/matrix.cuh"
@@ -22,7 +22,7 @@ struct Tile {
   static constexpr int kGroups = kThreads / L::kGroup, kRounds = kTokens / kGroups;
   // Blocks per multiprocessor: more of them hide more latency, but each gets fewer registers.
   static constexpr int kForwardBlocks = D == 32 ? 4 : 3, kBackwardBlocks = D == 32 ? 3 : 2;
-  // A row in shared memory; padded, so that pairs lie in different banks.
+  // A row in shared memory; padded, so that pairs are in different banks.
   static constexpr int kFloats = kWidth + 8;
 };
 

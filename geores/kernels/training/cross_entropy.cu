@@ -118,7 +118,7 @@ __device__ inline void prefetch_row(const L* row, int values) {
 #endif
 }
 
-// Rows that fit shared memory. A thread reads what it wrote there itself; all values of a row are
+// Rows that fit shared memory. A thread reads its own values there; all values of a row are
 // there before the first gradient is written.
 template <class L, class A>
 __global__ void __launch_bounds__(kHeldThreads<L>, 1024 / kHeldThreads<L>)

@@ -27,7 +27,7 @@ struct DropoutMask {
   uint64_t site;
   uint64_t first;  // number of the tensor's first element in the whole batch
   uint64_t limit;  // an element is dropped if the upper half of its word is below
-  double scale;    // of what is kept
+  double scale;    // factor of kept values
 
   // Of this step and site; a kernel asks once.
   constexpr uint64_t key() const {

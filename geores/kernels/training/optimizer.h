@@ -36,7 +36,7 @@ struct DeviceAdamW {
   int64_t decayed;
   double beta1, beta2, epsilon;
   const T *learning_rate, *bias1, *bias2;  // one value each, bias = 1 − βᵗ
-  double* partial_squares;                 // room for kSquareSums
+  double* partial_squares;                 // kSquareSums values
   T* norm;                                 // of the gradients before clipping
   BFloat16* product_values;                // gets the new values as bfloat16; or null
   // To zero, for the next step; otherwise they stay clipped.

@@ -1,6 +1,6 @@
 // Eigenvalues of a small general real matrix: Householder reduction to Hessenberg form, then the
 // implicit double-shift QR of Francis (Golub & Van Loan, Matrix Computations, 7.4.2 and 7.5.2).
-//   λ_i = real[i] + i · imaginary[i];  a complex pair stands side by side, +imaginary first
+//   λ_i = real[i] + i · imaginary[i];  a complex pair is adjacent, +imaginary first
 //
 // Precision: backward stable: |error| is about ε‖A‖ for a normal matrix (a rotation), more for a
 // defective one. Cost: about 10 n³. The number of sweeps is limited, so NaN and Inf come to an end

@@ -7,7 +7,7 @@ namespace {
 
 int64_t as_signed(uint64_t bits) { return static_cast<int64_t>(bits); }
 
-// The bits from `count` on, moved down; int64 has only a shift that repeats the sign.
+// A logical right shift by `count`; int64 only has the arithmetic one.
 Tensor shifted_down(const Tensor& x, int64_t count) {
   return x.bitwise_right_shift(count).bitwise_and((int64_t{1} << (64 - count)) - 1);
 }
@@ -27,7 +27,7 @@ Tensor uniform_from(const Tensor& numbers, int64_t salt) {
 }
 
 Tensor first_draws(int64_t rows, int64_t seed) {
-  // 2^40 draws a row: more than any run takes.
+  // 2^40 draws for each row exceed any run.
   return torch::arange(rows, torch::kInt64) * (int64_t{1} << 40) +
          hashed(torch::full({1}, seed, torch::kInt64));
 }

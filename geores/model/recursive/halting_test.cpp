@@ -18,7 +18,7 @@ TEST(Halting, FollowsTheTable) {
     EXPECT_EQ(halted_after(one(0), one(1) == 1, one(2), 3).item<bool>(), row[3] == 1)
         << row[0] << row[1] << row[2];
   }
-  // With a single pass nothing is left to decide.
+  // A single pass leaves no decision.
   EXPECT_TRUE(halted_after(torch::ones({1}, torch::kInt64), torch::zeros({1}, torch::kBool),
                            torch::zeros({1}, torch::kInt64), 1)
                   .item<bool>());
@@ -66,7 +66,7 @@ TEST(Stablemax, IsItsDefinitionFarOut) {
     EXPECT_NEAR(losses[int64_t(i)].item<double>(), double(-std::log(s(logits[i]) / sum)), 1e-12);
   losses.sum().backward();
   EXPECT_TRUE(torch::isfinite(x.grad()).all().item<bool>());
-  // float32 logits are taken to float64 before anything else.
+  // float32 logits are converted to float64 first.
   EXPECT_EQ(stablemax_losses(x.detach().to(torch::kFloat32), torch::arange(5)).scalar_type(),
             torch::kFloat64);
   EXPECT_EQ(stablemax_losses(x.detach(), torch::full({5}, -100)).abs().max().item<double>(), 0);
@@ -83,7 +83,7 @@ TEST(RowScores, CountsWhatIsScored) {
     EXPECT_LT((values - torch::tensor(wanted, torch::kFloat64)).abs().max().item<double>(), 1e-12)
         << values;
   };
-  expect(scores.exact, {1, 0, 1});  // nothing scored: right
+  expect(scores.exact, {1, 0, 1});  // a row without scored positions is exact
   expect(scores.right_cells, {1, 1.0 / 3, 0});
   expect(scores.q_right, {1, 0, 0});
   expect(scores.scored, {1, 1, 0});

@@ -4,7 +4,7 @@ namespace geores {
 
 Tensor stablemax_losses(const Tensor& logits, const Tensor& labels) {
   const auto x = logits.to(torch::kFloat64);
-  // Both branches stay finite: the gradient of the one that is not taken would otherwise be NaN.
+  // Both branches stay finite: the gradient of the unused one would otherwise be NaN.
   const auto s = torch::where(x >= 0, x.clamp_min(0) + 1, 1 / (1 - x.clamp_max(0)));
   const auto of_label = s.gather(-1, labels.clamp_min(0).unsqueeze(-1)).squeeze(-1);
   return (s.sum(-1).log() - of_label.log()) * (labels >= 0).to(torch::kFloat64);

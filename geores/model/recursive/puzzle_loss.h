@@ -1,4 +1,4 @@
-// The loss of a recursive model and what is measured with it, row by row.
+// The loss of a recursive model and its metrics, row by row.
 #pragma once
 
 #include "geores/ops/torch.h"
@@ -12,7 +12,7 @@ using torch::Tensor;
 // In float64.
 Tensor stablemax_losses(const Tensor& logits, const Tensor& labels);
 
-// Of each row, all (B) float64.
+// For each row, all (B) float64.
 struct RowScores {
   Tensor lm_loss;      // mean of stablemax losses over the scored positions; 0 if there are none
   Tensor q_loss;       // binary cross entropy of σ(q_halt) against `exact`

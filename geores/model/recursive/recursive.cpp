@@ -14,7 +14,7 @@ namespace geores {
 namespace {
 
 constexpr int64_t kNotScoredLabel = -1;
-constexpr double kLearnedPositionScale = 0.707106781;  // as TRM writes 1/√2
+constexpr double kLearnedPositionScale = 0.707106781;  // TRM's constant for 1/√2
 constexpr double kInitialQBias = -5;                   // halting starts improbable
 
 // Identifiers (B) and tokens (B, T) of a batch.
@@ -29,7 +29,7 @@ Puzzles split_batch(const Tensor& x, int64_t cells) {
   return {x.select(1, 0), x.slice(1, 1)};
 }
 
-// value where the row is chosen, old elsewhere: never a blend, old may be NaN.
+// Selects `value` for the chosen rows and old elsewhere. It never blends, because old may be NaN.
 Tensor chosen(const Tensor& rows, const Tensor& value, const Tensor& old) {
   std::vector<int64_t> shape(static_cast<size_t>(old.dim()), 1);
   shape[0] = -1;
@@ -126,7 +126,7 @@ PostNormed Recursive::net(StateAndProduct h, const Tensor& added, bool keeps_sta
   return layers_.back()->forward(h, rotary(), trace, added, keeps_state);
 }
 
-// Each application starts from its state plus an input, so the one before it makes that sum.
+// Each application starts from its state plus an input; the previous application computes that sum.
 void Recursive::cycle(States& states, const Tensor& e, Trace& early, Trace& last) {
   const auto question = states.answer + e;
   auto h = started(states.scratch, question);
@@ -153,7 +153,7 @@ Recursive::Answer Recursive::pass(States& states, const Tensor& e, Trace& trace,
     for (int64_t i = 1; i < options_.h_cycles; ++i) cycle(states, e, seen, seen);
   }
   Trace unused;
-  // EΔ's code counts the gate loss of the last call only.
+  // EΔ's code only counts the gate loss of the last call.
   auto& early = probes != nullptr ? *probes : options_.gate_scale == "reference" ? unused : trace;
   cycle(states, e, early, probes != nullptr ? *probes : trace);
   const auto answer = mean_of_streams(states.answer);
@@ -209,7 +209,7 @@ Carry Recursive::initial_carry(int64_t rows) const {
   return carry;
 }
 
-// What the batch offers goes to the rows that have halted; the others ignore it.
+// Rows that have halted take the next sequences of the batch; the others ignore it.
 void Recursive::refill(const Batch& batch, Carry& carry) const {
   const auto puzzles = split_batch(batch.x, shape_.length);
   const auto& halted = carry.at("halted");
@@ -244,7 +244,7 @@ Recursive::Step Recursive::act_step(const Batch& batch, Carry& carry) {
   const auto table_rows = table_.index_select(0, identifiers).requires_grad_(trains_table_);
   if (trains_table_) table_rows_.push_back({identifiers, table_rows});
 
-  // The carry is float32 whatever the state is kept in, so a checkpoint serves every precision.
+  // The carry is float32 for every type of the state, so a checkpoint serves every precision.
   auto states = States{.answer = carry.at("answer"), .scratch = carry.at("scratch")}.kept();
   const auto e = embedded(inputs, table_rows);
   Trace trace;

@@ -1,28 +1,28 @@
-// The Tiny Recursive Model (TRM, arXiv:2510.04871), with any mixer of JPmHC (arXiv:2602.18308), EΔ
-// (arXiv:2605.06729) or sHC (arXiv:2603.20896) in place of the plus signs of its layers.
+// The Tiny Recursive Model (TRM, arXiv:2510.04871), with the plain residuals of its layers replaced
+// by any mixer of JPmHC (arXiv:2602.18308), EΔ (arXiv:2605.06729) or sHC (arXiv:2603.20896).
 //
 // Two states, z_H (the answer) and z_L (scratch), (B, S, W) each: S = P prefix positions and T cells.
-// One network `net` of a few layers is applied again and again, net(z, u) = layers(z + u):
+// One network `net` of a few layers is applied repeatedly, net(z, u) = layers(z + u):
 //   cycle:  z_L ← net(z_L, z_H + e)  l_cycles times,  then  z_H ← net(z_H, z_L)
 //   pass:   h_cycles cycles, gradients only through the last; logits = W_lm z_H[P:],
 //           (q_halt, q_continue) = W_q z_H[0] + b
-// e = √D [prefix; E[tokens]]. The prefix is the puzzle's row of a table, padded with zeros and cut
-// into P positions. For layout expand, W = n·D, e is added to every stream and logits and q read the
-// mean of the streams.
+// e = √D [prefix; E[tokens]]. The prefix is the puzzle's row of a table, padded with zeros and
+// split into P positions. For layout expand, W = n·D, e is added to every stream, and logits and q
+// read the mean of the streams.
 //
-// A training step is one pass over all rows. A row keeps its states and its puzzle from step to step
-// until it halts (halting.h); then the next batch refills it. All of that is the carry:
+// A training step is one pass over all rows. A row keeps its states and its puzzle from step to
+// step until it halts (halting.h); the next batch then refills it. The carry holds this state:
 //   answer, scratch (B, S, W); steps, identifiers (B); halted (B) bool; inputs, labels (B, T);
 //   draws (B): position in the row's random numbers;
-//   metrics (B, 7) float64: sums since somebody last cleared them, in the order of `Metric`
-// Evaluation runs act_steps passes from the start for all rows.
+// metrics (B, 7) float64: sums since they were last cleared, in the order of `Metric`
+// An evaluation runs act_steps passes from the initial state for all rows.
 //
 // A batch has x (B, 1 + T) = [identifier | tokens], or (B, T) for identifier 0; y (B, T), where a
 // negative label is not scored.
 //
-// The table is a buffer: it has no place among the parameters, and a step changes only the rows of its
-// batch. Who trains it says so (train_table) and takes the rows of a step with their gradients
-// (take_table_rows); otherwise it stays as it is.
+// The table is a buffer, not a parameter, and a step changes only the rows of its batch. A trainer
+// enables its training (train_table) and takes the rows of a step with their gradients
+// (take_table_rows); otherwise the table is constant.
 #pragma once
 
 #include <functional>
@@ -52,7 +52,7 @@ class Recursive final : public Model {
 
   struct States {
     Tensor answer, scratch;
-    States kept() const;  // in the type that a state is kept in (in_state_type)
+    States kept() const;  // in the type of a stored state (in_state_type)
   };
   struct Answer {
     Tensor logits;  // (B, T, V)
@@ -62,11 +62,12 @@ class Recursive final : public Model {
   States initial_states(int64_t rows) const;
   // e (B, S, D) of tokens (B, T) and table rows (B, table_values).
   Tensor embedded(const Tensor& tokens, const Tensor& table_rows) const;
-  // One pass; the states are replaced by new ones without history. `probes` gets the probes of all
-  // calls, those without gradients too.
+  // One pass; the states are replaced by new ones without history. `probes` receives the probes of
+  // all calls, including those without gradients.
   Answer pass(States& states, const Tensor& e, Trace& trace, Trace* probes = nullptr);
 
-  // A training pass over the rows of the carry, after the batch has refilled those that had halted.
+  // A training pass over the rows of the carry, after halted rows have been refilled from the
+  // batch.
   struct Step {
     Answer answer;
     RowScores scores;
@@ -75,7 +76,7 @@ class Recursive final : public Model {
   };
   Step act_step(const Batch& batch, Carry& carry);
 
-  // act_steps passes from the start; `after` sees the answer of each.
+  // act_steps passes from the initial state; `after` receives the answer of each.
   using AfterPass = std::function<void(int64_t step, const Answer& answer)>;
   Answer solve(const Tensor& tokens, const Tensor& identifiers, const AfterPass& after = {},
                Trace* probes = nullptr);
@@ -94,7 +95,7 @@ class Recursive final : public Model {
   std::vector<TableRows> take_table_rows();
 
  private:
-  // The network from h on; its last norm adds to its result what the next application starts with.
+  // The network applied to h; its last norm also adds the input of the next application.
   StateAndProduct started(const Tensor& state, const Tensor& input) const;
   PostNormed net(StateAndProduct h, const Tensor& added, bool keeps_state, Trace& trace);
   void cycle(States& states, const Tensor& e, Trace& early, Trace& last);
@@ -114,8 +115,8 @@ class Recursive final : public Model {
   std::vector<TableRows> table_rows_;
 };
 
-// Rows of weight (V, D) for ids (..., any). The gradient is a product with the ids as unit vectors: no
-// two additions to one place race, whatever the order of threads.
+// Rows of weight (V, D) for ids (..., any). The gradient is a product with one-hot ids, which is
+// deterministic: no two additions to one address race.
 Tensor embedding_of(const Tensor& weight, const Tensor& ids);
 
 }  // namespace geores

@@ -1,8 +1,8 @@
 // One layer of the recursive network (TRM, arXiv:2510.04871), post-norm, on a state (B, S, W):
 //   h ← N(h + Attn(h)),  h ← N(h + MLP(h)),   N(x) = x / √(mean x² + ε)
-// With a mixer a residual connection takes the place of the plus sign, and Attn and MLP work at the
+// With a mixer, a residual connection replaces the plain residual, and Attn and MLP work at the
 // width of one stream. With mlp_t the first half is an MLP over the positions of each channel, and
-// its norm runs over the positions too.
+// its norm is over the positions too.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,9 @@ class RecursiveLayer : public torch::nn::Module {
   // `positions` is S, for mlp_t; `index` counts layers.
   RecursiveLayer(const RecursiveOptions& options, int64_t positions, int64_t index);
 
-  // h is what the layer starts from; with mixers only its state counts. `added` and `keeps_state` are
-  // those of the norm at its end: what the next application of the network adds to the result.
+  // h: the input of the layer; with mixers only its state is used. `added` and `keeps_state` are
+  // passed to the norm at its end: the tensor that the next application of the network adds to the
+  // result.
   PostNormed forward(const StateAndProduct& h, const RotaryTables& rotary, Trace& trace,
                      const Tensor& added = {}, bool keeps_state = true);
 
@@ -53,7 +54,7 @@ class RecursiveLayer : public torch::nn::Module {
   std::shared_ptr<FullAttention> attention_;  // or
   std::shared_ptr<SwiGluMlp> positions_mlp_;  // mlp_t
   std::shared_ptr<SwiGluMlp> mlp_;
-  std::shared_ptr<Residual> attention_mixer_, mlp_mixer_;  // null: a plus sign
+  std::shared_ptr<Residual> attention_mixer_, mlp_mixer_;  // null: the plain residual
 };
 
 }  // namespace geores

@@ -18,8 +18,8 @@ struct MixerChoice {
   nlohmann::json options;
 };
 
-// EΔ's code cuts the state into streams, takes norms without weights and reflects the whole vector;
-// JPmHC's paper carries n streams of the full width and has weights in its norm.
+// EΔ's code splits the state into streams, uses norms without weights and reflects the whole
+// vector; JPmHC's paper carries n streams of the full width and has weights in its norm.
 MixerChoice mixer_choice(const RecursiveOptions& options) {
   if (options.mixer == "shc") return {"shc", {{"read_norm", "none"}}};
   if (options.mixer == "edelta")
@@ -118,7 +118,7 @@ int64_t RecursiveOptions::swiglu_hidden(int64_t at_width) const {
 std::shared_ptr<Residual> make_mixer(const RecursiveOptions& options, int64_t index) {
   if (!options.mixes()) return nullptr;
   const auto [connection, own] = mixer_choice(options);
-  // sHC counts the width of one stream, the others that of the whole state.
+  // sHC's width is that of one stream, the others' that of the whole state.
   const auto width = connection == "shc" ? options.width : options.state_width();
   return make_residual(
       connection, {.width = width, .streams = options.streams, .index = index, .options = own});

@@ -1,4 +1,4 @@
-// The options of the recursive model, and the sizes that follow from them.
+// The options of the recursive model, and the sizes derived from them.
 #pragma once
 
 #include <memory>
@@ -43,19 +43,19 @@ struct RecursiveOptions {
   std::string gate_scale = "batch";
 
   Fields fields();
-  void check() const;  // of options that do not go together
+  void check() const;  // checks options that exclude each other
 
   bool mixes() const { return mixer != "none"; }
   bool expands() const { return mixes() && layout == "expand"; }
 
-  // Values that a position carries: D, or n·d where the streams are n copies of the width.
+  // Number of values of a position: D, or n·d if the streams are n copies of the width.
   int64_t state_width() const { return expands() ? streams * width : width; }
   // Width at which attention and MLP work.
   int64_t sublayer_width() const { return mixes() && !expands() ? width / streams : width; }
   int64_t head_width() const { return width / heads; }
   int64_t sublayer_heads() const;
   int64_t table_values() const { return table_width > 0 ? table_width : width; }
-  // Positions before the first cell; the option 0 means as many as a table row fills.
+  // Number of positions before the first cell; the option 0 means as many as a table row fills.
   int64_t prefix_positions() const;
   // The hidden width of a SwiGLU at this width: round(⅔ · expansion · w), up to a multiple.
   int64_t swiglu_hidden(int64_t at_width) const;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRows = 3, kCells = 4, kColours = 5;
 
-// Every mixer in every layout that it has.
+// Every mixer in every supported layout.
 std::vector<RecursiveOptions> all_small() {
   RecursiveOptions plain{.width = 8,
                          .streams = 2,
@@ -61,8 +61,8 @@ std::shared_ptr<Recursive> make(const RecursiveOptions& options) {
   return model;
 }
 
-// Away from special starts; the scale keeps the recursion calm. Sinkhorn's implicit gradient is that
-// of the converged matrix, so its iteration must converge.
+// Moves parameters away from special initial values; the scale keeps the recursion stable.
+// Sinkhorn's implicit gradient is that of the converged matrix, so its iteration must converge.
 void randomize(Recursive& model) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) {
@@ -87,7 +87,7 @@ Tensor everything(const Recursive::Answer& answer) {
 TEST(Recursive, GradientsOfAPassAreThoseOfCentralDifferences) {
   torch::manual_seed(1);
   for (const auto& options : all_small()) {
-    // The contract test checks every connection by itself; here it is the way around them.
+    // The contract test checks each connection separately; this test checks the model around them.
     if (options.mixes() && options.mixer != "edelta" && options.mixer != "shc" &&
         options.mixer != "sinkhorn_softmax")
       continue;
@@ -111,8 +111,8 @@ TEST(Recursive, GradientsOfAPassAreThoseOfCentralDifferences) {
   }
 }
 
-// Gradients flow through the last cycle only: they are those of one cycle from the states that the
-// others leave, and not those of all cycles.
+// Gradients flow through the last cycle only: they equal those of one cycle from the states after
+// the others, and differ from those of all cycles.
 TEST(Recursive, OnlyTheLastCycleHasGradients) {
   torch::manual_seed(2);
   auto options = all_small().front();
@@ -168,7 +168,7 @@ TEST(Recursive, CyclesWithoutGradientsKeepNothing) {
   auto carry = model->initial_carry(kRows);
   const auto step = model->act_step(random_batch(), carry);
   EXPECT_FALSE(carry.at("answer").requires_grad());
-  // Nodes of the graph that the losses hang on: as many as with one cycle.
+  // The number of graph nodes behind the losses: the same as with one cycle.
   const auto nodes = [](const Tensor& loss) {
     std::set<torch::autograd::Node*> seen;
     std::vector<torch::autograd::Node*> open = {loss.grad_fn().get()};
@@ -210,7 +210,7 @@ TEST(Recursive, HasTheSizesOfThePapers) {
                         {with("cayley", "expand"), 900, 12, 7'238'658},
                         {with("sinkhorn", "expand"), 900, 12, 7'025'810}};
   for (auto size : sizes) {
-    // Layers are all of one size, so one of the two is enough to count both.
+    // All layers have the same size, so one of the two suffices to count both.
     ASSERT_EQ(size.options.layers, 2);
     size.options.layers = 1;
     const Recursive model(size.options,
@@ -260,7 +260,7 @@ std::map<std::string, double> first_gradients(const RecursiveOptions& options) {
   const auto model = make(options);
   auto carry = model->initial_carry(kRows);
   {
-    // Halting weights start at zero, which hides nothing: logits carry the gradient.
+    // Halting weights start at zero, which has no effect here: logits carry the gradient.
     const auto objective = model->objective(random_batch(), carry);
     objective.total().backward();
   }
@@ -275,14 +275,15 @@ TEST(Recursive, EveryPartOfEveryMixerHasAGradientAtTheFirstStep) {
   torch::manual_seed(5);
   for (const auto& options : all_small()) {
     for (const auto& [name, largest] : first_gradients(options)) {
-      // W = 0 hides the scales of the sigmoid routes and of sHC until it has moved.
+      // W = 0 blocks the gradients of the scales of the sigmoid routes and of sHC until it has
+      // changed.
       if (name.ends_with("scale") || name.ends_with("amplitude")) continue;
       EXPECT_GT(largest, 0) << name_of(options) << ": " << name;
     }
   }
 }
 
-// The start of EΔ's code: u = v = 0 is a saddle, so nothing ever moves u, v and β.
+// The initial state of EΔ's code: u = v = 0 is a saddle, so u, v and β never change.
 TEST(Recursive, TheReferenceStartOfEdeltaIsDead) {
   torch::manual_seed(6);
   for (auto options : all_small()) {
@@ -299,7 +300,7 @@ TEST(Recursive, TheReferenceStartOfEdeltaIsDead) {
   }
 }
 
-// A control: EΔ's routes around an operator that is the identity and stays it.
+// A control: EΔ's routes around an operator that stays the identity.
 TEST(Recursive, TheIdentityStartOfEdeltaNeverMixes) {
   torch::manual_seed(6);
   for (auto options : all_small()) {

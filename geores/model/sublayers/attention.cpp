@@ -79,7 +79,7 @@ Tensor Attention::forward(const Tensor& x, AttentionCache* cache) {
 
 Tensor Attention::forward(const Tensor& x, const Dropout& dropout, int64_t site) {
   auto all = heads_first(linear_map(x, qkv_->weight), config_.heads);
-  // Batched products take contiguous factors: one copy here, or one in each of the products.
+  // Batched products need contiguous factors: one copy here saves one in each product.
   if (all.is_cuda()) all = all.contiguous();
   auto heads = all.unbind(0);
   if (config_.rotary)

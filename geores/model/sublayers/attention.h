@@ -1,8 +1,8 @@
 // Multi-head self-attention, (B, T, w) -> (B, T, w):
 //   softmax(q kᵀ/√(w/h) + mask) v per head, one projection for q, k, v together; no biases.
-// causal: a position sees itself and earlier ones; otherwise it sees all. rotary: q and k are
-// turned by their position (rotary.h). Causal attention without rotary positions has a fused form,
-// with them the rotation is composed, and without a mask all of it is.
+// causal: a position attends to itself and earlier ones, otherwise to all. rotary: q and k are
+// rotated by their position (rotary.h). Causal attention without rotary positions is fused; with
+// them the rotation is composed, and without a mask everything is.
 #pragma once
 
 #include "geores/model/folding.h"
@@ -31,21 +31,21 @@ class Attention : public torch::nn::Module {
  public:
   explicit Attention(const AttentionConfig& config);
 
-  // With a cache, x continues the positions in it and is added to it; causal attention only.
+  // With a cache, x continues the cached positions and is appended to them; causal attention only.
   Tensor forward(const Tensor& x, AttentionCache* cache = nullptr);
 
-  // With some of the attention weights dropped (dropped_attention.h); the weights of all pairs of
-  // positions are in memory.
+  // With dropout on the attention weights (dropped_attention.h); the weights of all pairs of
+  // positions are stored.
   Tensor forward(const Tensor& x, const Dropout& dropout, int64_t site);
 
   // post · forward(pre · x), with both maps folded into the projections.
   Tensor between(const Tensor& pre, const Tensor& x, const Tensor& post,
                  AttentionCache* cache = nullptr);
 
-  // The same with weights that are folded already.
+  // The same with folded weights.
   Tensor between(const FoldedWeights& weights, const Tensor& x, AttentionCache* cache = nullptr);
 
-  // What between() folds the maps into: [q | k | v] and output.
+  // The weights into which between() folds the maps: [q | k | v] and output.
   Folding folding(const Tensor& pre, const Tensor& post) const;
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const;
@@ -61,8 +61,8 @@ class Attention : public torch::nn::Module {
   torch::nn::Linear qkv_, out_;
 };
 
-// The largest number of heads, at most `wanted`, that divides `width`: for sublayers that are
-// narrower than the model that asks for the heads.
+// The largest number of heads, at most `wanted`, that divides `width`: for sublayers narrower than
+// the model.
 int64_t heads_that_fit(int64_t width, int64_t wanted);
 
 }  // namespace geores

@@ -1,12 +1,12 @@
-// Linear maps around a sublayer F, whatever the connection that F is in: h -> H_post F(H_pre h).
-//   normal     entries from a normal distribution of standard deviation maps_std, trained; with 0.02
-//              what the public code of EΔ (arXiv:2605.06729) puts around its sublayers
-//   identity   maps_factor · I, trained; with 1 what EΔ's paper states
+// Linear maps around a sublayer F, in any connection: h -> H_post F(H_pre h).
+// normal     entries from a normal distribution of standard deviation maps_std, trained; with 0.02
+//                           the public code of EΔ (arXiv:2605.06729)
+//     identity   maps_factor · I, trained; with 1 the initialisation stated in EΔ's paper
 //   fixed      maps_factor · I, not trained. AdamW's steps do not depend on the size of a gradient, so
 //              a sublayer's effective weights, maps_factor times the trained ones, learn at maps_factor
 //              times the learning rate
-// Both are multiplied into the weights that F begins and ends with (folding.h). With branch_width the
-// sublayer works at that width, H_pre maps to it and H_post back.
+// Both are folded into F's first and last weights (folding.h). With branch_width the sublayer works
+// at that width, H_pre maps to it and H_post back.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@ class BranchMaps : public torch::nn::Module {
 // Null for maps = none.
 std::shared_ptr<BranchMaps> make_maps(const SublayerOptions& options, int64_t width, int64_t inner);
 
-// Multiplies the initial values of the weights that a sublayer begins and ends with by first_start
-// and last_start.
+// Multiplies the initial values of the sublayer's first and last weights by first_start and
+// last_start.
 void scale_start(const Folding& sublayer, const SublayerOptions& options);
 
 }  // namespace geores

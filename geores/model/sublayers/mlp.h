@@ -17,17 +17,17 @@ class Mlp : public torch::nn::Module {
     return between(folding(pre, post).weights(), x);
   }
 
-  // The same with weights that are folded already.
+  // The same with folded weights.
   Tensor between(const FoldedWeights& weights, const Tensor& x) const {
     return apply(x, weights.first, weights.last);
   }
   Tensor forward(const Tensor& x) const { return between({}, x, {}); }
 
-  // What between() folds the maps into.
+  // The weights into which between() folds the maps.
   virtual Folding folding(const Tensor& pre, const Tensor& post) const = 0;
 
  protected:
-  // The sublayer with other weights in place of its first and last.
+  // The sublayer with its first and last weights replaced.
   virtual Tensor apply(const Tensor& x, const Tensor& first, const Tensor& last) const = 0;
 };
 

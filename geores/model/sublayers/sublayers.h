@@ -1,4 +1,5 @@
-// The sublayers of a block, by the options of a model. The defaults are those of the papers here.
+// The sublayers of a block, selected by the options of a model. The defaults are those of the
+// papers here.
 #pragma once
 
 #include <memory>
@@ -18,16 +19,16 @@ struct SublayerOptions {
   std::string maps_side = "both";     // or "before" or "after" alone
   double maps_std = 0.02;             // maps = normal
   double maps_factor = 1;             // maps = identity or fixed
-  double first_start = 1;             // factor on the initial weights that a sublayer begins with
-  double last_start = 1;              // and on those that it ends with
-  int64_t branch_width = 0;           // at which sublayers work; 0: as the connection asks
+  double first_start = 1;             // factor on the initial values of the sublayer's first weights
+  double last_start = 1;              // and of its last weights
+  int64_t branch_width = 0;           // width of the sublayers; 0: the connection's
 
   Fields fields();
   bool causal() const { return attention == "causal"; }
   bool rotary() const { return positions == "rotary"; }
 };
 
-// out_std: the scale of the last weights, 0.02/√(2·layers) in a stack.
+// out_std: the standard deviation of the last weights, 0.02/√(2·layers) in a stack.
 std::shared_ptr<Attention> make_attention(const SublayerOptions& options, int64_t width,
                                           int64_t heads, double out_std);
 

@@ -28,7 +28,7 @@ std::string text(const SublayerOptions& options) {
   return options.attention + " " + options.positions + " " + options.mlp;
 }
 
-// Weights of order 1, so that attention is not the mean of everything.
+// Weights of order 1, so that attention is not close to a uniform mean.
 template <class Module>
 std::shared_ptr<Module> randomized(std::shared_ptr<Module> module) {
   module->to(torch::kFloat64);
@@ -121,7 +121,7 @@ TEST(Attention, FullIsItsDefinition) {
   EXPECT_LT((attention->forward(x) - wanted).abs().max().item<double>(), 1e-12);
 }
 
-// dropped(softmax(q kᵀ/√d + mask)) v between the projections, in LibTorch's operations.
+// dropped(softmax(q kᵀ/√d + mask)) v between the projections, by LibTorch's operations.
 Tensor with_dropout_by_definition(Attention& attention, const SublayerOptions& options,
                                   const Tensor& x, const Dropout& dropout, int64_t site) {
   const auto parameters = attention.named_parameters();
@@ -168,7 +168,7 @@ TEST(Attention, WithDropoutIsItsDefinitionBitForBitOnACpu) {
       }
 }
 
-// In each precision, against the definition in float64 on a CPU; lengths that no kernel is made for too.
+// In each precision, against the definition in float64 on a CPU; includes lengths without a kernel.
 TEST(Attention, WithDropoutOnAGpuIsItsDefinition) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(9);
@@ -231,8 +231,8 @@ TEST(Rotary, TurnsThePairsOfTheDefinition) {
             "[rotary] the width must be even, got 3");
 }
 
-// With rotary positions a shift of the whole sequence changes nothing; without any, order does not
-// matter to full attention.
+// With rotary positions a shift of the whole sequence changes nothing; without positions, full
+// attention ignores order.
 TEST(Rotary, GivesAttentionItsOrder) {
   torch::manual_seed(6);
   const auto x = vectors().detach();

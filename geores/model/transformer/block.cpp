@@ -8,7 +8,7 @@
 namespace geores {
 namespace {
 
-// The branch as a connection sees it, with the maps inside.
+// The branch that a connection wraps, with the maps inside.
 Sublayer with_maps(Sublayer sublayer, const std::shared_ptr<BranchMaps>& maps) {
   if (!maps) return sublayer;
   return [sublayer = std::move(sublayer), maps](const Tensor& h) {
@@ -21,7 +21,7 @@ Sublayer with_maps(Sublayer sublayer, const std::shared_ptr<BranchMaps>& maps) {
 Block::Block(const std::string& connection, const ResidualConfig& config,
              const SublayerOptions& sublayers, int64_t heads, int64_t layers)
     : index_(config.index) {
-  auto of_block = config;  // two connections a block: their places in the stack are 2i and 2i + 1
+  auto of_block = config;  // two connections a block: their indices in the stack are 2i and 2i + 1
   of_block.index = 2 * config.index;
   attention_residual_ = register_module("attention_residual", make_residual(connection, of_block));
   of_block.index += 1;
@@ -80,7 +80,7 @@ State Block::advance(const State& state, Trace& trace, const Branches& branches)
 
 Block::Branches Block::branches(const Dropout& dropout) const {
   if (!dropout.active()) return {attention_branch(), mlp_branch()};
-  const auto site = 1 + 3 * index_;  // 0 is the embedding's
+  const auto site = 1 + 3 * index_;  // site 0 is the embedding's
   const auto attention = [this, &dropout, site](const Tensor& h) {
     return dropped(attention_->forward(h, dropout, site), dropout, site + 1);
   };

@@ -1,5 +1,5 @@
-// A transformer block: attention and MLP, each wrapped in a residual connection where a plain
-// transformer has its plus sign.
+// A transformer block: attention and MLP, each wrapped in a residual connection instead of a plain
+// residual.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@ namespace geores {
 
 class Block : public torch::nn::Module {
  public:
-  // config.index is the block's number; `layers` scales the initial output projections. Heads that
-  // do not divide the width are refused. Where a connection gives its sublayers less than the width
-  // (a stream), attention has as many heads as fit, heads().
+  // config.index is the block's number; `layers` scales the initial output projections. The number
+  // of heads must divide the width. If a connection gives its sublayers less than the width (a
+  // stream), attention has as many heads as fit, heads().
   Block(const std::string& connection, const ResidualConfig& config,
         const SublayerOptions& sublayers, int64_t heads, int64_t layers);
   Tensor forward(const Tensor& x, Trace& trace, AttentionCache* cache = nullptr) {
@@ -26,27 +26,27 @@ class Block : public torch::nn::Module {
     FoldedWeights attention, mlp;
   };
 
-  // The same for a state whose last branch may not be added yet, before and after. `folded`, if given,
-  // holds what this pass would fold itself.
+  // The same for a state whose last branch may be pending, before and after. `folded`, if given,
+  // holds the weights that this pass would otherwise fold.
   State advance(const State& state, Trace& trace, AttentionCache* cache = nullptr,
                 const Folded* folded = nullptr);
 
-  // The same around other sublayers than its own.
+  // The same with other sublayers.
   struct Branches {
     Sublayer attention, mlp;
   };
   State advance(const State& state, Trace& trace, const Branches& branches);
 
-  // Its own sublayers; in training with dropout on the attention weights and on both branches.
-  // Nothing is folded then: the branch is what a sublayer gives, before the connection's own map.
-  // The dropout must outlive the result.
+  // The block's own sublayers; in training with dropout on the attention weights and on both
+  // branches. They do not fold: the branch is the sublayer's output before the connection's own
+  // map. The dropout must outlive the result.
   Branches branches(const Dropout& dropout) const;
 
   AttentionCache make_cache(int64_t batch, int64_t capacity) const {
     return attention_->make_cache(batch, capacity);
   }
 
-  // How linear maps, its connections' or its own, are folded into its sublayers.
+  // How linear maps, the connections' or the block's own, are folded into the sublayers.
   Folding attention_folding() const {
     return attention_->folding(pre(attention_maps_, *attention_residual_),
                                post(attention_maps_, *attention_residual_));
@@ -55,8 +55,8 @@ class Block : public torch::nn::Module {
     return mlp_->folding(pre(mlp_maps_, *mlp_residual_), post(mlp_maps_, *mlp_residual_));
   }
 
-  // What its connections wrap: the sublayers with the block's own maps around them. `folded`, if
-  // given, must outlive the result.
+  // The branches of the connections: the sublayers with the block's own maps around them. `folded`,
+  // if given, must outlive the result.
   Sublayer attention_branch(AttentionCache* cache = nullptr,
                             const FoldedWeights* folded = nullptr) const;
   Sublayer mlp_branch(const FoldedWeights* folded = nullptr) const;

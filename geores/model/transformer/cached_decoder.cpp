@@ -9,7 +9,7 @@
 namespace geores {
 namespace {
 
-// Stays as it is when the model moves to another type or device.
+// Keeps its type when the model moves to another type or device.
 Transformer::End detached(const Transformer::End& end) {
   return {end.weight.detach(), end.bias.defined() ? end.bias.detach() : Tensor()};
 }

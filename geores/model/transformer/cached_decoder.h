@@ -1,11 +1,12 @@
-// A causal transformer that reads one position at a time: keys, values and running means are kept,
-// so a step costs one token instead of the whole window. Gives what Transformer::forward gives.
+// A causal transformer that reads one position at a time: keys, values and running means are
+// cached, so a step costs one token instead of the whole window. The results equal those of
+// Transformer::forward.
 //   CachedDecoder decoder(model);
 //   for (x : vectors) y = decoder.step(x);
-// Where every connection has a TokenStep (residual/residual.h) and input and sublayers are the default
-// ones, a step runs in buffers that stay, with the connections' linear maps folded into the sublayers:
-// after the first one it allocates nothing. Not for a learned head, rotary positions, gated or wider
-// MLPs, a model of pasts, or outputs of a fixed length.
+// If every connection has a TokenStep (residual/residual.h) and input and sublayers are the default
+// ones, a step runs in persistent buffers, with the connections' linear maps folded into the
+// sublayers: after the first step it allocates nothing. A learned head, rotary positions, gated or
+// wider MLPs, option past, and outputs of a fixed length are not supported in buffers.
 #pragma once
 
 #include <memory>
@@ -17,13 +18,13 @@ namespace geores {
 
 class CachedDecoder final : public Decoder {
  public:
-  // Fails if the model sees the future.
+  // Throws if the model is not causal.
   explicit CachedDecoder(Transformer& model, int64_t batch = 1);
 
   // Returns (B, input_width) or logits (B, vocabulary).
   const Tensor& step(const Tensor& x) override;
 
-  // In one pass. A decoder in buffers that has read something already goes position by position.
+  // In one pass. A decoder in buffers that already has a position processes positions one by one.
   const Tensor& read(const Tensor& x) override;
 
   int64_t position() const { return position_; }
@@ -48,8 +49,8 @@ class CachedDecoder final : public Decoder {
   std::vector<Layer> layers_;           // empty: run on tensors of length 1
   Transformer::End input_, output_;
   Tensor norm_, positions_;
-  // Buffers (B, ...). stream_ is the embedding, and the sum of streams at the end: the same tensor as
-  // state_ where a token has one stream, or streams that are cut from one.
+  // Buffers (B, ...). stream_ is the embedding, and the sum of streams at the end: the same tensor
+  // as state_ if a token has one stream, or streams that are slices of one vector.
   Tensor stream_, state_, qkv_, attended_, branch_, features_;
   Tensor result_;
   int64_t position_ = 0;

@@ -15,7 +15,7 @@ std::atomic<int64_t> allocations = 0;
 
 }  // namespace
 
-// Every way to the heap, counted. A sanitizer has its own.
+// Counts every heap allocation. A sanitizer replaces these functions itself.
 #if !defined(__SANITIZE_ADDRESS__)
 extern "C" {
 void* __libc_malloc(size_t);
@@ -66,7 +66,7 @@ TEST(CachedDecoder, AllocatesNothingAfterTheFirstStep) {
       const auto x = torch::randn({batch, 16});
       decoder.step(x);
 #if !defined(__SANITIZE_ADDRESS__)
-      ASSERT_GT(allocations, 0);  // the counter counts
+      ASSERT_GT(allocations, 0);  // verifies the counter
       const int64_t before = allocations;
       for (int t = 0; t < 50; ++t) decoder.step(x);
       EXPECT_EQ(allocations - before, 0) << connection << " batch " << batch;
@@ -91,7 +91,7 @@ TEST(CachedDecoder, AStepIsTenTimesFasterThanTheWindow) {
     for (int i = 0; i < 3; ++i)
       window = std::min(window, seconds([&] { model.forward(x, trace); }));
     CachedDecoder decoder(model);
-    // The slowest part of the sequence, but its best step: other work may interrupt.
+    // The slowest part of the sequence, but its fastest step: other processes may interrupt.
     double step = 1e9;
     for (int64_t t = 0; t < 256; ++t) {
       const auto here = seconds([&] { decoder.step(x.select(1, t)); });
@@ -101,7 +101,7 @@ TEST(CachedDecoder, AStepIsTenTimesFasterThanTheWindow) {
   }
 }
 
-// Read at once or one by one: the same, and so is what follows.
+// Reading at once or one by one gives the same results, and the same continuation.
 TEST(CachedDecoder, GoesOnInBuffersAfterAPassOverTheWholePrompt) {
   for (const auto* connection : kInBuffers)
     for (const int64_t batch : {1, 3}) {
@@ -123,7 +123,7 @@ TEST(CachedDecoder, GoesOnInBuffersAfterAPassOverTheWholePrompt) {
     }
 }
 
-// With kernels of their own size, without, and more than any kernel takes.
+// Widths with kernels of their own, without, and above any kernel's.
 TEST(CachedDecoder, TakesAnyNumberOfStreams) {
   struct Case {
     std::string connection;
@@ -174,7 +174,7 @@ TEST(CachedDecoder, TakesAnyNumberOfStreams) {
   }
 }
 
-// Weights that lie in buffers stay where and what they were.
+// Weights in buffers keep their addresses and values.
 TEST(CachedDecoder, IsItsOwnWhenTheModelMovesToAnotherType) {
   for (const auto* connection : kInBuffers) {
     torch::manual_seed(1);
@@ -189,7 +189,7 @@ TEST(CachedDecoder, IsItsOwnWhenTheModelMovesToAnotherType) {
   }
 }
 
-// So long and wide that threads share the weights of a product and the heads of attention.
+// Long and wide enough that threads share the weights of a product and the heads of attention.
 TEST(CachedDecoder, ThreadsGiveWhatTheWholeWindowGives) {
   torch::manual_seed(1);
   Transformer model(

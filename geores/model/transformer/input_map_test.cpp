@@ -1,4 +1,4 @@
-// A fixed isometry in the place of the first linear map.
+// A fixed isometry as the first linear map.
 #include <gtest/gtest.h>
 
 #include "geores/model/transformer/cached_decoder.h"
@@ -24,7 +24,7 @@ TEST(InputMap, AnIsometryKeepsAngles) {
     config.input_width = values;
     const auto map = model_of(config)->input_end().weight;
     ASSERT_EQ(map.sizes(), torch::IntArrayRef({kSmallWidth, values}));
-    // As long as columns of N(0, (5 · 0.02)²) are in the mean.
+    // The mean length of columns of N(0, (5 · 0.02)²).
     const auto length = 0.1 * 0.1 * static_cast<double>(kSmallWidth);
     EXPECT_LT(largest(map.t().mm(map) - length * torch::eye(values, torch::kFloat64)), 1e-7);
     if (values < kSmallWidth) {
@@ -33,7 +33,7 @@ TEST(InputMap, AnIsometryKeepsAngles) {
   }
 }
 
-// What the option is for: a LayerNorm of the first state is linear in vectors of one length.
+// The purpose of the option: a LayerNorm of the first state is linear in vectors of one length.
 TEST(InputMap, AnIsometryMakesANormOfItLinear) {
   const auto isometric = model_of(with_isometry()), learned = model_of(small_transformer());
   auto x = example();

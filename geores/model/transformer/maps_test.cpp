@@ -1,4 +1,4 @@
-// Linear maps around sublayers in any connection, and how large weights start.
+// Linear maps around sublayers in any connection, and the scale of initial weights.
 #include "geores/model/sublayers/maps.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Maps, StartAsTheySay) {
             parameter_count(*model_of(with_sublayers("additive", {}))));
 }
 
-// A fixed factor and weights that start as much larger are the same model; only AdamW's steps differ.
+// A fixed factor and initial weights scaled by it are the same model; only AdamW's steps differ.
 TEST(Maps, AFixedFactorChangesTheStepsAndNotTheStart) {
   const auto x = example();
   const auto plain = model_of(with_sublayers("additive", {}));
@@ -101,10 +101,11 @@ TEST(Maps, AFixedFactorChangesTheStepsAndNotTheStart) {
               1e-9);
 }
 
-// All readers normalise the state: a state that starts twice as large beside branches that do too.
+// All readers normalise the state: a state and branches that both start twice as large change
+// nothing.
 TEST(Maps, OnlyTheRatioOfStateAndBranchCountsAtTheStart) {
   auto config = with_sublayers("additive", {.last_start = 1024});
-  config.input_start = 1024;  // so that ε of the norms does not count
+  config.input_start = 1024;  // makes the ε of the norms negligible
   const auto small = model_of(config);
   config.input_start *= 8;
   config.sublayers.last_start *= 8;
@@ -126,8 +127,8 @@ TEST(Maps, ADecoderReadsWhatTheModelPredicts) {
   }
 }
 
-// At a rate at which nothing is dropped, training with dropout is training without. Whether the mask
-// is right is its own tests' question.
+// With a dropout rate that drops nothing, training equals training without dropout. The mask has
+// its own tests.
 TEST(Maps, AndThePastStayWhereSublayersDrop) {
   const Dropout none_dropped{.rate = 1e-12, .seed = 1, .step = torch::zeros({1}, torch::kInt64)};
   for (const auto* side : {"none", "both", "before", "after"})

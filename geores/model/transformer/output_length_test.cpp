@@ -1,4 +1,4 @@
-// Predictions that are as long as the vectors before them.
+// Predictions that have the length of the vectors before them.
 #include <gtest/gtest.h>
 
 #include "geores/model/transformer/cached_decoder.h"
@@ -17,7 +17,7 @@ TransformerConfig with_kept_length(const std::string& connection = "additive",
   return config;
 }
 
-// The share starts at 0: a test moves it.
+// The share starts at 0: the test changes it.
 std::shared_ptr<Transformer> partly_kept() {
   const auto model = model_of(with_kept_length("additive", "learned"));
   const torch::NoGradGuard no_grad;
@@ -48,7 +48,7 @@ TEST(OutputLength, IsThatOfTheInputAndTheDirectionStays) {
   }
 }
 
-// The error that is trained is that of the predictions, and so are its gradients.
+// The training error and its gradients are those of the predictions.
 TEST(OutputLength, GradientsAreThoseOfCentralDifferences) {
   const auto model = partly_kept();
   auto x = example().requires_grad_(true);
@@ -66,7 +66,7 @@ TEST(OutputLength, GradientsAreThoseOfCentralDifferences) {
   EXPECT_LT(check.error, 1e-7) << check.worst;
 }
 
-// One position at a time, in pieces, and where the past is in it as well.
+// One position at a time, in pieces, and with option past.
 TEST(OutputLength, ADecoderReadsWhatTheModelPredicts) {
   auto config = with_kept_length();
   const auto kept = model_of(config);
@@ -92,7 +92,7 @@ TEST(OutputLength, AStateAloneHasNoPrediction) {
             "[transformer] output_length = input is for vectors, not tokens");
 }
 
-// Weights act in training alone, have the mean 1, and lose their meaning step by step.
+// Weights apply in training only, have mean 1, and decay with the steps.
 TEST(EarlyWeight, TrainsTheErrorWithAWeightForEachPosition) {
   auto config = small_transformer();
   config.early_weight = 1.5;

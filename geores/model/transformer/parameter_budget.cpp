@@ -34,7 +34,8 @@ int64_t width_for(TransformerConfig config, int64_t target) {
     config.width = steps * step;
     return parameter_budget(config).total();
   };
-  // A wider model is larger: the first width that is too large is found by doubling, then by halves.
+  // Parameters grow with the width: doubling, then bisection, finds the first width that is too
+  // large.
   int64_t below = 0, above = 1;
   while (total(above) < target) {
     below = above;

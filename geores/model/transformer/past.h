@@ -1,4 +1,4 @@
-// What the first state has of earlier positions, whatever the connections after it:
+// Adds a share of earlier positions to the first state, in any connection:
 //   y  = e + b ⊙ (e₋ − e) + p
 //   x₀ = y + a ⊙ (ȳ − y)
 // e: the embedding of a position; e₋: that of the position before, e itself at the first (`previous`;
@@ -6,11 +6,12 @@
 // mean of y up to this position (`mean`). a and b have one number for each value. They are `gain`
 // times a parameter that starts at 0, so a model starts as one without them.
 //
-// Why here: a sublayer reads a normalised state, and on the stability task ȳ − y is 1 % of y. On the
-// first state itself a = 1 is the running mean exactly, whatever its length. A share in every sublayer
-// (F(h) + s ⊙ (h̄ − h), h normalised) left more of the noise after as many steps (docs/notebook/own.md).
-// Why a gain: AdamW's steps are as long as the learning rate, which is made for weights of 0.02; a and
-// b must be able to reach 1.
+// Only the first state has this share: a sublayer reads a normalised state, and on the stability
+// task ȳ − y is 1 % of y. On the first state a = 1 is exactly the running mean, of any length. A
+// share in every sublayer (F(h) + s ⊙ (h̄ − h), h normalised) left more of the noise after the same
+// number of steps (docs/notebook/own.md).
+// The gain exists because AdamW's steps are as long as the learning rate, which is chosen for
+// weights of 0.02; a and b must be able to reach 1.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ struct PastOptions {
 };
 const std::vector<std::string>& past_names();
 
-// What later pieces of a sequence need of earlier ones.
+// The state that later pieces of a sequence need from earlier ones.
 struct PastMemory {
   PoolMemory means;
   Tensor last;  // (B, 1, w), the embedding of the last position; undefined before the first piece
@@ -47,7 +48,7 @@ class Past : public torch::nn::Module {
 
  private:
   double gain_;
-  Tensor mean_, previous_;  // (w); undefined: without
+  Tensor mean_, previous_;  // (w); undefined: not used
 };
 
 }  // namespace geores

@@ -20,7 +20,7 @@ TransformerConfig with_past(const std::string& what, const std::string& connecti
   return config;
 }
 
-// Shares start at 0: a test moves them.
+// Shares start at 0: the test changes them.
 std::shared_ptr<Transformer> past_model(const TransformerConfig& config) {
   auto model = model_of(config);
   const torch::NoGradGuard no_grad;

@@ -16,13 +16,13 @@ using fused::saved;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-// One call of a sublayer in the forward pass. The output has the graph from the input on, a leaf.
+// One call of a sublayer in the forward pass. The output's graph begins at the input, a leaf.
 struct SublayerCall {
   Tensor input, output;
 };
 using SublayerCalls = std::vector<SublayerCall>;
 
-// The sublayer, which keeps its graph although the pass around it has none.
+// The sublayer, which records its graph although the surrounding pass does not.
 Sublayer recorded(Sublayer f, SublayerCalls& calls) {
   const auto record = [&calls](const Tensor& h, const auto& run) {
     const torch::AutoGradMode with_graph(true);
@@ -36,7 +36,7 @@ Sublayer recorded(Sublayer f, SublayerCalls& calls) {
           }};
 }
 
-// Gives the output of an earlier call; the backward pass is that of the call.
+// Returns the output of an earlier call; its backward pass is that of the call.
 class RepeatedCall : public torch::autograd::Function<RepeatedCall> {
   struct Kept {
     SublayerCall call;
@@ -61,8 +61,8 @@ class RepeatedCall : public torch::autograd::Function<RepeatedCall> {
   }
 };
 
-// Takes the place of the sublayers in the order in which they were called. The maps of a connection
-// around a sublayer are parameters: they get their gradients from the recorded call.
+// Replaces the sublayers in the order in which they were called. The maps of a connection around a
+// sublayer are parameters: they receive their gradients from the recorded call.
 Sublayer repeated(const SublayerCall*& next) {
   return {[&next](const Tensor& h) { return RepeatedCall::apply(h, next++); },
           [&next](const Tensor&, const Tensor& h, const Tensor&) {
@@ -127,7 +127,7 @@ class RecomputedGroup : public torch::autograd::Function<RecomputedGroup> {
       if (s.what == Recompute::blocks) return block.branches(s.dropout);
       return {repeated(next), repeated(next)};
     });
-    // Parameters collect their gradients here, as they do in any backward pass.
+    // Parameters accumulate their gradients here, as in any backward pass.
     if (const auto loss = trace.loss(); loss.defined())
       torch::autograd::backward({out, loss}, {gradients[0], gradients[1]});
     else
@@ -145,9 +145,9 @@ class RecomputedGroup : public torch::autograd::Function<RecomputedGroup> {
   }
 };
 
-// A group keeps the n streams that enter it; what a block of it keeps while the group's backward pass
-// runs is measured in vectors of the width: about 3 (n + 2) with the sublayers' own (9 of additive, 17 of
-// four streams on a GPU), n + 2 without. The size balances the two.
+// A group stores the n input streams. During its backward pass a block stores, in vectors of the
+// width, about 3 (n + 2) including the sublayers' (9 for additive, 17 for four streams on a GPU),
+// or n + 2 without them. The group size balances the two.
 size_t group_size(const std::vector<std::shared_ptr<Block>>& blocks, Recompute what) {
   const auto& traits = blocks.front()->attention_residual().traits();
   const auto n = traits.layout == StreamLayout::expand ? static_cast<double>(traits.streams) : 1.0;

@@ -1,12 +1,14 @@
-// Gradient checkpointing: a training pass keeps the state that enters a group of blocks, drops what
-// lies inside, and runs the group again in the backward pass.
+// Gradient checkpointing: a training pass stores the input state of a group of blocks, drops the
+// states inside, and runs the group again in the backward pass.
 //   blocks       all of a group runs twice. Groups have √(nL/(3(n + 2))) of L blocks with n streams, so
 //                memory grows with the root of the number of blocks.
-//   connections  sublayers run once and keep what they need; norms, mixers and the states between
-//                them are computed again from the sublayers' outputs (Xie et al., arXiv:2512.24880,
-//                section 4.3.2). Groups have √(nL/(n + 2)) blocks: a group keeps n streams, and n + 2
-//                vectors a block exist while its backward pass runs.
-// On a CPU gradients are the same bit for bit.
+// connections  sublayers run once and keep their activations; norms, mixers and the states between
+//                               them are recomputed from the sublayers' outputs (Xie et al.,
+//                arXiv:2512.24880,
+//                               section 4.3.2). Groups have √(nL/(n + 2)) blocks: a group stores n
+//                streams, and n + 2
+//                               vectors a block exist during its backward pass.
+// On a CPU the gradients are bit for bit the same.
 #pragma once
 
 #include <memory>
@@ -17,7 +19,7 @@
 
 namespace geores {
 
-// The state after all blocks. `blocks` must outlive the backward pass, which can run once.
+// The state after all blocks. `blocks` must outlive the backward pass, which can run only once.
 Tensor forward_recomputed(const std::vector<std::shared_ptr<Block>>& blocks, Recompute what,
                           const Tensor& x, Trace& trace, const Dropout& dropout = {});
 

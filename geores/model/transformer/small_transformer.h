@@ -1,4 +1,4 @@
-// A small model for tests: float64, the same weights each time.
+// A small model for tests: float64, with fixed weights.
 #pragma once
 
 #include <memory>

@@ -51,12 +51,12 @@ Fields TransformerConfig::fields() {
 
 namespace {
 
-// AdamW's steps are as long as the learning rate, which is made for weights of 0.02; a share must be
-// able to go from 0 to 1.
+// AdamW's steps are as long as the learning rate, which is chosen for weights of 0.02; a share must
+// be able to reach 1 from 0.
 constexpr double kKeptGain = 10;
 
 // (width, values), columns orthonormal: cosines of half waves over `width` points (discrete cosine
-// transform, type II). The constant one is left out where the width allows it, so that states have
+// transform, type II). The constant column is left out if the width allows it, so that states have
 // mean 0 and a LayerNorm only scales them.
 Tensor isometry(int64_t values, int64_t width) {
   require(values <= width, "transformer",
@@ -288,7 +288,8 @@ Tensor Transformer::early_error(const Batch& batch, Trace& trace) {
   return mean_squared_error(predicted * roots, batch.y * roots);
 }
 
-// With many tokens the logits would be the largest tensor of a step, and stay until the backward pass.
+// With many tokens the logits would be the largest tensor of a step, and stay until the backward
+// pass.
 Tensor Transformer::cross_entropy(const Batch& batch, Trace& trace, const Dropout& dropout) {
   const SerialProducts serial;
   const auto state = final_state(batch.x, trace, dropout);
@@ -340,7 +341,7 @@ std::optional<ResidualStack> Transformer::residual_stack() {
                       .stages = {},
                       .initial_state = [this](const Tensor& x) { return initial_state(x); },
                       .collapse = [this](const Tensor& state) { return collapse(state).total(); }};
-  // A prediction that needs its input too is not one of a state.
+  // A prediction that also depends on its input is not a function of the state alone.
   if (config_.output_length == "free")
     stack.predict = [this](const Tensor& state) { return outputs(state); };
   for (int64_t i = 0; i < config_.layers; ++i) {

@@ -11,7 +11,7 @@ OptionSet options_of(const Connection& connection) {
   std::vector<OptionDescription> all;
   for (const auto& option : connection.options)
     all.push_back({option.key, option.help, option.default_text, option.choices});
-  // The connection checks values when it is made; here defaults join those that are given.
+  // The connection checks values when it is created; this adds defaults.
   const auto complete = [&connection](const nlohmann::json& given, const std::string&) {
     auto object = nlohmann::json::object();
     for (const auto& option : connection.options)
@@ -39,7 +39,7 @@ OptionSet options_with(const nlohmann::json& given) {
   return own_options().joined(options_of(find_connection(name)));
 }
 
-// Two connections may have an option of the same name; the first one describes it.
+// Two connections may have an option of the same name; the first one's description is used.
 OptionSet every_option() {
   auto all = own_options().all();
   for (const auto& connection : connections())

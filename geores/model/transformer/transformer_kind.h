@@ -1,5 +1,5 @@
-// The transformer as a kind of model: its options, its connection's options, and how they and the
-// shape of the data become a TransformerConfig.
+// The transformer as a kind of model: its options, its connection's options, and their conversion,
+// with the shape of the data, to a TransformerConfig.
 #pragma once
 
 #include "geores/model/registry.h"

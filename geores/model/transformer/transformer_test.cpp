@@ -116,7 +116,7 @@ void expect_recomputed_gradients_are_the_same(const TransformerConfig& config) {
   Transformer model(config);
   struct Result {
     std::vector<Tensor> exact;
-    double auxiliary = 0;  // summed group by group: other last digits
+    double auxiliary = 0;  // summed group by group, so the last digits differ
   };
   const auto result_of = [&](Recompute what) {
     model.set_recompute(what);
@@ -146,7 +146,7 @@ void expect_recomputed_gradients_are_the_same(const TransformerConfig& config) {
 TEST(Transformer, RecomputationGivesTheSameGradientsBitForBit) {
   for (const auto& connection : connections()) {
     auto config = small(connection.name);
-    // Groups of two blocks, with connections alone of three or four; the last one is smaller.
+    // Groups of two blocks, or of three or four for option connections; the last one is smaller.
     config.layers = 23;
     expect_recomputed_gradients_are_the_same(config);
   }
@@ -174,7 +174,7 @@ TEST(Transformer, AThousandLayersDoNotOverflowTheStack) {
   }
 }
 
-// Outputs, auxiliary loss and all gradients of a model in one of its forms.
+// Outputs, auxiliary loss and all gradients of a model in one form.
 std::vector<Tensor> everything(Transformer& model, const Tensor& x, Form form,
                                const std::string& precision = "fp32") {
   const ExecutionScope scope(form);
@@ -221,8 +221,9 @@ TEST(Transformer, FusedIsComposedForEveryConnection) {
       Transformer model(config);
       model.to(torch::kFloat64);
       {
-        // Away from the special start, where much is zero, and where Sinkhorn converges: the
-        // implicit gradient is that of the limit, and before it the two forms of it differ.
+        // Away from the special initial values, where much is zero, and where Sinkhorn converges:
+        // the implicit gradient is that of the limit, and the two forms of it differ before
+        // convergence.
         torch::NoGradGuard no_grad;
         for (const auto& item : model.named_parameters()) {
           const auto scale = item.key().find("norm") != std::string::npos ||
@@ -237,9 +238,9 @@ TEST(Transformer, FusedIsComposedForEveryConnection) {
     }
 }
 
-// Factors of products keep 8 bits of mantissa and are off by up to 2e-3 each, so what a model of
-// two blocks gives is off by a few times that. Its gradients are compared all together: one that is
-// the difference of much larger ones may have few digits left.
+// Factors of products keep 8 bits of mantissa and have errors of up to 2e-3 each, so the result of
+// a model of two blocks has a few times that. Its gradients are compared together: one that is the
+// difference of much larger ones may have few correct digits.
 TEST(Transformer, Bfloat16ProductsChangeNothingBeyondTheirRounding) {
   for (const auto& connection : connections()) {
     torch::manual_seed(6);
@@ -301,7 +302,7 @@ TEST(Transformer, ALearnedHeadWeighsTheStreams) {
     weighed.named_parameters()["head.weights.bias"].copy_(
         torch::arange(config.streams, torch::kFloat32));
   }
-  // Equal weights leave a difference of rounding; others do not.
+  // Equal weights leave only rounding differences; other weights do not.
   EXPECT_GT(largest_difference({weighed.forward(x, trace)}, {sum}),
             5 * largest_difference({half}, {sum}));
 }
@@ -378,7 +379,7 @@ TEST(Transformer, RefusesWithTheThingAndTheValue) {
   EXPECT_THROW(model.forward(torch::randn({2, 9}), trace), Error);
 }
 
-// Every choice of sublayers, with a connection that folds its maps into them and one on streams.
+// Every sublayer option, with a connection that folds its maps into them and one on streams.
 TEST(Transformer, SublayersAreChosenAndDecodedLikeTheOthers) {
   for (const auto* connection : {"edelta", "mhc"})
     for (const auto* positions : {"learned", "rotary"})
@@ -421,8 +422,8 @@ TEST(Transformer, FullAttentionIsRefusedForTokensAndCannotBeDecoded) {
   EXPECT_THROW(model.decoder(1), Error);
 }
 
-// Heads that do not divide are refused. A sublayer that sees one stream has as many as fit, and the
-// model says how many.
+// A number of heads that does not divide the width is refused. A sublayer on one stream has as many
+// heads as fit, and the model reports the number.
 TEST(Transformer, UsesTheHeadsThatItWasAskedFor) {
   auto config = small("additive");
   config.heads = 5;

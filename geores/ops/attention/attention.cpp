@@ -31,10 +31,10 @@ void require_heads(const char* where, const Tensor& qkv, int64_t heads) {
           "a last axis of {} is not q, k and v of {} heads", qkv.size(-1), heads);
 }
 
-// On a CPU.
+// The kernels of a CPU.
 class FusedAttention : public torch::autograd::Function<FusedAttention> {
   struct Kept {
-    Tensor qkv, out, log_sum, cosine, sine;  // qkv as turned
+    Tensor qkv, out, log_sum, cosine, sine;  // qkv after the rotation
     int64_t heads;
     bool causal, half;
 
@@ -101,7 +101,7 @@ class FusedAttention : public torch::autograd::Function<FusedAttention> {
   }
 };
 
-// In bfloat16 on a GPU.
+// The kernels in bfloat16 on a GPU.
 class HalfAttention : public torch::autograd::Function<HalfAttention> {
   struct Kept {
     Tensor qkv, out, log_sum;
@@ -147,7 +147,7 @@ bool attention_fits_gpu(const Tensor& qkv, int64_t heads) {
   return kernels::attention_fits_device(qkv.size(1), qkv.size(2) / (3 * heads));
 }
 
-// For evaluations above all: LibTorch's attention of float32 values takes longer.
+// Mainly for evaluations: LibTorch's attention of float32 values is slower.
 bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
   return KernelChoice("causal_attention", qkv, "tf32 kernel")
       .need(qkv.is_cuda(), "a GPU")
@@ -160,7 +160,7 @@ bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
       .runs();
 }
 
-// LibTorch's own kernels of attention, which keep no weights of all pairs. They are there from 2.0 on.
+// LibTorch's fused attention (2.0 and later), which does not store the weights of all pairs.
 bool takes_libtorch_attention(const char* operation, const Tensor& x) {
   return KernelChoice::any_type(operation, x, "LibTorch's attention")
       .need(x.is_cuda(), "a GPU")

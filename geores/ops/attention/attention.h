@@ -1,7 +1,7 @@
 // The core of multi-head attention, between its projections:
 //   qkv (B, T, 3·w), heads  ->  softmax(q kᵀ/√(w/h) + mask) v, (B, T, w)
-// Composed it holds (B, h, T, T) scores; fused it keeps T values per head, and with a causal mask it
-// skips the upper triangle.
+// The composed form stores (B, h, T, T) scores. The fused form stores T values per head, and with a
+// causal mask it skips the upper triangle.
 #pragma once
 
 #include "geores/ops/attention/rotary.h"
@@ -13,12 +13,12 @@ using torch::Tensor;
 
 Tensor causal_attention(const Tensor& qkv, int64_t heads);
 
-// The composed core, for queries that come after `keys.size(2) − queries.size(2)` earlier
-// positions: queries (B, h, T, d), keys and values (B, h, past + T, d) -> (B, T, h·d).
+// The composed core for queries that follow `keys.size(2) − queries.size(2)` earlier positions:
+// queries (B, h, T, d), keys and values (B, h, past + T, d) -> (B, T, h·d).
 Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values);
 
-// All pairs of positions, without a mask; with tables, queries and keys are turned by their positions
-// first.
+// Attention over all pairs of positions, without a mask; with tables, queries and keys get rotary
+// positions first.
 Tensor full_attention(const Tensor& qkv, int64_t heads, const RotaryTables& tables = {});
 
 }  // namespace geores

@@ -19,7 +19,7 @@ int64_t score_rows(const Tensor& scores) {
   return scores.size(0) * scores.size(1) * scores.size(2);
 }
 
-// On a GPU.
+// The kernels of a GPU.
 class FusedDroppedSoftmax : public torch::autograd::Function<FusedDroppedSoftmax> {
   struct Kept {
     Tensor scores, step;  // the mask points to the step
@@ -90,7 +90,7 @@ Tensor dropped_softmax(const Tensor& scores, double scale, bool causal, const Dr
 }
 
 Tensor dropped_attention(const Heads& heads, bool causal, const Dropout& dropout, int64_t site) {
-  // LibTorch's products on a CPU gain nothing from rounded factors.
+  // On a CPU LibTorch's products gain nothing from bfloat16 factors.
   const auto factor = [](const Tensor& x) { return x.is_cuda() ? for_product(x) : x; };
   const auto q = factor(heads.q), k = factor(heads.k), v = factor(heads.v);
   const auto scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));

@@ -1,4 +1,4 @@
-// The core of attention in training with dropout: some of its weights become 0.
+// The core of attention in training with dropout on the attention weights.
 #pragma once
 
 #include "geores/ops/attention/rotary.h"
@@ -9,9 +9,9 @@ namespace geores {
 
 using torch::Tensor;
 
-// dropped(softmax(scale · scores)), scores (B, h, T, T); causal: position t sees 0..t. An element's
-// number is its place in (B, h, T, T), so the mask does not depend on the form. Composed it is some
-// passes over all pairs of positions, on a GPU a kernel each way.
+// dropped(softmax(scale · scores)), scores (B, h, T, T); causal: position t sees 0..t. The mask
+// depends on an element's index in (B, h, T, T), so it is the same in both forms. The composed form
+// makes several passes over all pairs of positions; a GPU uses one kernel each way.
 Tensor dropped_softmax(const Tensor& scores, double scale, bool causal, const Dropout& dropout,
                        int64_t site);
 

@@ -20,7 +20,7 @@ Dropout dropping(const Tensor& like, int64_t step, int64_t first_row) {
           .first_row = first_row};
 }
 
-// Row by row, and the mask by its own definition.
+// The definition, row by row, with a mask computed independently.
 Tensor softmax_by_definition(const Tensor& scores, double scale, bool causal,
                              const Dropout& dropout, int64_t site) {
   const auto length = scores.size(-1);
@@ -114,7 +114,7 @@ TEST(DroppedAttention, GradientsAreThoseOfCentralDifferences) {
   }
 }
 
-// A run in parts of a batch drops what the whole batch drops.
+// Parts of a batch drop the same elements as the whole batch.
 TEST(DroppedAttention, PartsOfABatchAreThatPartOfTheWhole) {
   torch::manual_seed(5);
   const auto q = random({4, 2, 7, 6}), k = random({4, 2, 7, 6}), v = random({4, 2, 7, 6});

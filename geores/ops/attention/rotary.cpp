@@ -18,7 +18,7 @@ Tensor rotated(const Tensor& x, const RotaryTables& tables) {
       .to(x.scalar_type());
 }
 
-// Parts that do not turn are views: of them the gradients alone are written.
+// Parts without rotation are views; only their gradients are written.
 class FusedSplitHeads : public torch::autograd::Function<FusedSplitHeads> {
   struct Kept {
     Tensor cosine, sine;
@@ -36,7 +36,7 @@ class FusedSplitHeads : public torch::autograd::Function<FusedSplitHeads> {
     return {.batch = qkv[0], .length = qkv[1], .heads = heads, .head_width = qkv[2] / (3 * heads)};
   }
 
-  // The type of the angles beside activations of this type.
+  // The type of the angles for activations of this type.
   static Tensor state_like(const torch::TensorOptions& activations) {
     const bool exact = activations.dtype() == torch::kFloat64;
     return torch::empty({0}, activations.dtype(exact ? torch::kFloat64 : torch::kFloat32));

@@ -7,8 +7,8 @@ namespace geores {
 
 using torch::Tensor;
 
-// ids (B, T) int64, table (V, C), rows (T, C) -> (B, T, C). On a GPU the gradient of the table is added
-// to its place (step_parameters.h) row by row, and no gradient of the whole table exists.
+// ids (B, T) int64, table (V, C), rows (T, C) -> (B, T, C). On a GPU the table's gradient is added
+// to its slot (step_parameters.h) row by row, and no gradient of the whole table is allocated.
 Tensor embedded(const Tensor& table, const Tensor& ids, const Tensor& rows);
 
 }  // namespace geores

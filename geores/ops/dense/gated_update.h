@@ -18,8 +18,8 @@ struct GatedUpdateSpec {
   Tensor beta(const Tensor& x) const;  // λ tanh(X W_β + b_β) + ε
 };
 
-// X + β ⊙ (V ⊙ σ(LN(X W_gate)) − αX): x, v (B, T, D) -> (B, T, D). Both products are one, and the rest
-// is one pass each way on a GPU.
+// X + β ⊙ (V ⊙ σ(LN(X W_gate)) − αX): x, v (B, T, D) -> (B, T, D). Both products are computed as
+// one; on a GPU the rest is one pass each way.
 Tensor gated_update(const Tensor& x, const Tensor& v, const GatedUpdateSpec& spec);
 
 }  // namespace geores

@@ -19,7 +19,7 @@ Tensors updated(const Tensors& t, bool gated, bool scaled) {
   if (gated) spec.gate_weight = t[2], spec.norm_weight = t[3];
   if (scaled) spec.beta_weight = t[4], spec.beta_bias = t[5], spec.alpha = t[6];
   Tensors all = {gated_update(t[0], t[1], spec)};
-  for (const auto& input : t) all.push_back(input * 1);  // those that the update leaves out, too
+  for (const auto& input : t) all.push_back(input * 1);  // includes the inputs that the update ignores
   return all;
 }
 
@@ -37,7 +37,7 @@ TEST(GatedUpdate, EqualsComposed) {
                             random({1})};
     for (const bool gated : {true, false})
       for (const bool scaled : {true, false})
-        if (width > 1 || !gated)  // one value has no variance: its norm is rounding
+        if (width > 1 || !gated)  // a norm over one value is only rounding
           expect_fused_equals_composed(
               inputs, [=](const Tensors& t) { return updated(t, gated, scaled); },
               "width " + std::to_string(width), 2e-4);

@@ -10,8 +10,8 @@ namespace {
 using namespace fused;
 using Half = kernels::BFloat16;
 
-// Whether there is a kernel for x (rows, depth) times w, to or from `columns` hidden units. Weights
-// lie anywhere in a flat buffer.
+// Whether a kernel exists for x (rows, depth) times w, to or from `columns` hidden units. Weights
+// may start anywhere in a flat buffer.
 bool fits_gelu_products(const Tensor& x, const Tensor& w, int64_t columns) {
   [[maybe_unused]] const auto aligned = [](const Tensor& t) {
     return reinterpret_cast<uintptr_t>(t.data_ptr()) % 16 == 0;

@@ -133,7 +133,8 @@ class FusedGelu : public torch::autograd::Function<FusedGelu> {
   }
 };
 
-// Products in bfloat16 on a GPU: x Wᵀ (+ bias) in the wanted type, gradients of parameters in theirs.
+// Products in bfloat16 on a GPU: x Wᵀ (+ bias) in the requested type, gradients in the type of the
+// parameters.
 class HalfLinear : public torch::autograd::Function<HalfLinear> {
   struct Kept {
     Tensor in, w;
@@ -261,7 +262,7 @@ class HalfLinearAndRows : public torch::autograd::Function<HalfLinearAndRows> {
   }
 };
 
-// The perceptron on a GPU: products by the BLAS, GELU by our kernels, in the type of activations.
+// The perceptron on a GPU: BLAS products and our GELU kernel, in the type of activations.
 class DevicePerceptron : public torch::autograd::Function<DevicePerceptron> {
   struct Kept {
     Tensor in, w1, w2, hidden, active;
@@ -327,7 +328,7 @@ Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
                      torch::ScalarType type) {
   if (KernelChoice::half("linear_map", x, "bfloat16 product").runs())
     return HalfLinear::apply(x, weight, maybe(bias), type);
-  // On a GPU the library's product is as good as any.
+  // On a GPU the library's product is equally fast.
   if (!KernelChoice("linear_map", x, "own product").need(x.device().is_cpu(), "a CPU").runs())
     return torch::linear(for_product(x), for_product(weight), for_product(bias)).to(type);
   require_fit(x, weight, "linear");

@@ -22,7 +22,7 @@ kernels::Norm<T> norm_of(bool layer, double eps, const Tensor& weight, const Ten
           .eps = T(eps)};
 }
 
-// Outputs: the normalized x, and x. With a branch x + branch in both places.
+// Outputs: the normalized x, and x. With a branch both are of x + branch.
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
   struct Kept {
     Tensor x, weight, statistics;
@@ -60,7 +60,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                        .has_bias = bias.defined(),
                        .has_branch = branch.defined(),
                        .eps = eps});
-    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
+    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
     if (!with_skip) return {y};
     return {y, branch.defined() ? sum : input};
   }

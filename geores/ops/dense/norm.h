@@ -18,9 +18,9 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias = {}
 inline double rms_epsilon(double eps) { return eps > 1e-20 ? eps : 1e-20; }
 Tensor rms_normalize(const Tensor& x, double eps = 1e-6);
 
-// The normalized x, for a product to take (in bfloat16 on a GPU where products want that), and x
-// itself for the path around the sublayer. To use both adds their two gradients in the same pass
-// that computes the norm's. A branch that x still has to take is added in the norm's pass.
+// The normalized x as a product's factor (in bfloat16 on a GPU with products in bfloat16), and x
+// itself for the path around the sublayer. Using both outputs adds their gradients in the pass that
+// computes the norm's. A pending branch of x is added in the norm's pass.
 struct NormAndSkip {
   Tensor normalized, skip;
 };

@@ -1,4 +1,5 @@
-// A linear map of a normalized input, y = Norm(x) Wᵀ + b, which fused never holds all of Norm(x).
+// A linear map of a normalized input, y = Norm(x) Wᵀ + b. The fused form never stores all of
+// Norm(x).
 #pragma once
 
 #include "geores/ops/streams/state.h"
@@ -15,14 +16,14 @@ struct NormSpec {
   double epsilon = 1e-6;  // of RMSNorm
 };
 
-// The weight and bias of a map of the plain normalized input that do what the norm's own would do
-// before `weight` and `bias`: for every token as much work less.
+// Folds the norm's own weight and bias into the linear map `weight`, `bias` after it, which saves
+// that work for every token.
 struct LinearMap {
   Tensor weight, bias;  // bias may be undefined
 };
 LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& bias);
 
-// The result, and x itself for its other uses: their gradients are added in the same pass.
+// The result, and x itself for its other uses; their gradients are added in the same pass.
 struct ProjectionAndSkip {
   Tensor projected, skip;
 };

@@ -11,12 +11,12 @@ namespace {
 
 using namespace fused;
 
-// Which tensors FusedPostNorm makes, in this order.
+// The tensors that FusedPostNorm allocates, in this order.
 struct PostNormOutputs {
   bool state, sum, product;
 };
 
-// A tensor of its own on the same values.
+// A separate tensor object on the same storage.
 Tensor sharing(const Tensor& x) {
   return torch::empty({0}, x.options())
       .set_(x.storage(), x.storage_offset(), x.sizes(), x.strides());
@@ -46,8 +46,8 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     if (branch.defined()) branch = branch.to(like.scalar_type());
     const auto buffer = [&](bool there) { return there ? torch::empty_like(x) : Tensor(); };
     const auto y = buffer(wanted.state), sum = buffer(wanted.sum);
-    // A state of the type of products is its own product; with an output of its own, gradients of both
-    // still arrive one by one.
+    // A state in the type of products serves as the product's factor; as a separate output, it
+    // still receives its gradient separately.
     const bool same = x.scalar_type() == like.scalar_type() && x.is_cuda();
     auto product = !wanted.product ? Tensor()
                    : same          ? sharing(wanted.sum ? sum : y)
@@ -74,7 +74,7 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
                          .learns_added = learns_added,
                          .outputs = wanted,
                          .product = like.scalar_type()});
-    context->set_materialize_grads(false);  // no zeros where one of them is not used
+    context->set_materialize_grads(false);  // avoids zeros for an unused output
     tensor_list outputs;
     for (const auto& output : {y, sum, product})
       if (output.defined()) outputs.push_back(output);
@@ -144,7 +144,7 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
                            learns, needs_gradient(added));
   const auto state = wanted.state ? outputs[0] : Tensor(),
              next = wanted.sum ? outputs[wanted.state ? 1 : 0] : state;
-  // On a CPU a product packs its factors itself.
+  // On a CPU the product packs its factors itself.
   return {.state = state,
           .next = next,
           .product = wanted.product  ? outputs.back()

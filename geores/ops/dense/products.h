@@ -1,5 +1,5 @@
-// Matrix products whose operands and result may differ in type: for operations with a backward of
-// their own.
+// Matrix products whose operands and result may differ in type, for operations with their own
+// backward pass.
 #pragma once
 
 #include <torch/version.h>
@@ -9,7 +9,7 @@
 namespace geores {
 
 // a b with the result in `type`: float32 sums of bfloat16 products are not rounded again where
-// LibTorch can leave that out (on a GPU, 2.8 and later).
+// LibTorch supports that (on a GPU, 2.8 and later).
 template <class Matrix>
 torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type) {
   if (a.scalar_type() == type) return at::mm(a, b);
@@ -18,12 +18,12 @@ torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type)
   return at::mm(a, b).to(type);
 }
 
-// Whether LibTorch's product adds bfloat16 products to a float32 sum: 2.8 and 2.9 have the function,
-// but want a sum in bfloat16.
+// Whether LibTorch's product adds bfloat16 products to a float32 sum: 2.8 and 2.9 have the
+// function, but require a bfloat16 sum.
 inline constexpr bool kProductsAddToFloat = TORCH_VERSION_MAJOR > 2 ||
                                             (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10);
 
-// sum += a b; the product is not stored on its own where LibTorch can add to sums of this type.
+// sum += a b; the product is not stored separately where LibTorch can add to sums of this type.
 template <class Matrix>
 void add_product(const Matrix& a, const Matrix& b, Matrix& sum) {
   const auto type = sum.scalar_type();
@@ -39,13 +39,13 @@ void add_product(const Matrix& a, const Matrix& b, Matrix& sum) {
   sum.add_(multiply(a, b, type));
 }
 
-// dy (rows, columns) in `type`, for a product's factors; its sum over rows is added to `sum`, for
-// its bias. On a GPU one pass.
+// dy (rows, columns) in `type`, as a product's factor; its sum over rows is added to `sum`, for the
+// bias. One pass on a GPU.
 torch::Tensor converted_and_summed(const torch::Tensor& dy, torch::ScalarType type,
                                    const torch::Tensor& sum);
 
-// The products of a perceptron with GELU at their end, on a GPU, where there is a kernel for both
-// together as one: x W1ᵀ and its GELU, and (dy W2) ⊙ GELU'(hidden) on the way back.
+// The products of a perceptron fused with GELU, on a GPU, where both have a kernel: x W1ᵀ with its
+// GELU, and (dy W2) ⊙ GELU'(hidden) in the backward pass.
 struct HiddenAndActive {
   torch::Tensor hidden, active;
 };

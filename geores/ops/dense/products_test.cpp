@@ -32,7 +32,7 @@ TEST(Products, AreAddedToASum) {
   expect_sum_of_product(torch::kCUDA, torch::kBFloat16, torch::kFloat32, 1e-4);
 }
 
-// Small weights are left to the side stream, and what is not aligned to autograd.
+// Small weights go to the side stream, unaligned ones to autograd.
 TEST(Products, OfLargeWeightsAreAddedToTheSlotsOfTheirGradients) {
   const auto device = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
   const auto a = torch::randn({600, 3}).to(device), b = torch::randn({3, 520}).to(device);

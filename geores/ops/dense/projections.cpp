@@ -14,7 +14,7 @@ namespace {
 
 using namespace fused;
 
-// Weight, bias and, where it has one, scale of each projection, one after the other.
+// Weight, bias and, if it has one, scale of each projection, in order.
 template <class T>
 kernels::Projections<T> arrays_of(at::TensorList parameters, const std::vector<int64_t>& has_scale,
                                   int64_t in) {
@@ -82,7 +82,7 @@ bool PackedProjections::fit(const std::vector<ProjectionWeights>& projections) {
 
 PackedProjections::Packed PackedProjections::packed() const {
   const auto& like = parameters_[0];
-  if (has_scale_ == std::vector<int64_t>{0})  // as it is
+  if (has_scale_ == std::vector<int64_t>{0})  // unchanged
     return {for_product(like), parameters_[1].reshape({-1})};
   Packed result{for_product_of(like, {rows(), like.size(1)}),
                 torch::empty({rows()}, like.options())};
@@ -102,7 +102,7 @@ int64_t PackedProjections::rows() const {
 
 std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Tensor& dbias,
                                                  const std::vector<Tensor>& slots) const {
-  int64_t without = 0;  // values of parameters without a place
+  int64_t without = 0;  // values of parameters without a slot
   bool has_slots = false;
   for (size_t i = 0; i < slots.size(); ++i) {
     has_slots = has_slots || slots[i].defined();
@@ -110,7 +110,7 @@ std::vector<Tensor> PackedProjections::gradients(const Tensor& dweight, const Te
   }
   if (has_scale_ == std::vector<int64_t>{0} && !has_slots)
     return {dweight, dbias.view(parameters_[1].sizes())};
-  Tensor zeros;  // cleared at once
+  Tensor zeros;  // cleared with one kernel
   if (without > 0) zeros = torch::zeros({without}, parameters_[0].options());
   std::vector<Tensor> sums = slots, result(slots.size());
   int64_t used = 0;
@@ -166,7 +166,7 @@ std::function<void(kernels::CudaStream)> PackedProjections::unpacking_behind(
 
 namespace {
 
-// On a GPU.
+// The kernels of a GPU.
 class FusedProjections : public torch::autograd::Function<FusedProjections> {
   struct Kept {
     Tensor in, weight;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace fused;
 
-// Products in bfloat16 on a GPU; factors a, b of the first, then of the second, and so on.
+// Products in bfloat16 on a GPU; factors a, b of the first pair, then of the second, and so on.
 class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> {
   struct Kept {
     std::vector<Tensor> halves;
@@ -52,7 +52,7 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
     if (with_gradients) make_slots(halves, products, slots);
     save(context, Kept{.halves = halves, .slots = slots});
     context->set_materialize_grads(
-        false);  // a gradient that is added to a place is not defined here
+        false);  // a gradient that is added to a slot is undefined here
     return products;
   }
 
@@ -77,10 +77,9 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
            kernels::fits_weight_product(a.size(0), a.size(1), b.size(1));
   }
 
-  // Makes places for the gradients of products whose factors have them. When the backward pass has
-  // ended, one kernel takes what was added there on to the factors' places. Where a product or a factor
-  // has no place, autograd carries the gradient: also that of a large product, which the BLAS
-  // multiplies.
+  // Allocates gradient slots for products whose factors have slots. After the backward pass one
+  // kernel propagates these gradients to the factors' slots. Where a product or a factor has no
+  // slot, autograd carries the gradient; the same holds for large products, which use the BLAS.
   static void make_slots(const tensor_list& halves, const tensor_list& products,
                          const tensor_list& slots) {
     const auto taker = weight_gradients();
@@ -128,7 +127,7 @@ bool same(const WeightFactors& one, const WeightFactors& other) {
 
 std::vector<Tensor> weight_products(const std::vector<WeightFactors>& factors) {
   std::vector<WeightFactors> distinct;
-  std::vector<size_t> which;  // of the distinct ones
+  std::vector<size_t> which;  // indices of the distinct ones
   for (const auto& pair : factors) {
     const auto found = std::find_if(distinct.begin(), distinct.end(),
                                     [&](const WeightFactors& other) { return same(other, pair); });

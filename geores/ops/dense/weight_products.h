@@ -1,5 +1,5 @@
-// Products of weights with weights, for products with activations to take: a connection's linear
-// maps, folded into those of the sublayer between them.
+// Products of weights with weights: a connection's linear maps, folded into those of the sublayer
+// between them.
 #pragma once
 
 #include <utility>
@@ -13,9 +13,9 @@ using torch::Tensor;
 
 using WeightFactors = std::pair<Tensor, Tensor>;  // a, b
 
-// a b of each two matrices of parameters. On a GPU in bfloat16 one such product is too small to be a
-// kernel: there all are one, and so are their gradients in a training step (step_parameters.h) that
-// has places for those of the factors. Equal factors are multiplied once.
+// a b of each pair of parameter matrices. On a GPU in bfloat16 one such product is too small for a
+// kernel of its own: all are one launch, and so are their gradients in a training step whose
+// factors have gradient slots (step_parameters.h). Equal pairs are multiplied once.
 std::vector<Tensor> weight_products(const std::vector<WeightFactors>& factors);
 
 }  // namespace geores

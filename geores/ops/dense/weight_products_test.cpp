@@ -1,4 +1,4 @@
-// Products of weights made at once against their definition, forward and back.
+// Batched products of weights against their definition, forward and backward.
 #include "geores/ops/dense/weight_products.h"
 
 #include <gtest/gtest.h>
@@ -22,10 +22,10 @@ double relative_error(const Tensor& is, const Tensor& wanted) {
   return difference.norm().item<double>() / (wanted.to(torch::kFloat64).norm().item<double>());
 }
 
-// As a product in bfloat16 takes it, for a sum without rounding.
+// A factor in bfloat16, whose sums are exact.
 Tensor in_bfloat16(const Tensor& x) { return x.detach().to(torch::kBFloat16).to(torch::kFloat64); }
 
-// Pairs of parameters one after the other in a buffer, as a model's are, and another for their
+// Pairs of parameters one after the other in a buffer, as in a model, and another buffer for their
 // gradients; `begin` values before the first.
 struct Parameters {
   Tensor values, gradients;
@@ -70,8 +70,8 @@ struct Parameters {
   }
 };
 
-// Odd multiples of 8, sizes of models, one that the kernels do not take, one whose gradient is the
-// BLAS's, more than a launch takes.
+// Odd multiples of 8, sizes of models, one that the kernels do not support, one whose gradient uses
+// the BLAS, more than fit in one launch.
 std::vector<Sizes> various_sizes() {
   std::vector<Sizes> sizes = {{40, 24, 72},    {8, 8, 8},       {384, 128, 128},
                               {128, 128, 512}, {552, 184, 184}, {184, 184, 736},
@@ -80,7 +80,7 @@ std::vector<Sizes> various_sizes() {
   return sizes;
 }
 
-// There is nothing to gain there: the products are the plain ones, in full precision.
+// Without fusion the products are the plain ones, in full precision.
 TEST(WeightProducts, OnACpuTheyAreTheSameProducts) {
   torch::manual_seed(1);
   const Parameters parameters({{24, 16, 8}, {8, 8, 40}}, 3, torch::kCPU);
@@ -109,7 +109,7 @@ TEST(WeightProducts, EqualFactorsAreMultipliedOnce) {
   EXPECT_TRUE(torch::equal(products[1], pairs[1].first.matmul(pairs[1].second)));
 }
 
-// Our kernels alone: a tool that looks for races breaks down in a BLAS.
+// Only our kernels: a race detector fails inside a BLAS.
 TEST(WeightProducts, KernelsOnAGpuEqualTheirDefinition) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(5);
@@ -173,7 +173,7 @@ TEST(WeightProducts, OnAGpuTheyEqualTheirDefinition) {
   }
 }
 
-// What autograd gives of a parameter's gradient, and what was added to its place.
+// The sum of autograd's gradient of a parameter and the content of its slot.
 Tensor total_gradient(const Tensor& parameter, const Tensor& slot) {
   return parameter.grad().defined() ? slot + parameter.grad() : slot;
 }
@@ -199,7 +199,7 @@ TEST(WeightProducts, OnAGpuTheirGradientsAreAddedToTheSlotsOfTheFactors) {
         for (size_t i = 0; i < sizes.size(); ++i) {
           const auto w = at_once ? products[i] : weight_products({parameters.pairs[i]})[0];
           for (int use = 0; use < 2; ++use) loss = loss + (linear_map(x[i], w) * dy[i]).sum();
-          // Also without a product, so that autograd has a part of the gradient.
+          // Also without a product, so that autograd carries a part of the gradient.
           if (i == 0) loss = loss + (w.to(torch::kFloat32) * direct).sum();
         }
         loss.backward();
@@ -213,7 +213,7 @@ TEST(WeightProducts, OnAGpuTheirGradientsAreAddedToTheSlotsOfTheFactors) {
         const auto [rows, inner, columns] = sizes[i];
         const bool by_autograd = i == 0 || !kernels::fits_weight_product(rows, inner, columns) ||
                                  !kernels::fits_weight_gradient(rows, columns);
-        // Then the product adds to the place of a factor that the side stream does not take, if that
+        // The product then adds to the slot of a factor that the side stream does not handle, if it
         // is aligned.
         const auto given = [&](int64_t out, int64_t in, const Tensor& slot) {
           const bool aligned = reinterpret_cast<uintptr_t>(slot.data_ptr()) % 16 == 0;

@@ -1,6 +1,6 @@
 // Gradients of parameters that an operation on a GPU packs into one matrix, so that one product
-// serves them all. The backward pass takes the gradient of the packed matrix and unpacks it to the
-// parameters: with the other products of weights on the side, where nothing waits for it.
+// serves all of them. The backward pass unpacks the gradient of the packed matrix to the
+// parameters, on the side stream together with the other weight gradients.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 
 namespace geores::fused {
 
-// The parameters of an operation, from its forward to its backward pass.
+// The parameters of an operation, kept from its forward to its backward pass.
 struct KeptParameters {
-  std::vector<Tensor> values;  // for the `tensors` of saved_state.h
-  std::vector<Tensor> slots;   // of their gradients; undefined: autograd gets the gradient
+  std::vector<Tensor> values;  // listed by the `tensors` of saved_state.h
+  std::vector<Tensor> slots;   // slots of their gradients; undefined: autograd carries the gradient
 
-  // In the forward pass.
+  // Called in the forward pass.
   static KeptParameters of(at::TensorList parameters) {
     KeptParameters kept{.values = parameters.vec(), .slots = {}};
     for (const auto& parameter : parameters) kept.slots.push_back(gradient_slot(parameter));
@@ -28,7 +28,7 @@ struct KeptParameters {
   }
 };
 
-// In the backward pass: parameter_sum() of each.
+// Called in the backward pass: parameter_sum() of each parameter.
 struct ParameterSums {
   std::vector<Tensor> sums, gradients;
 
@@ -40,29 +40,29 @@ struct ParameterSums {
     }
   }
 
-  // Whether autograd gets none of them.
+  // Whether all parameters have slots, so that autograd carries no gradient.
   bool all_have_slots() const {
     return std::none_of(gradients.begin(), gradients.end(),
                         [](const Tensor& gradient) { return gradient.defined(); });
   }
 };
 
-// The gradient of a packed matrix, from the forward to the backward pass.
+// The gradient of a packed matrix, kept from the forward to the backward pass.
 struct PackedGradient {
-  c10::intrusive_ptr<WeightGradients> taker;  // null: the backward pass multiplies at once
-  Tensor zeros;                               // for the sum; undefined: none were left
+  c10::intrusive_ptr<WeightGradients> taker;  // null: the backward pass multiplies immediately
+  Tensor zeros;                               // the sum's initial zeros; undefined: the pool is exhausted
 
-  // In the forward pass, for a matrix of this shape whose factors in products are of type
+  // Called in the forward pass, for a matrix of this shape whose products have factors of type
   // `factors`; the parameters have the type of `like`.
   static PackedGradient of(at::IntArrayRef shape, torch::ScalarType factors, const Tensor& like) {
-    // A large one is not multiplied on the side.
+    // A large product does not run on the side stream.
     if (factors != torch::kBFloat16 || !kernels::fits_weight_gradient(shape[0], shape[1]))
       return {};
     return {weight_gradients(), take_zeros(shape, like)};
   }
 
-  // In the backward pass: unpack(cuda_stream, dyᵀ x in `type`) adds to the parameters' sums. It runs
-  // on the side where all of these sums are places: autograd does not wait for the side.
+  // Called in the backward pass: unpack(cuda_stream, dyᵀ x in `type`) adds to the parameters' sums.
+  // It runs on the side stream if all these sums are slots, because autograd does not wait for it.
   template <class Unpack>
   void add(const Tensor& dy, const Tensor& x, torch::ScalarType type, bool all_have_slots,
            const Unpack& unpack) const {

@@ -9,7 +9,7 @@
 namespace geores {
 namespace {
 
-// With a version of its own: what is added to one piece must not make autograd refuse the others,
+// A tensor with its own version counter: an addition to one piece must not invalidate the others,
 // which operations keep for their backward passes.
 Tensor piece(const Tensor& flat, int64_t begin, at::IntArrayRef shape) {
   return flat.slice(0, begin, begin + c10::multiply_integers(shape)).view(shape).variable_data();
@@ -92,13 +92,13 @@ Tensor StepParameters::make_gradient_slot(const Tensor& x) {
   return slot;
 }
 
-// Gradients of what is packed or folded of parameters need no more room than the parameters' own. A
-// model that uses a weight many times may: then there is none left, and autograd goes its own way.
+// Gradients of packed or folded parameters usually need no more memory than the parameters' own. A
+// model that uses a weight many times may exhaust it; autograd then carries the gradient.
 Tensor StepParameters::take_zeros(at::IntArrayRef shape, const Tensor& like) {
   if (!in_pass() || like.scalar_type() != gradients_.scalar_type() ||
       like.device() != gradients_.device())
     return {};
-  const auto begin = (zeros_used_ + 3) / 4 * 4;  // aligned, for kernels that add four together
+  const auto begin = (zeros_used_ + 3) / 4 * 4;  // aligned for kernels that add four values at once
   const auto end = begin + c10::multiply_integers(shape);
   if (end > gradients_.numel()) return {};
   if (!zeros_.defined()) zeros_ = torch::zeros_like(gradients_);

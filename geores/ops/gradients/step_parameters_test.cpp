@@ -7,7 +7,7 @@
 namespace geores {
 namespace {
 
-// Two parameters in one buffer, as FlatParameters lays them.
+// Two parameters in one buffer, with the layout of FlatParameters.
 struct Flat {
   Tensor values, gradients, weight, bias;
   StepParameters step;
@@ -140,7 +140,7 @@ TEST(StepParameters, OnAGpuProductsForWeightsAreAddedWhenThePassEnds) {
   const ExecutionScope scope(collecting);
   step.begin_pass();
   std::vector<Tensor> wanted;
-  for (int64_t i = 0; i < 6; ++i) {  // more than one launch's
+  for (int64_t i = 0; i < 6; ++i) {  // more than fit in one launch
     const auto dy = torch::randn({100 + i / 4, 16}, half),
                x = torch::randn({100 + i / 4, 24}, half);
     weight_gradients()->add(dy, x, gradient_slot(weights.slice(0, i, i + 1)).view({16, 24}));

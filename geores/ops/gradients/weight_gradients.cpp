@@ -12,11 +12,11 @@ namespace {
 
 using namespace fused;
 
-// Two blocks' of a transformer, each two of attention and two of the perceptron: four fill a GPU,
-// eight do it for longer than they take to start.
+// Products of two transformer blocks, each with two of attention and two of the perceptron: four
+// fill a GPU, and eight run longer than their launch takes.
 constexpr size_t kProductsAtOnce = kernels::kMostWeightGradients;
 
-// The BLAS has its fast products for results that begin at a multiple of 16 bytes.
+// The BLAS has fast products only for results aligned to 16 bytes.
 bool is_aligned(const Tensor& x) { return reinterpret_cast<uintptr_t>(x.data_ptr()) % 16 == 0; }
 
 }  // namespace
@@ -40,7 +40,8 @@ bool WeightGradients::fit(const Tensor& dy, const Tensor& x) {
 
 void WeightGradients::add(const Tensor& dy, const Tensor& x, const Tensor& sum) {
   auto& products = collected_.products;
-  // Before the next one, not after the last: what follows upon a product belongs to its launch.
+  // Launched before the next product, not after the last one: work that depends on a product
+  // belongs to its launch.
   if (!products.empty() &&
       (products.size() == kProductsAtOnce || products.front().dy.size(0) != dy.size(0)))
     run();
@@ -79,7 +80,8 @@ void WeightGradients::run() {
   }
 }
 
-// Memory goes back to the stream that it came from, which must not overtake its readers.
+// The allocator returns memory to the stream that it came from, which must not overtake its
+// readers.
 void WeightGradients::let_go() {
   if constexpr (kernels::kHasCuda)
     if (running_.done != nullptr) wait_for_event(current_cuda_stream(), running_.done);
@@ -97,7 +99,7 @@ void WeightGradients::drop() noexcept {
   collected_ = {};
   try {
     let_go();
-  } catch (const std::exception&) {  // the pass has failed already: that error is the one to show
+  } catch (const std::exception&) {  // the pass has failed already; that error is reported
     running_ = {};
   }
 }
@@ -116,7 +118,7 @@ Tensor WeightGradient::from(const Tensor& dy, const Tensor& x, torch::ScalarType
 }
 
 Tensor slot_product(const Tensor& a, const Tensor& b, torch::ScalarType type, const Tensor& slot) {
-  // This stream reads the sum and writes it: of weights that the side stream takes, others do so.
+  // This stream reads and writes the sum; weights of the side stream have their sum on that stream.
   const bool side_takes = kernels::fits_weight_gradient(a.size(0), b.size(1));
   if (!slot.defined() || side_takes || !is_aligned(slot)) return multiply(a, b, type);
   Tensor sum = slot;

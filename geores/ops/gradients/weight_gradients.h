@@ -1,6 +1,6 @@
-// Gradients of weights on a GPU, beside the backward pass: nothing waits for dyᵀ x until the
-// optimiser does. Products are collected, and a few at a time run as one kernel on a stream of
-// their own, adding to where the gradients belong.
+// Weight gradients on a GPU, concurrent with the backward pass: only the optimiser waits for dyᵀ x.
+// Products are collected, and several at a time run as one kernel on a separate stream, which adds
+// them to their slots.
 #pragma once
 
 #include <torch/custom_class.h>
@@ -25,16 +25,17 @@ class WeightGradients : public torch::CustomClassHolder {
   // sum (out, in) += dyᵀ x, float32 += bfloat16; dy (rows, out), x (rows, in), contiguous.
   void add(const Tensor& dy, const Tensor& x, const Tensor& sum);
 
-  // f(stream), after what was added so far; `used` stay until it is done.
+  // Runs f(stream) after the sums that were added so far; `used` stay alive until it is done.
   void then(std::function<void(kernels::CudaStream)> f, std::vector<Tensor> used);
 
-  // The same after all that is added before finish().
+  // The same after all sums that are added before finish().
   void at_end(std::function<void(kernels::CudaStream)> f, std::vector<Tensor> used);
 
-  // All of it is done for what follows on the current stream.
+  // Makes the current stream wait for all of it.
   void finish();
 
-  // Drops pending work after a failed pass. (What is collected may hold the graph that holds this.)
+  // Drops pending work after a failed pass. (The collected work may reference the graph that owns
+  // this object.)
   void drop() noexcept;
 
  private:
@@ -52,28 +53,28 @@ class WeightGradients : public torch::CustomClassHolder {
     kernels::Event done = nullptr;
   };
 
-  void run();     // what is collected
-  void let_go();  // of what the batch before has used, once it is done
+  void run();     // runs the collected products
+  void let_go();  // releases the tensors of the previous batch once it is done
   kernels::CudaStream side_ = nullptr;
   Batch collected_, running_;
   std::vector<Last> last_;
 };
 
-// The gradient of a weight that an operation multiplies with, from its forward to its backward pass.
+// The gradient of a weight, kept from the operation's forward to its backward pass.
 struct WeightGradient {
-  Tensor slot;                                // undefined: autograd gets the gradient
+  Tensor slot;                                // undefined: autograd carries the gradient
   c10::intrusive_ptr<WeightGradients> taker;  // null outside of a training step on a GPU
 
-  // For weight, in the forward pass.
+  // Called in the forward pass.
   static WeightGradient of(const Tensor& weight);
 
-  // In the backward pass: dyᵀ x in `type` for autograd, or undefined where it is added to the place,
-  // on the side or, for a large weight, by its product.
+  // Called in the backward pass: dyᵀ x in `type` for autograd, or undefined if it is added to the
+  // slot, on the side stream or, for a large weight, by its product.
   Tensor from(const Tensor& dy, const Tensor& x, torch::ScalarType type) const;
 };
 
-// a b in `type` for autograd, or undefined where it is added to the place of a large weight's
-// gradient (undefined: it has none), in the backward pass.
+// Called in the backward pass: a b in `type` for autograd, or undefined if it is added to a large
+// weight's slot (undefined: no slot).
 Tensor slot_product(const Tensor& a, const Tensor& b, torch::ScalarType type, const Tensor& slot);
 
 }  // namespace geores

@@ -35,7 +35,7 @@ void read_and_write(const Tensor& raw, StepRoutes& to) {
   });
 }
 
-// The columns of raw from `first` on that a mixer's kernel takes, side by side.
+// Copies the columns of raw from `first` on that a mixer's kernel reads, contiguously.
 class RawColumns {
  public:
   RawColumns(const Tensor& like, int64_t batch, int64_t first, int64_t size)
@@ -82,19 +82,19 @@ kernels::MixerShape shape_of(const StepRoutes& routes) {
   return {.tokens = routes.read.size(0), .n = routes.read.size(1)};
 }
 
-// What makes res of raw, or null where n has no kernel.
+// The function that computes res from raw, or null where n has no kernel.
 using Mix = std::function<void(const Tensor& raw, StepRoutes& to)>;
 
 struct MakeMix {
   int64_t n, batch;
   const Tensor& like;
 
-  // Of those behind what makes read and write.
+  // Reads the columns after those of read and write.
   RawColumns columns(int64_t first, int64_t size) const {
     return {like, batch, 2 * n + first, size};
   }
 
-  // Their read and write are no sigmoids.
+  // Their read and write are not sigmoids.
   Mix operator()(const CayleyRouting&) const { return {}; }
   Mix operator()(const StreamRouting&) const { return {}; }
 

@@ -1,5 +1,5 @@
-// The routes of one token of each of B sequences (ops/routed/routes.h), made from what its projections
-// give in tensors that stay: float32 or float64 on a CPU, without gradients.
+// The routes of one token of each of B sequences (ops/routed/routes.h), computed from its
+// projections into persistent tensors: float32 or float64 on a CPU, without gradients.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@ namespace geores {
 
 class StepRoutes {
  public:
-  // Nothing where n streams, or routes of this kind, have no kernel. `like` has the type of values.
+  // nullopt if no kernel supports n streams or routes of this kind. `like` has the type of values.
   static std::optional<StepRoutes> make(const Routing& routing, int64_t n, int64_t batch,
                                         const Tensor& like);
   // raw (B, n, n + 2)
   static std::optional<StepRoutes> of_tanh(const TanhRoutes& routes, int64_t batch);
-  // The same for all tokens.
+  // The same routes for all tokens.
   static std::optional<StepRoutes> fixed(const Routes& routes, int64_t batch);
 
   StepRoutes(StepRoutes&&) = default;  // copies would share their tensors

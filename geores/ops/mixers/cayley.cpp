@@ -14,7 +14,7 @@ using torch::autograd::tensor_list;
 
 Tensor inner_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1, /*keepdim=*/true); }
 
-// a / b where b > 0, and 0 where it is not.
+// a / b where b > 0, else 0.
 Tensor divide_or_zero(const Tensor& a, const Tensor& b) {
   const auto positive = b > 0;
   return torch::where(positive, a / torch::where(positive, b, torch::ones_like(b)),
@@ -32,16 +32,17 @@ struct Plane {
 };
 
 Plane plane_of(const Tensor& u, const Tensor& v, const Tensor& beta) {
-  // Lengths are taken after scaling by the largest entry, so that squares neither overflow nor
-  // vanish.
+  // Vectors are scaled by their largest entry before their length is computed, so that squares
+  // neither overflow nor underflow.
   const auto u_scale = u.abs().amax(-1, true);
   const auto v_scale = v.abs().amax(-1, true);
   const auto u_scaled = divide_or_zero(u, u_scale);
   const auto v_scaled = divide_or_zero(v, v_scale);
   const auto e1 = divide_or_zero(u_scaled, inner_product(u_scaled, u_scaled).sqrt());
 
-  // The part of v across e1 as −A e1: the entries of A are differences of products, which vanish
-  // exactly for parallel pairs. What rounding leaves along e1 is removed from the unit vector.
+  // The component of v orthogonal to e1 as −A e1: the entries of A are differences of products,
+  // which vanish exactly for parallel pairs. Rounding errors along e1 are removed from the unit
+  // vector.
   const auto a = skew(outer_product(u_scaled, v_scaled));
   const auto across = a.matmul(e1.unsqueeze(-1)).squeeze(-1).neg();
   const auto area = inner_product(across, across).sqrt();
@@ -50,7 +51,7 @@ Plane plane_of(const Tensor& u, const Tensor& v, const Tensor& beta) {
   const auto e2 = divide_or_zero(cleaned, inner_product(cleaned, cleaned).sqrt());
   const auto omega = 0.5 * beta * area * u_scale * v_scale;
 
-  // In ω or in 1/ω, whichever is at most 1.
+  // Computed in ω or in 1/ω, whichever is at most 1.
   const auto large = omega.abs() > 1;
   const auto ones = torch::ones_like(omega);
   const auto ratio = torch::where(large, ones / torch::where(large, omega, ones), omega);
@@ -70,8 +71,8 @@ Tensor rotation_of(const Plane& p) {
          2 * p.sine_cosine.unsqueeze(-1) * (outer_product(p.e1, p.e2) - outer_product(p.e2, p.e1));
 }
 
-// (I + M)⁻¹ x, or (I − M)⁻¹ x = its transpose. Written out in the plane: computed as (I + Q)/2, a
-// rotation by almost π would leave nothing but rounding there.
+// (I + M)⁻¹ x, or (I − M)⁻¹ x = its transpose, written out in the plane: for a rotation by almost
+// π, (I + Q)/2 would be only rounding there.
 Tensor in_plane(const Plane& p, const Tensor& x, bool transposed) {
   const auto along1 = inner_product(p.e1, x), along2 = inner_product(p.e2, x);
   const auto sine = transposed ? -p.sine_cosine : p.sine_cosine;
@@ -84,7 +85,7 @@ Tensor resolvent(const Plane& p, const Tensor& x, bool transposed) {
   return x - along1 * p.e1 - along2 * p.e2 + in_plane(p, x, transposed);
 }
 
-// The same for u and v, which lie in the plane wherever there is one.
+// The same for u and v, which are in the plane if there is one.
 Tensor resolvent_of_generator(const Plane& p, const Tensor& x, bool transposed) {
   const auto spans = p.e2.abs().amax(-1, true) > 0;
   return torch::where(spans, in_plane(p, x, transposed), x);
@@ -146,7 +147,7 @@ Tensor cayley_rotation(const Tensor& u, const Tensor& v, const Tensor& beta) {
 
 Tensor cayley_solve(const Tensor& m) {
   const auto identity = identity_like(m, m.size(-1)).expand_as(m);
-  // The _ex form does not wait for the device to report singular matrices: I + m never is one.
+  // The _ex form does not synchronise to report singular matrices: I + m is never singular.
   return std::get<0>(torch::linalg_solve_ex(identity + m, identity - m));
 }
 

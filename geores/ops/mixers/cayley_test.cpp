@@ -100,8 +100,8 @@ TEST(CayleyRotation, GradientEqualsFiniteDifferencesAlsoWhereThePlaneDegenerates
   }
 }
 
-// Close to a half turn nothing of (I + Q)/2 is left in the plane but rounding: there the gradient
-// in float32 must still follow the one in float64.
+// Close to a half turn (I + Q)/2 is only rounding in the plane; the float32 gradient must still
+// follow the float64 one.
 TEST(CayleyRotation, Float32GradientHoldsCloseToAHalfTurn) {
   torch::manual_seed(9);
   const auto cotangent = torch::randn({200, 4, 4}, torch::kFloat64);

@@ -9,7 +9,7 @@
 namespace geores {
 namespace {
 
-// Calls f with the compile-time constant equal to n, which must lie in First..Last.
+// Calls f with the compile-time constant equal to n, which must be in First..Last.
 template <int First, int Last, class F>
 Tensor with_size(int64_t n, const char* where, F&& f) {
   Tensor result;

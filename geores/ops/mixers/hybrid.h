@@ -14,13 +14,13 @@ Tensor householder(const Tensor& k);
 // Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ), σ_min(G) = |2γ − 1|, because QᵀH always has eigenvalue −1.
 Tensor hybrid(const Tensor& q, const Tensor& h, const Tensor& gamma);
 
-// 4γ(1 − γ), mean over all operators: exactly the orthogonality defect that it penalises.
+// 4γ(1 − γ), mean over all operators: the orthogonality defect that it penalises.
 Tensor gate_penalty(const Tensor& gamma);
 
 // Unit vectors along the last axis; the zero vector stays zero.
 Tensor normalize(const Tensor& x);
 
-// The operator's generators read off one vector per operator, in the order of the reference code:
+// The operator's generators, one vector per operator, in the order of the reference code:
 //   parameters (..., 3n + 2) = [u | v | β | k | γ] -> β softplus, k unit, γ sigmoid.
 struct HybridGenerators {
   Tensor u, v, k;      // (..., n)

@@ -1,5 +1,5 @@
-// Operators on n streams that are orthogonal for all values of their generators; the formulas are in
-// manifold/isometry.h.
+// Operators on n streams that are orthogonal for all values of their generators;
+// manifold/isometry.h has the formulas.
 #pragma once
 
 #include <string>

@@ -86,7 +86,7 @@ TEST(IsometryOp, GradientsEqualFiniteDifferences) {
   }
 }
 
-// Computed once with complex numbers and Gaussian elimination, without this library.
+// Reference values from complex arithmetic and Gaussian elimination, independent of this library.
 TEST(IsometryOp, EqualsIndependentComputations) {
   struct Golden {
     IsometryFactor factor;

@@ -21,8 +21,8 @@ Tensor iterate(Tensor log_p, int64_t iterations) {
   return log_p.exp();
 }
 
-// The gradient of the fixed point as manifold::sinkhorn_backward_implicit finds it, of all matrices at
-// once: its comment says what is eliminated, and why so.
+// The gradient of the fixed point, by the method of manifold::sinkhorn_backward_implicit for all
+// matrices at once; its comment explains the elimination.
 Tensor implicit_gradient(const Tensor& p, const Tensor& cotangent) {
   const auto n = p.size(-1);
   const auto apart = [](const Tensor& x) { return x.unsqueeze(-1) - x.unsqueeze(-2); };
@@ -37,7 +37,7 @@ Tensor implicit_gradient(const Tensor& p, const Tensor& cotangent) {
     flow = flow + shared * apart(cotangent.select(-2, i));
   }
 
-  std::vector<Tensor> share(n), outflow(n);  // of each node, to and from those before it
+  std::vector<Tensor> share(n), outflow(n);  // of each node, to and from the nodes before it
   for (int64_t node = n - 1; node > 0; --node) {
     const auto to_earlier = [node](const Tensor& edges) {
       return edges.select(-2, node).slice(-1, 0, node);
@@ -66,7 +66,7 @@ Tensor implicit_gradient(const Tensor& p, const Tensor& cotangent) {
   return p * gradient;
 }
 
-// Composed, with the gradient of the fixed point.
+// The composed form, with the gradient of the fixed point.
 class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
   struct Kept {
     Tensor p;
@@ -130,10 +130,10 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
   }
 };
 
-// In log space: any logits, both gradients, both orders.
+// The kernels in log space: any logits, both gradients, both orders.
 class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
   struct Kept {
-    Tensor logits, p;  // what the gradient does not need is undefined
+    Tensor logits, p;  // tensors that the gradient does not need are undefined
     SinkhornSpec spec;
 
     template <class Self, class F>
@@ -159,8 +159,8 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
-    // The gradient does not depend on the one that was not kept. Kernels want a pointer all the same,
-    // and get that of the other.
+    // The gradient does not depend on the omitted tensor. The unused pointer must be valid; pass
+    // the other tensor.
     const auto& logits = s.logits.defined() ? s.logits : s.p;
     const auto& p = s.p.defined() ? s.p : s.logits;
     const auto dp = gradients[0].contiguous();
@@ -174,8 +174,8 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
   }
 };
 
-// The kernel with a bound and the implicit gradient works with scalings, which is faster: this one is
-// for all else.
+// The kernel with a bound and the implicit gradient works with scalings, which is faster. This
+// kernel covers all other cases.
 bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
   static const auto gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams",
                     cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams";
@@ -188,7 +188,7 @@ bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
   return KernelChoice("sinkhorn", logits, "kernel in log space")
       .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
       .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
-      // The kernel runs them again for every 32 of them.
+      // The kernel repeats the iterations for every 32 of them.
       .need_on_cpu(spec.gradient == SinkhornGradient::implicit || spec.iterations <= 256,
                    "at most 256 iterations with a gradient of their own")
       .need(logits.numel() > 0, "at least one value")
@@ -246,13 +246,13 @@ SinkhornOrder sinkhorn_order_from(const std::string& name) {
 
 namespace {
 
-// Not in log space.
+// The kernels outside of log space.
 Tensor with_columns_last(const Tensor& logits, const SinkhornSpec& spec) {
   const bool implicit = spec.gradient == SinkhornGradient::implicit;
   const auto bound = spec.logit_bound;
   if (need_mixer(KernelChoice("sinkhorn", logits)
                      .need(implicit, "the implicit gradient")
-                     // Its numbers are no logarithms: far apart, they leave float32's range.
+                     // Works on exponentials; widely spread logits would overflow float32.
                      .need(bound > 0, "a bound of the logits"),
                  logits.size(-1))
           .runs())

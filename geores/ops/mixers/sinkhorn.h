@@ -1,10 +1,11 @@
 // Sinkhorn-Knopp in log space: the doubly stochastic matrix diag(r) exp(logits) diag(c).
-//   logits (..., n, n); `iterations` times rows and columns  ->  P (..., n, n)
-// What is normalised last sums to 1 to rounding, the other as well as the iterations reached. mHC
-// normalises the rows last (Xie et al., arXiv:2512.24880, Eq. 9), JPmHC and the public mHC-lite code
-// the columns. JPmHC clamps logits to ±10, and what lies beyond has no gradient; mHC does not.
+//     logits (..., n, n); `iterations` times rows and columns  ->  P (..., n, n)
+// The axis that is normalised last sums to 1 up to rounding; the other one has the error of the
+// iteration. mHC normalises the rows last (Xie et al., arXiv:2512.24880, Eq. 9), JPmHC and the
+// public mHC-lite code the columns. JPmHC clamps logits to ±10, and clamped logits have no
+// gradient; mHC does not clamp.
 //
-// Two gradients, which differ while the iteration has not converged:
+// Two gradients, which differ until the iteration has converged:
 //   implicit  differentiates the fixed point: dL/dlogits = P ⊙ (S − u1ᵀ − 1vᵀ) with
 //             u + Pv = (P⊙S)1, Pᵀu + v = (P⊙S)ᵀ1, solved directly in a way that keeps its digits next
 //             to permutations and blocks (manifold/sinkhorn.h). Memory O(n²) a matrix. Gauss-Seidel
@@ -38,13 +39,13 @@ struct SinkhornSpec {
 Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec);
 
 // Plain Sinkhorn-Knopp on exp(logits), with the EΔ paper's guard of 1e-8 against division by zero
-// in every sum; its gradient is that of the iterations.
+// in every sum; the gradient is that of the iterations.
 inline constexpr double kSinkhornGuard = 1e-8;
 Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations);
 
-// Sinkhorn-Knopp as DeepSeek-V4 runs it, on matrices as they mix streams: softmax over each column
-// plus `guard`, the rows divided by (sum + guard), then (iterations − 1) times columns and rows.
-// Rows come last. The gradient is that of the iterations.
+// Sinkhorn-Knopp as in DeepSeek-V4, on matrices in the orientation that mixes streams: softmax over
+// each column plus `guard`, the rows divided by (sum + guard), then (iterations − 1) times columns
+// and rows. Rows come last. The gradient is that of the iterations.
 Tensor softmax_sinkhorn(const Tensor& logits, int64_t iterations, double guard);
 
 }  // namespace geores

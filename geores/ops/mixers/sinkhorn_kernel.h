@@ -1,4 +1,4 @@
-// A SinkhornSpec as the kernels in log space take it.
+// Converts a SinkhornSpec for the kernels in log space.
 #pragma once
 
 #include "geores/kernels/mixers/mixers.h"

@@ -34,7 +34,7 @@ TEST(SinkhornOp, ImplicitGradientIsThatOfTheConvergedMatrix) {
   }
 }
 
-// Where mHC starts. The iteration converges slowly there, so the forward needs many.
+// mHC's initial state. The iteration converges slowly there, so the forward pass needs many.
 TEST(SinkhornOp, ImplicitGradientHoldsNearTheIdentity) {
   torch::manual_seed(3);
   auto logits =
@@ -143,7 +143,7 @@ TEST(SinkhornOp, FusedEqualsComposed) {
           return Tensors{sinkhorn(t[0], {60, SinkhornGradient::implicit})};
         },
         "sinkhorn " + what, 1e-4);
-    // The same numbers where rows do not sum to 1 yet, too.
+    // The same numbers where the rows do not sum to 1 yet.
     expect_fused_equals_composed(
         {random({2, 9, n, n})},
         [](const Tensors& t) {
@@ -157,7 +157,7 @@ TEST(SinkhornOp, FusedEqualsComposed) {
   }
 }
 
-// Logits up to 15 apart from each other, some rows far above others: nothing is clamped.
+// Logits that differ by up to 15, with some rows far above others: nothing is clamped.
 TEST(SinkhornOp, WithoutABoundFusedEqualsComposed) {
   torch::manual_seed(7);
   for (const int64_t n : {2, 4, 8})
@@ -187,8 +187,8 @@ TEST(SinkhornOp, UnrolledFusedEqualsComposed) {
               1e-4);
 }
 
-// Logits of streams that fall apart into blocks, and these into blocks again: between streams j and k they
-// are −far · (number of streams after both, less one). `order` says which stream comes where.
+// Logits of streams that separate into blocks, and these into blocks again: between streams j and k
+// they are −far · (number of streams after both, less one). `order` permutes the streams.
 Tensor nested_cuts(int64_t n, double far, const std::vector<int64_t>& order) {
   auto logits = torch::zeros({n, n}, torch::kFloat64);
   for (int64_t j = 0; j < n; ++j)
@@ -222,8 +222,8 @@ TEST(SinkhornOp, GradientInFloatKeepsItsDigitsWhereStreamsAreCutOff) {
         }
 }
 
-// Stream 0 is cut off from the others by logits far below theirs: the others' gradient is that of their
-// own 3 × 3 matrix, however far.
+// Stream 0 is separated from the others by much lower logits: the others' gradient is that of their
+// own 3 × 3 matrix, at any distance.
 TEST(SinkhornOp, StreamsThatAreCutOffHaveTheGradientOfTheRest) {
   torch::manual_seed(9);
   for (const auto type : {torch::kFloat32, torch::kFloat64})
@@ -244,7 +244,7 @@ TEST(SinkhornOp, StreamsThatAreCutOffHaveTheGradientOfTheRest) {
       }
 }
 
-// Which kernel each spec runs on a CPU, by its reason against the one in log space.
+// The kernel that each spec runs on a CPU, shown by its reason against the one in log space.
 TEST(SinkhornOp, KernelsRunWhereTheyShould) {
   const auto missing = [](int64_t n, const SinkhornSpec& spec) {
     Explanation explanation;
@@ -264,7 +264,7 @@ TEST(SinkhornOp, KernelsRunWhereTheyShould) {
   EXPECT_EQ(missing(4, {257, SinkhornGradient::implicit, SinkhornOrder::rows_last, 0}), "");
 }
 
-// One NaN is seen in the whole of its matrix, and nowhere else.
+// A NaN spreads over the whole of its matrix, and to no other matrix.
 TEST(SinkhornOp, KeepsNotANumber) {
   auto logits = torch::zeros({1, 3, 4, 4});
   logits[0][1][2][0] = std::nanf("");

@@ -1,5 +1,5 @@
-// What the operations of generators.h share: parameters as kernels take them, and what all kernels
-// of generators need.
+// Shared by the operations of generators.h: parameters in the form of the kernels, and the
+// requirements of all kernels of generators.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,7 @@ inline constexpr size_t kTensorsPerNet = 4;
 
 inline bool has_gate(at::TensorList parameters) { return parameters.size() % kTensorsPerNet == 2; }
 
-// The parameters as kernels take them: four tensors for each net, then the gate's two if it has
-// one.
+// The parameters for the kernels: four tensors for each net, then the gate's two if it has one.
 template <class T>
 kernels::Generators<T> generators_in(at::TensorList parameters) {
   using Value = std::remove_const_t<T>;
@@ -59,12 +58,12 @@ inline std::vector<Tensor> parameters_of(const std::vector<PerceptronWeights>& p
   return all;
 }
 
-// The choice for generators of x, cut into this number of streams, of tokens with at most so many
-// values: sequence_generators or token_generators, by the pool.
+// The KernelChoice for generators of x, split into this number of streams, for tokens with at most
+// this number of values: sequence_generators or token_generators, depending on the pool.
 bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams, int64_t most_values,
                           const std::vector<PerceptronWeights>& perceptrons);
 
-// fused_hybrid() for the pools causal and token, where the choice is made.
+// fused_hybrid() for the pools causal and token, after the kernel was chosen.
 Hybrid token_hybrid(const State& state, Pool pool, int64_t streams,
                     const std::vector<PerceptronWeights>& u_v_beta_k, const HybridGate& gate);
 

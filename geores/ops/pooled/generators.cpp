@@ -59,7 +59,7 @@ namespace {
 
 using namespace fused;
 
-// What a forward pass of the generators leaves for the backward pass.
+// The forward pass's intermediate values for the backward pass.
 struct GeneratorTensors {
   Tensor mean, hidden, raw, logit, entropy;  // hidden units and raw outputs before activations
 
@@ -87,7 +87,7 @@ struct GeneratorTensors {
   }
 };
 
-// Room for their gradients.
+// Buffers for their gradients.
 struct GeneratorGradients {
   Tensor hidden, raw, logit;
 
@@ -154,7 +154,7 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
                        .n = n,
                        .entropy = entropy,
                        .penalty_share = share});
-    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
+    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
     return {g, penalty, branch.defined() ? x : input};
   }
 
@@ -313,7 +313,7 @@ Hybrid sequence_hybrid(const State& state, int64_t streams,
 std::optional<Hybrid> fused_hybrid(const State& state, Pool pool, int64_t streams,
                                    const std::vector<PerceptronWeights>& u_v_beta_k,
                                    const HybridGate& gate) {
-  // The summary of a whole sequence has no kernel for wide streams.
+  // Wide streams have no kernel for the summary of a whole sequence.
   const auto most = pool == Pool::sequence ? streams * kernels::kDeviceStreamWidth
                                            : int64_t{kernels::kMostWideValues};
   if (!generators_run_fused(state.x, pool, streams, most, u_v_beta_k)) return std::nullopt;

@@ -1,7 +1,7 @@
-// The operators that a connection reads off the mean of a whole sequence, of its past, or off a
+// Operators that are generated from the mean of a whole sequence, from its running mean, or from a
 // token, in few kernels on a GPU: a dozen perceptrons on one vector each are far too small to be
-// operations of their own. Each function here gives nothing where no kernel fits: then the connection
-// composes the operator itself.
+// separate operations. Each function here returns nullopt where no kernel fits; the connection then
+// uses the composed operator.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,11 @@ namespace geores {
 using torch::Tensor;
 
 // EΔ's hybrid operator G = γ Q(u, v, softplus β) + (1 − γ)(I − 2kkᵀ), one for each sequence or, for
-// the other pools, for each token. The perceptrons have the same hidden width.
+// the other pools, for each token. The perceptrons share one hidden width.
 struct Hybrid {
   Tensor g;        // (B, 1 or T, n, n)
   Tensor penalty;  // its sum is weight · mean 4γ(1 − γ); undefined for weight 0
-  Tensor skip;     // x, its branch added, for the path around: its gradient joins in the same pass
+  Tensor skip;     // x with its branch, for the path around the sublayer; its gradient is added in the same pass
 };
 struct HybridGate {
   Tensor weight, bias;  // of the linear map to the logit: (1, D), (1)
@@ -33,8 +33,8 @@ std::optional<Hybrid> fused_hybrid(const State& state, Pool pool, int64_t stream
                                    const std::vector<PerceptronWeights>& u_v_beta_k,
                                    const HybridGate& gate);
 
-// G x for EΔ-Stream's operator of a whole sequence, G as above: one perceptron makes [u | v | β | k |
-// logit of γ] of LN(mean), with the norm's weight and bias. x (B, T, n·d).
+// G x for EΔ-Stream's operator of a whole sequence, G as above: one perceptron computes [u | v | β
+// | k | logit of γ] from LN(mean), with the norm's weight and bias. x (B, T, n·d).
 struct JointMix {
   Tensor mixed;    // G x (B, T, n·d)
   Tensor penalty;  // its sum is weight · mean 4γ(1 − γ); undefined for weight 0
@@ -54,8 +54,8 @@ std::optional<SequenceErase> fused_sequence_erase(const State& state,
 NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,
                            const Tensor& weight);
 
-// From the state to g and LN(g), with a direction and a strength for each token: for the pools
-// causal and token.
+// Computes g and LN(g) from the state, with a direction and a strength for each token: for the
+// pools causal and token.
 std::optional<NormAndSkip> fused_token_erase(const State& state, Pool pool,
                                              const std::vector<PerceptronWeights>& k_beta,
                                              const Tensor& weight);

@@ -8,10 +8,10 @@
 namespace geores::fused {
 namespace {
 
-// Tokens that token_summary kernels take the running means of; 0: each token by itself.
+// The number of tokens whose running means token_summary kernels compute; 0: no running means.
 int64_t running_length(const Tensor& x, Pool pool) { return pool == Pool::causal ? x.size(1) : 0; }
 
-// Rooms for means and entropies.
+// Buffers for means and entropies.
 Summary buffers(const Tensor& input, const Tensor& branch, Pool pool, bool entropy) {
   const auto batch = input.size(0), parts = int64_t{kernels::kSummaryParts};
   Summary s{.x = branch.defined() ? torch::empty_like(input) : input, .means = {}, .entropies = {}};

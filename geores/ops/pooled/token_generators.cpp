@@ -1,5 +1,5 @@
-// An operator for each token, on a GPU: a summary of each token's past (or the token), the
-// perceptrons' hidden layers as one product in the type of products, and what follows it.
+// An operator for each token, on a GPU: a summary of each token's past (or of the token), the
+// perceptrons' hidden layers as one product in the type of products, and the operator's kernel.
 #include "geores/kernels/pooled/token_generators.h"
 
 #include "geores/kernels/pooled/erase.h"
@@ -15,12 +15,12 @@ namespace {
 
 using namespace fused;
 
-// What the perceptrons read: (tokens, width).
+// The input of the perceptrons: (tokens, width).
 Tensor summary_rows(const Tensor& means, const Tensor& x) {
   return (means.defined() ? means : x).view({-1, x.size(2)});
 }
 
-// Weights as products take them; outputs undefined where they are not wanted.
+// Weights as products' factors; outputs undefined if not needed.
 struct PackedPerceptrons {
   Tensor hidden, outputs;
 };
@@ -42,7 +42,7 @@ PackedPerceptrons pack_perceptrons(const Tensor& x, at::TensorList parameters,
 
 enum class PerceptronLayer { hidden, output };
 
-// How PackedGradient takes the gradient of a packed matrix to the weights of this layer.
+// Unpacks the gradient of a packed matrix to the weights of this layer, for PackedGradient.
 auto unpacking(PerceptronLayer layer, const std::vector<Tensor>& sums,
                const kernels::GeneratorShape& shape) {
   return [layer, sums, shape]([[maybe_unused]] kernels::CudaStream cuda_stream,
@@ -108,7 +108,7 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
               .n = n,
               .pool = pool,
               .penalty_share = share});
-    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
+    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
     return {g, penalty, branch.defined() ? x : input};
   }
 

@@ -1,6 +1,6 @@
 // Operators of tokens with wide residual streams against their composed definitions: values and all
-// gradients, both floating-point types. On a machine without a GPU the operations of the CPU take
-// part, and fused_hybrid() has no form there.
+// gradients, both floating-point types. Without a GPU the operations of the CPU are tested, and
+// fused_hybrid() has no fused form.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,7 +19,7 @@ class WidePooled : public testing::Test {
  protected:
   void SetUp() override { torch::manual_seed(7); }
 
-  // Whether a size of this many values is worth its time here.
+  // Whether a case of this size is run on this machine.
   static bool counts(int64_t values) { return torch::cuda::is_available() || values <= 1024; }
 };
 

@@ -19,7 +19,7 @@ namespace {
 using namespace fused;
 using LeftOfDelta = std::shared_ptr<DeltaStreams::Left>;
 
-// Outputs: the sum, and x to be carried.
+// Outputs: the sum, and the carried x.
 class FusedStreamSum : public torch::autograd::Function<FusedStreamSum> {
   struct Kept {
     Tensor weight, x;
@@ -43,7 +43,7 @@ class FusedStreamSum : public torch::autograd::Function<FusedStreamSum> {
     });
     save(context,
          Kept{.weight = weight, .x = x, .weight_slot = gradient_slot(weight), .left = left});
-    context->set_materialize_grads(false);  // no zeros of the state's size where nothing is carried
+    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused carry
     return {sum, input};
   }
 
@@ -80,7 +80,7 @@ kernels::DeltaReadParameters<T> reading_in(const std::vector<Tensor>& p) {
           values<Value>(p[3]), values<Value>(p[4]), values<Value>(p[5])};
 }
 
-// Outputs: what the sublayer reads, l, and x to be carried. Parameters in the order of Reading.
+// Outputs: the sublayer's input, l, and the carried x. Parameters in the order of Reading.
 class FusedDeltaRead : public torch::autograd::Function<FusedDeltaRead> {
   struct Kept {
     Tensor x, h, statistics;
@@ -111,14 +111,14 @@ class FusedDeltaRead : public torch::autograd::Function<FusedDeltaRead> {
                        .statistics = statistics,
                        .parameters = KeptParameters::of(parameters),
                        .left = left});
-    context->set_materialize_grads(false);  // no zeros of the state's size where nothing is carried
+    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused carry
     return {h, l, input};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto [y, dv, written] = std::exchange(*s.left, {});
-    // A sublayer may answer in another type than it reads.
+    // A sublayer may return another type than it reads.
     const auto type =
         y.defined() && y.scalar_type() != s.h.scalar_type() ? s.x.scalar_type() : s.h.scalar_type();
     const auto as = [&](const Tensor& tensor) { return tensor.to(type); };
@@ -152,7 +152,7 @@ class FusedDeltaRead : public torch::autograd::Function<FusedDeltaRead> {
   }
 };
 
-// The gradient of x is that of the result; the rest of it is left to FusedStreamSum.
+// The gradient of x is that of the result; FusedStreamSum computes the rest.
 class FusedDeltaWrite : public torch::autograd::Function<FusedDeltaWrite> {
   struct Kept {
     Tensor x, y, l;

@@ -10,16 +10,17 @@ namespace geores {
 
 using torch::Tensor;
 
-// From reading a state to writing to it:
-//   if (auto delta = DeltaStreams::make(weight, x)) return delta->write(f(delta->read()), l);
-// Nothing where no kernel fits; then the connection runs composed.
+// Reads a state and writes to it:
+//     if (auto delta = DeltaStreams::make(weight, x)) return delta->write(f(delta->read()), l);
+// make() returns nullopt where no kernel fits; the connection then runs composed.
 //
-// The backward pass of write() leaves its part of the state's gradient to that of make(), which writes
-// the whole. So the carried state has a right gradient inside of this class only, and write() may be
-// called once.
+// The backward pass of write() leaves its part of the state's gradient to that of make(), which
+// writes all of it. The gradient of the carried state is therefore correct only inside of this
+// class, and write() may be called only once.
 class DeltaStreams {
  public:
-  // read() is LN(c) with c = Σ_j weight_j X_j, and write() takes l = [β; V] c + bias: one kernel each way.
+  // read() is LN(c) with c = Σ_j weight_j X_j, and write() uses l = [β; V] c + bias: one kernel
+  // each way.
   struct Reading {
     Tensor weight, norm_weight;                 // (n), (d)
     Tensor beta, beta_bias, value, value_bias;  // (1, d), (1), (n, d), (n)
@@ -36,7 +37,7 @@ class DeltaStreams {
   // l (B, T, 1 + n) -> (B, T, n, d).
   Tensor write(const Tensor& y, const Tensor& l);
 
-  // What the backward pass of write() leaves to that of make().
+  // The values that the backward pass of write() passes to that of make().
   struct Left {
     Tensor y, dl;
     bool written = false;
@@ -45,7 +46,7 @@ class DeltaStreams {
  private:
   DeltaStreams(Tensor read, Tensor l, Tensor carried, std::shared_ptr<Left> left);
 
-  Tensor read_, l_, carried_;  // l_ is undefined where write() is given it
+  Tensor read_, l_, carried_;  // l_ is undefined if write() receives it
   std::shared_ptr<Left> left_;
 };
 

@@ -15,7 +15,7 @@
 namespace geores {
 namespace {
 
-// Inputs: the weights of reading, x, β's logit with v, and a map that stands for the sublayer.
+// Inputs: the weights of reading, x, β's logit with v, and a map as the sublayer.
 Tensors delta_of(const Tensors& t) {
   auto delta = DeltaStreams::make(t[0], t[1]);
   const auto seen = delta ? delta->read() : t[0].matmul(t[1]);
@@ -39,8 +39,8 @@ TEST(Delta, EqualsComposed) {
           delta_of, "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
 }
 
-// The same with the norm and the projections before the sublayer. Inputs: as Reading, x, and a map that
-// stands for the sublayer.
+// The same with the norm and the projections before the sublayer. Inputs: as Reading, x, and a map
+// as the sublayer.
 Tensors normed_delta_of(const Tensors& t) {
   const auto branch = [&](const Tensor& read) {
     return torch::tanh(read.to(t[7].scalar_type()) * t[7]);
@@ -75,7 +75,7 @@ TEST(Delta, WithNormAndProjectionsEqualsComposed) {
           normed_delta_of, "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
 }
 
-// Where the sublayer's answer is zero there is no direction, and nothing is NaN.
+// A zero output of the sublayer has no direction; the result has no NaN.
 TEST(Delta, WithoutADirectionEqualsComposed) {
   expect_fused_equals_composed(
       {random({4}), random({1, 2, 4, 12}), random({1, 2, 5}), torch::zeros({12}, torch::kFloat64)},
@@ -87,7 +87,7 @@ TEST(Delta, WithoutADirectionEqualsComposed) {
       "no direction", 1e-4);
 }
 
-// Also where nothing is written: then the state has the gradient of what is read alone.
+// Also without a write: the state then has only the gradient of the read.
 TEST(Delta, ReadingAloneEqualsComposedAndASecondWriteIsRefused) {
   expect_fused_equals_composed(
       {random({4}), random({1, 3, 4, 12})},

@@ -26,7 +26,7 @@ kernels::TanhRoutes<T> tanh_arrays(const std::vector<Tensor>& p) {
           .post = values<Value>(p[4])};
 }
 
-// On a GPU. Outputs: res, read, write.
+// The kernels of a GPU. Outputs: res, read, write.
 class FusedTanhRoutes : public torch::autograd::Function<FusedTanhRoutes> {
   struct Kept {
     Tensor raw;
@@ -72,7 +72,7 @@ class FusedTanhRoutes : public torch::autograd::Function<FusedTanhRoutes> {
   }
 };
 
-// On a GPU. Outputs: read, write, others.
+// The kernels of a GPU. Outputs: read, write, others.
 class FusedSigmoidRoutes : public torch::autograd::Function<FusedSigmoidRoutes> {
   struct Kept {
     Tensor raw;

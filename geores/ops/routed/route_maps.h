@@ -1,5 +1,5 @@
-// From projections to routes, value by value. Composed, each slice, activation, scale and bias is an
-// operation of its own; on a GPU each of these is one kernel each way.
+// Maps projections to routes, elementwise. Composed, each slice, activation, scale and bias is a
+// separate operation; on a GPU each of these functions is one kernel each way.
 #pragma once
 
 #include "geores/ops/routed/routes.h"
@@ -16,7 +16,7 @@ struct TanhRoutes {
 };
 Routes tanh_routes(const Tensor& raw, const TanhRoutes& parameters);
 
-// raw (B, T, 2n + …) -> read = σ(the first n) + offset, write = 2σ(the next n), others as they are.
+// raw (B, T, 2n + …) -> read = σ(the first n) + offset, write = 2σ(the next n), others unchanged.
 struct SigmoidRoutes {
   Tensor read, write, others;
 };

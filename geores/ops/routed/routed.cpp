@@ -55,8 +55,8 @@ struct RoutedShape {
         tiles(read_weight.numel() / streams.d) {}
 };
 
-// Outputs: what the sublayer reads, x to be carried, res, read, write. The gradient of the carried x
-// comes in unmixed (routed.h).
+// Outputs: the sublayer's input, the carried x, res, read, write. The incoming gradient of the
+// carried x is unmixed (routed.h).
 class FusedRoute : public torch::autograd::Function<FusedRoute> {
   struct Kept {
     Tensor x, normal, statistics, raw, weight, bias, res, read, read_statistics, norm_weight,
@@ -201,8 +201,8 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
   }
 };
 
-// The gradient that it gives for x is the unmixed one: only for x as FusedRoute, FusedTokenRoute and
-// FusedRead carry it (routed.h).
+// Returns the unmixed gradient of x: only for x as carried by FusedRoute, FusedTokenRoute and
+// FusedRead (routed.h).
 class FusedWriteRouted : public torch::autograd::Function<FusedWriteRouted> {
   struct Kept {
     Tensor write, branch;

@@ -1,7 +1,7 @@
-// A token's way to its sublayer and back, for connections that make the routes of a token
-// (routes.h) from the token itself, in two operations: routes and what the sublayer reads, then
-// mixing and writing. The backward pass makes two or three passes over the state on a GPU and two
-// on a CPU; one operation after the other would make five (kernels/routed/).
+// Routing around a sublayer, for connections that compute the routes of a token (routes.h) from the
+// token itself, in two operations: routes and the sublayer's input, then mixing and writing. The
+// backward pass makes two or three passes over the state on a GPU and two on a CPU; separate
+// operations would make five (kernels/routed/).
 #pragma once
 
 #include <optional>
@@ -21,14 +21,14 @@ struct GuardedRouting {
   int64_t iterations;
 };
 
-// Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer of the rest.
-struct SinkhornRouting {  // mHC; rows last where a kernel on a GPU makes it
+// Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer from the other values.
+struct SinkhornRouting {  // mHC; rows last if the mixer comes from a GPU kernel
   SinkhornSpec spec;
 };
 struct PermutationRouting {};  // mHC-lite
 struct SphereRouting {};       // sHC with fixed amplitudes: left, right, singular
-// Without a kernel on a GPU:
-struct FreeRouting {};      // res = the rest of raw
+// No kernel on a GPU:
+struct FreeRouting {};      // res = the other raw values
 struct IdentityRouting {};  // res = I
 
 using Routing = std::variant<CayleyRouting, GuardedRouting, StreamRouting, SinkhornRouting,
@@ -42,8 +42,8 @@ struct RoutedSpec {
   Tensor read_weight{};  // of the LayerNorm of what the sublayer reads: (d), or (n·d) for n copies
 };
 
-// The hyper-connections of Zhu et al.: RMSNorm of each stream by itself, the same projections for all
-// streams, and routes by tanh_routes() (route_maps.h).
+// The hyper-connections of Zhu et al.: RMSNorm of each stream separately, the same projections for
+// all streams, and routes by tanh_routes() (route_maps.h).
 struct TanhRoutedSpec {
   Tensor pre, res, post;  // weights (1, d), (n, d), (1, d)
   TanhRoutes routes;
@@ -51,23 +51,22 @@ struct TanhRoutedSpec {
   double epsilon = 0;  // of the RMSNorm
 };
 
-// What the first operation leaves for the sublayer and for the second operation:
-//   if (const auto routed = Routed::make(x, spec)) return routed->write(f(routed->normalized()));
+// The results of the first operation, for the sublayer and the second operation:
+//     if (const auto routed = Routed::make(x, spec)) return routed->write(f(routed->normalized()));
 //
 // The gradient of out_i = Σ_j res_ij x_j + write_i y_i with respect to x is Σ_i res_ij dout_i. The
-// two operations share that work: the backward pass of write() hands on dout itself, as if the state
-// were carried unmixed, and the backward pass of make() mixes it, in the pass in which it works out
-// the gradients of res, read and x. The carried state therefore has a right gradient only inside of
-// this class, and so do res and read: all three are private, and normalized() and write() are the
-// only ways from x to a loss. Both may be used any number of times, or not at all.
+// two operations share that work: the backward pass of write() passes dout on unmixed, and the
+// backward pass of make() mixes it in the pass that computes the gradients of res, read and x. The
+// gradients of the carried state, res and read are therefore correct only inside of this class: all
+// three are private, and normalized() and write() are the only ways from x to a loss. Both may be
+// called any number of times.
 class Routed {
  public:
-  // x (B, T, n·d). Nothing where no kernel fits: then a connection runs one operation after the
-  // other.
+  // x (B, T, n·d). nullopt where no kernel fits: the connection then runs separate operations.
   static std::optional<Routed> make(const Tensor& x, const RoutedSpec& spec);
   static std::optional<Routed> make(const Tensor& x, const TanhRoutedSpec& spec);  // x (B, T, n, d)
 
-  // What the sublayer reads: (B, T, d) or (B, T, n·d).
+  // The sublayer's input: (B, T, d) or (B, T, n·d).
   const Tensor& normalized() const { return normalized_; }
 
   // Σ_j res_ij x_j + write_i y_i (B, T, n, d): y (B, T, d), or (B, T, n, d) with one for each stream.
@@ -79,12 +78,13 @@ class Routed {
   }
 
  private:
-  // One kernel each way: four streams and products in bfloat16, on a GPU (token_routes.cpp).
+  // The form of one kernel each way: four streams and products in bfloat16, on a GPU
+  // (token_routes.cpp).
   static std::optional<Routed> by_token(const Tensor& x, const RoutedSpec& spec);
   static std::optional<Routed> by_passes(const Tensor& x, const RoutedSpec& spec);  // on a GPU
   static std::optional<Routed> on_cpu(const Tensor& x, const RoutedSpec& spec);  // routed_cpu.cpp
 
-  // `carried` is x as an output of the first operation: (B, T, n·d).
+  // `carried`: x as an output of the first operation, (B, T, n·d).
   Routed(Tensor normalized, const Tensor& carried, Routes routes);
 
   Tensor normalized_;

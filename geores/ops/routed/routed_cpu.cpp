@@ -10,8 +10,8 @@ namespace {
 
 using namespace fused;
 
-// Outputs: what the sublayer reads, write, x to be carried, and the values of res and read. The
-// gradient of the carried x comes in unmixed (routed.h). The norm of x has neither weight nor bias.
+// Outputs: the sublayer's input, write, the carried x, and the values of res and read. The incoming
+// gradient of the carried x is unmixed (routed.h). The norm of x has neither weight nor bias.
 class FusedRead : public torch::autograd::Function<FusedRead> {
   struct Kept {
     Tensor x, weight, bias, read_weight;  // weight (differences, n·d), bias may be undefined
@@ -106,7 +106,7 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
   }
 };
 
-// The rows of a projection to 3n² raw values that their differences need (kernels).
+// The rows of a projection to 3n² raw values whose differences the kernels need.
 Tensor differences(const Tensor& rows, int64_t n) {
   std::vector<int64_t> at, minus;
   for (const auto& difference : kernels::route_differences(n)) {

@@ -1,4 +1,4 @@
-// What the forms of a routed connection on a GPU share.
+// Shared by the forms of a routed connection on a GPU.
 #pragma once
 
 #include <variant>
@@ -13,19 +13,19 @@
 
 namespace geores::fused {
 
-// Routes that any kernel on a GPU makes.
+// Routes that some GPU kernel supports.
 inline bool has_kernel(const Routing& routing) {
   return !std::holds_alternative<FreeRouting>(routing) &&
          !std::holds_alternative<IdentityRouting>(routing);
 }
 
-// Routes that passes over the state can make, too.
+// Routes that the kernels with passes over the state also support.
 inline bool has_passes(const Routing& routing) {
   return std::holds_alternative<CayleyRouting>(routing) ||
          std::holds_alternative<GuardedRouting>(routing);
 }
 
-// f(routes as kernels take them), for those. A Cayley map is the iterated one.
+// Calls f(routes for the kernels). A Cayley map is the iterated one.
 template <class T, class F>
 void with_routes(const Routing& routing, F&& f) {
   if (const auto* cayley = std::get_if<CayleyRouting>(&routing))
@@ -36,7 +36,7 @@ void with_routes(const Routing& routing, F&& f) {
                                 T(kSinkhornGuard)});
 }
 
-// The same for kernels that make all routes of a token: f is not called where none does.
+// The same for kernels that compute all routes of a token; f is not called if none does.
 template <class F>
 void with_token_routes(const Routing& routing, F&& f) {
   if (has_passes(routing)) return with_routes<float>(routing, f);
@@ -62,7 +62,7 @@ kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias
           .eps = T(layer ? 1e-5 : rms_epsilon(epsilon))};
 }
 
-// What all of these forms need.
+// The requirements of all these forms.
 KernelChoice& need_routes_on_gpu(KernelChoice& choice, const Tensor& x, const RoutedSpec& spec);
 
 }  // namespace geores::fused

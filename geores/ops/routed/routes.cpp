@@ -14,7 +14,7 @@ namespace {
 
 using namespace fused;
 
-// Outputs: read, write, and res where there is a mixer. On a CPU or, with a mixer, a GPU.
+// Outputs: read, write, and res with a mixer. Runs on a CPU or, with a mixer, a GPU.
 class FusedRoutes : public torch::autograd::Function<FusedRoutes> {
   struct Kept {
     Tensor raw;

@@ -1,4 +1,4 @@
-// How one token's streams are mixed, read and written.
+// How the streams of one token are mixed, read and written.
 #pragma once
 
 #include "geores/ops/torch.h"
@@ -9,7 +9,7 @@ using torch::Tensor;
 
 struct Routes {
   Tensor res;    // (B, T, n, n)
-  Tensor read;   // (B, T, n): the sublayer sees Σ_j read_j x_j
+  Tensor read;   // (B, T, n): the sublayer reads Σ_j read_j x_j
   Tensor write;  // (B, T, n): stream i gets write_i times the sublayer's output
 };
 
@@ -26,7 +26,7 @@ struct CayleyRouting {
 //   res    iterative (or exact) Cayley map of W = H̃_res − H̃_resᵀ
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing);
 
-// The same read and write alone: raw (B, T, 2n²) = [H̃_pre | H̃_post].
+// Only read and write, by the same formulas: raw (B, T, 2n²) = [H̃_pre | H̃_post].
 struct ReadWrite {
   Tensor read, write;
 };

@@ -15,7 +15,7 @@ using namespace fused;
 
 constexpr double kLayerNormEps = 1e-5;
 
-// What the kernels need besides tensors.
+// The kernels' arguments besides tensors.
 struct SoftmaxSpec {
   kernels::SoftmaxShape shape;
   double temperature, alpha;
@@ -28,8 +28,8 @@ struct SoftmaxSpec {
     return {T(temperature), T(alpha), static_cast<int>(steps)};
   }
 
-  // Of the parameters, or of their gradients: weight, then bias, then the norm's weight and bias where
-  // there are any.
+  // The parameters, or their gradients: weight, then bias, then the norm's weight and bias if there
+  // are any.
   template <class T>
   kernels::SoftmaxGenerator<T> generator(const std::vector<Tensor>& p) const {
     using Value = std::remove_const_t<T>;
@@ -91,7 +91,7 @@ class FusedSoftmaxRoutes : public torch::autograd::Function<FusedSoftmaxRoutes> 
                          .inverse = inverse,
                          .parameters = KeptParameters::of(parameters),
                          .spec = spec});
-    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
+    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
     tensor_list outputs = {read, write};
     if (s.mixes) outputs.push_back(res);
     outputs.push_back(input);

@@ -1,5 +1,5 @@
 // JPmHC's softmax routes of long rows on a GPU (kernels/routed/softmax_routes.h): norm, projection,
-// softmaxes and Cayley map without a normalized copy of the state.
+// softmaxes and Cayley map without storing the normalized state.
 #pragma once
 
 #include <optional>
@@ -19,12 +19,12 @@ struct RouteGenerator {
 
 struct SoftmaxRoutes {
   Routes
-      routes;   // as cayley_routes() makes them of the raw values; without a mixer res is undefined
-  Tensor skip;  // x for its other uses, whose gradients are added in the same pass
+      routes;   // as cayley_routes() computes them from the raw values; res is undefined without a mixer
+  Tensor skip;  // x for its other uses; their gradients are added in the same pass
 };
 
-// x (B, T, width). A generator of 2n² outputs has no mixer: alpha, iterations and exact of the routing
-// do not count. Nothing where no kernel fits; then a connection runs composed.
+// x (B, T, width). A generator of 2n² outputs has no mixer: alpha, iterations and exact of the
+// routing are ignored. nullopt where no kernel fits; the connection then runs composed.
 std::optional<SoftmaxRoutes> wide_softmax_routes(const Tensor& x, const RouteGenerator& generator,
                                                  int64_t n, const CayleyRouting& routing);
 

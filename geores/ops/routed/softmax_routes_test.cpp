@@ -1,5 +1,5 @@
-// JPmHC's softmax routes of long rows against their composed definition, values and all gradients. On a
-// machine without a GPU both sides are composed; there kernels/emulated_softmax_test.cpp runs the kernels.
+// JPmHC's softmax routes of long rows against their composed definition, values and all gradients.
+// Without a GPU both sides are composed; kernels/emulated_softmax_test.cpp runs the kernels there.
 #include "geores/ops/routed/softmax_routes.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Tensors softmax_routes_of(const Tensors& t, const SoftmaxCase& c) {
   const NormSpec norm = c.layer ? NormSpec{.layer = true, .weight = t[3], .bias = t[4]}
                                 : NormSpec{.layer = false, .epsilon = 1e-5};
   const auto bias = c.bias ? t[2] : Tensor();
-  // What a case does not use counts all the same.
+  // Outputs that a case does not use enter the sum too.
   const auto result = [&](const Routes& routes, const Tensor& skip) {
     Tensors all = {routes.read, routes.write, skip * 2, t[2] * 1, t[3] * 1, t[4] * 1};
     if (c.mixes) all.push_back(routes.res);
@@ -53,7 +53,7 @@ TEST(SoftmaxRoutes, EqualComposed) {
         SoftmaxCase{65, 1030, 4, true, true, true, warm},
         SoftmaxCase{40, 4096, 3, false, true, true, exact},
         SoftmaxCase{33, 512, 4, true, false, false},
-        // so many rows that blocks of the GPU go through them in several rounds
+        // enough rows that the GPU's blocks process them in several rounds
         SoftmaxCase{3000, 2048, 4, true, false, true},
         SoftmaxCase{34000, 132, 4, true, true, true}}) {
     if (!torch::cuda::is_available() && c.rows * c.width > 4096) continue;

@@ -32,8 +32,8 @@ kernels::TanhTokenRoutes kernel_routes(const std::vector<Tensor>& parameters,
       gradients};
 }
 
-// Outputs: what the sublayer reads, x to be carried, res, read, write. The gradient of the carried x
-// comes in unmixed (routed.h).
+// Outputs: the sublayer's input, the carried x, res, read, write. The incoming gradient of the
+// carried x is unmixed (routed.h).
 class FusedTanhTokenRoute : public torch::autograd::Function<FusedTanhTokenRoute> {
   struct Kept {
     Tensor x, z, statistics, raw, weight, res, read, read_statistics, read_weight;

@@ -14,15 +14,15 @@ namespace {
 using namespace fused;
 using Half = kernels::BFloat16;
 
-// Outputs: what the sublayer reads, x to be carried, res, read, write. The gradient of the carried x
-// comes in unmixed (routed.h).
+// Outputs: the sublayer's input, the carried x, res, read, write. The incoming gradient of the
+// carried x is unmixed (routed.h).
 class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
   struct Kept {
     Tensor x, z, statistics, raw, weight, res, read, read_statistics, norm_weight, norm_bias,
         read_weight;
     KeptParameters projections;
     Tensor norm_weight_slot, norm_bias_slot, read_weight_slot;
-    Tensor bias_zeros;  // for the gradient of the packed bias; undefined: none were left
+    Tensor bias_zeros;  // for the gradient of the packed bias; undefined: the pool is exhausted
     PackedGradient packed;
     bool layer;
     std::vector<int64_t> has_scale;

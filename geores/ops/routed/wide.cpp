@@ -29,7 +29,7 @@ kernels::ReadNorm<T> read_norm(NormKindOfRead kind, double epsilon, const Tensor
                    .eps = T(epsilon)}};
 }
 
-// Outputs: what the sublayer reads, and x to be carried. The gradient of the carried x comes in
+// Outputs: the sublayer's input, and the carried x. The incoming gradient of the carried x is
 // unmixed (wide.h).
 class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
   struct Kept {
@@ -134,7 +134,7 @@ class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
   }
 };
 
-// The same and the norm of its result. Outputs: the state, if it is wanted, and the sum, if something is
+// The same with the norm of its result. Outputs: the state if requested, and the sum if a tensor is
 // added. The gradient of x is that before the norm, unmixed.
 class FusedWideWriteNorm : public torch::autograd::Function<FusedWideWriteNorm> {
   struct Kept {
@@ -253,7 +253,7 @@ std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor&
   return WideStreams(outputs[0], outputs[1], res.detach(), routes.write);
 }
 
-// A sublayer may answer in the type of products or in that of the state.
+// A sublayer may return the type of products or that of the state.
 Tensor WideStreams::branch(const Tensor& y) const {
   return y.scalar_type() == read_.scalar_type() ? y : y.to(carried_.scalar_type());
 }

@@ -1,6 +1,6 @@
 // Hyper-connections with wide residual streams on a GPU (kernels/routed/wide_streams.h,
-// wide_projection.h): as few passes over the state as separate makers of routes allow. Each
-// operation returns nothing where no kernel fits; then a connection runs composed.
+// wide_projection.h), with the fewest passes over the state that separately computed routes allow.
+// Each operation returns nullopt where no kernel fits; the connection then runs composed.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,16 @@
 
 namespace geores {
 
-// All projections of x / rms(x), side by side: x (..., width) -> projected (..., Σ bias.numel()), and
-// x itself for its other uses, whose gradients are added in the same pass. No normalized copy of x
-// is made, and products have the digits of the state's type in every precision.
+// All projections of x / rms(x), concatenated: x (..., width) -> projected (..., Σ bias.numel()),
+// and x itself for its other uses; their gradients are added in the same pass. No normalized copy
+// of x is stored, and products have the precision of the state's type in every mode.
 struct WideProjected {
   Tensor projected, skip;
 };
 std::optional<WideProjected> wide_projected(const Tensor& x, double epsilon,
                                             const std::vector<ProjectionWeights>& projections);
 
-// The same, and the routes that follow from it by sigmoid_routes() (route_maps.h), n > 0.
+// The same with sigmoid_routes() (route_maps.h) of the result, n > 0.
 struct WideSigmoidRoutes {
   SigmoidRoutes routes;
   Tensor skip;
@@ -33,28 +33,28 @@ std::optional<WideSigmoidRoutes> wide_sigmoid_routes(
     const Tensor& x, double epsilon, const std::vector<ProjectionWeights>& projections, int64_t n,
     double offset);
 
-// The same of x itself.
+// The same for x itself.
 std::optional<WideProjected> wide_linear(const Tensor& x,
                                          const std::vector<ProjectionWeights>& projections);
 
-// Whether n streams of d values have kernels for a state that is kept in bfloat16, in the form of this
-// thread.
+// Whether n streams of d values have kernels for a bfloat16 state in the form of this thread.
 bool takes_half_streams(int64_t n, int64_t d);
 
-// The norm of what a sublayer reads.
+// The norm of the sublayer's input.
 struct ReadNormSpec {
   enum class Kind { layer, rms, none } kind = Kind::layer;
   Tensor weight{};  // undefined: 1
   double epsilon = 1e-5;
 };
 
-// From the routes of each token to the sublayer and back:
-//   if (const auto wide = WideStreams::make(routes, x, norm)) return wide->write(f(wide->read()));
+// Routing around a sublayer from the routes of each token:
+//     if (const auto wide = WideStreams::make(routes, x, norm)) return
+//   wide->write(f(wide->read()));
 //
-// The backward pass of write() hands the gradient of its result on as if the state were carried
-// unmixed, and the backward pass of make() mixes it while it works out the gradients of res, read
-// and x. So the carried state and res have right gradients inside of this class only; both are
-// private. read() and write() may be used any number of times, or not at all.
+// The backward pass of write() passes the gradient of its result on unmixed, and the backward pass
+// of make() mixes it while it computes the gradients of res, read and x. The gradients of the
+// carried state and of res are therefore correct only inside of this class; both are private.
+// read() and write() may be called any number of times.
 class WideStreams {
  public:
   // res (B, T, n, n), read and write (B, T, n), x (B, T, n, d).
@@ -70,12 +70,12 @@ class WideStreams {
 
  private:
   WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write);
-  Tensor branch(const Tensor& y) const;  // y in a type that kernels take
+  Tensor branch(const Tensor& y) const;  // y in a type that the kernels support
 
   Tensor read_, carried_, res_, write_;
 };
 
-// What is normalized with its streams side by side: (B, T, n, d) -> (B, T, n·d).
+// Normalizes all streams of a token together: (B, T, n, d) -> (B, T, n·d).
 PostNormed joined(const PostNormed& streams);
 
 }  // namespace geores

@@ -21,7 +21,7 @@ kernels::WideProjectionShape projection_shape(const Tensor& x, int64_t count, bo
           .rounded = float32_products_in_tf32()};
 }
 
-// Outputs: the projections or, with n > 0, the three parts that are made of them; then x.
+// Outputs: the projections or, with n > 0, the three routes computed from them; then x.
 class FusedWideProjection : public torch::autograd::Function<FusedWideProjection> {
   struct Kept {
     Tensor x, weight, bias, plain, inverse;
@@ -36,7 +36,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     }
   };
 
-  // As x with a last axis of this size, in the type of sums.
+  // Like x with a last axis of this size, in the type of sums.
   static Tensor like(const Tensor& x, int64_t size, bool zeros = false) {
     auto sizes = x.sizes().vec();
     sizes.back() = size;
@@ -84,7 +84,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                        .has_scale = has_scale,
                        .normalized = normalized,
                        .n = n});
-    context->set_materialize_grads(false);  // no zeros of the state's size where nothing skips
+    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
     outputs.push_back(input);
     return outputs;
   }
@@ -94,7 +94,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
     const auto shape = projection_shape(s.x, s.weight.size(0), s.normalized);
     const auto skip = contiguous(gradients.back());
     const int64_t widths[] = {s.n == 0 ? shape.count : s.n, s.n, shape.count - 2 * s.n};
-    tensor_list made;  // of the projections, or of their parts
+    tensor_list made;  // the projections, or the routes
     for (size_t i = 0; i + 1 < gradients.size(); ++i)
       made.push_back(gradients[i].defined() ? gradients[i].contiguous()
                                             : like(s.x, widths[i], /*zeros=*/true));
@@ -128,7 +128,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
   }
 };
 
-// What FusedWideProjection returns; nothing where it does not run.
+// The result of FusedWideProjection; nullopt where it does not run.
 tensor_list projected(const char* operation, const Tensor& x, bool normalized, double epsilon,
                       const std::vector<ProjectionWeights>& projections, int64_t n = 0,
                       double offset = 0) {

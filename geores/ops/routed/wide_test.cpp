@@ -1,6 +1,6 @@
 // The operations of hyper-connections with wide streams against their composed definitions: values
-// and all gradients, both floating-point types. On a machine without a GPU both sides are composed, so
-// a few sizes are enough there.
+// and all gradients, both floating-point types. Without a GPU both sides are composed, so a few
+// sizes suffice.
 #include "geores/ops/routed/wide.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Wide : public testing::Test {
  protected:
   void SetUp() override { torch::manual_seed(5); }
 
-  // Whether a size of this many values is worth its time here.
+  // Whether a case of this size is run on this machine.
   static bool counts(int64_t values) { return torch::cuda::is_available() || values <= 2048; }
 };
 
@@ -33,11 +33,11 @@ Tensor read_of(const Tensor& collected, const ReadNormSpec& norm) {
   return rms_normalize(collected, norm.epsilon) * norm.weight;
 }
 
-// Inputs: res, read, write, x, the norm's weight, and a map that stands for the sublayer.
+// Inputs: res, read, write, x, the norm's weight, and a map as the sublayer.
 Tensors around_a_sublayer(const Tensors& t, ReadNormSpec norm) {
   norm.weight = t[4];
   const auto sublayer = [&](const Tensor& h) { return torch::tanh(h * t[5]); };
-  // The weight and a second use of what is read count in any case.
+  // The weight and a second use of the read output always enter the sum.
   const auto result = [&](const Tensor& read, const Tensor& out) {
     return Tensors{read, out, t[4] * 1};
   };
@@ -77,8 +77,8 @@ TEST_F(Wide, MixedStreamsEqualComposed) {
           "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
 }
 
-// Inputs as those of around_a_sublayer, then what is added; without a norm before the sublayer, with one
-// after the sum.
+// Inputs as in around_a_sublayer, then the added tensor; without a norm before the sublayer, with
+// one after the sum.
 Tensors around_a_sublayer_and_norm(const Tensors& t, double epsilon, bool adds) {
   const auto sublayer = [&](const Tensor& h) { return torch::tanh(h * t[5]); };
   const Routes routes{.res = t[0], .read = t[1], .write = t[2]};
@@ -93,7 +93,7 @@ Tensors around_a_sublayer_and_norm(const Tensors& t, double epsilon, bool adds) 
       norm));
 }
 
-// The last two do not fit the shared memory of a block: in float64, and at all.
+// The last two exceed the shared memory of a block: in float64, and in both types.
 TEST_F(Wide, TheNormBehindAWriteEqualsComposed) {
   for (const auto& [n, d, length] : {std::tuple{2, 7, 3},
                                      {4, 12, 9},
@@ -115,7 +115,7 @@ TEST_F(Wide, TheNormBehindAWriteEqualsComposed) {
             "n " + std::to_string(n) + " d " + std::to_string(d), 3e-4);
 }
 
-// Where only the sum counts: its gradient alone arrives, and without gradients the state is not made.
+// Only the sum is used: only its gradient arrives, and without gradients the state is not computed.
 TEST_F(Wide, TheSumBehindANormMayBeAllThatIsMade) {
   const auto inputs =
       Tensors{random({2, 5, 4, 4}), random({2, 5, 4}), random({2, 5, 4}),    random({2, 5, 4, 12}),
@@ -153,7 +153,7 @@ TEST_F(Wide, StreamsOfOneValueEqualComposedWithoutANorm) {
         "n " + std::to_string(n));
 }
 
-// A state that nothing writes to, or nothing reads from, has the gradient of the other way alone.
+// A state with only a write, or only a read, has the gradient of that path alone.
 TEST_F(Wide, ReadingAloneAndWritingAloneHaveTheirGradients) {
   const Tensors inputs = {random({2, 3, 4, 4}),  random({2, 3, 4}), random({2, 3, 4}),
                           random({2, 3, 4, 12}), random({12}),      random({2, 3, 12})};
@@ -194,7 +194,7 @@ TEST_F(Wide, ProjectionsEqualComposed) {
        {Case{1, 1, 1, 1}, Case{5, 7, 4, 4}, Case{17, 128, 5, 3}, Case{33, 513, 10, 6},
         Case{70, 768, 16, 8}, Case{19, 1024, 20, 12}, Case{40, 3072, 16, 8}, Case{9, 4100, 30, 50},
         Case{3, 8192, 60, 20},
-        // so many rows that blocks of the GPU go through them in several rounds
+        // enough rows that the GPU's blocks process them in several rounds
         Case{34000, 132, 4, 2}, Case{3000, 3072, 16, 8}, Case{1500, 3072, 20, 12}})
     if (counts(rows * width))
       for (const double epsilon : {0.0, 1e-2})
@@ -227,8 +227,8 @@ TEST_F(Wide, SigmoidRoutesEqualComposed) {
           "width " + std::to_string(width), 1e-4);
 }
 
-// Where LibTorch's float32 products may drop digits of their factors, gradients of projections do: 10 bits
-// of a factor remain.
+// Where LibTorch's float32 products use tf32, gradients of projections do too: 10 bits of a
+// factor's mantissa remain.
 TEST_F(Wide, GradientsOfProjectionsAreCloseWhereFactorsMayBeRounded) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   for (const auto& [rows, width, first, second] :
@@ -300,8 +300,8 @@ TEST_F(Wide, SinkhornOfTwoToEightStreamsEqualsComposedInBothGradients) {
                 "sinkhorn n " + std::to_string(n), 1e-4);
 }
 
-// Where mHC starts, 20 iterations have not converged: the gradient of the iterations is exact there
-// all the same.
+// At mHC's initial state 20 iterations have not converged; the gradient of the iterations is still
+// exact.
 TEST_F(Wide, UnrolledSinkhornIsExactBeforeItConverges) {
   for (const int64_t n : {2, 4, 7}) {
     const auto start = -8 * (1 - torch::eye(n, torch::kFloat64));
@@ -335,7 +335,7 @@ TEST_F(Wide, StreamsOfTheBaseModelRunFusedOnAGpu) {
             torch::kFloat32);
 }
 
-// In bfloat16 what the sublayer reads and writes is rounded, and nothing else.
+// In bfloat16 only the sublayer's input and output are rounded.
 TEST_F(Wide, StreamsInBfloat16AreCloseToTheirDefinition) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   for (const int64_t d : {36, 513, 768}) {

@@ -1,4 +1,4 @@
-// For a LibTorch with CUDA.
+// The implementation with CUDA.
 #include <ATen/cuda/CUDAContext.h>
 
 #include "geores/ops/run/dispatch.h"

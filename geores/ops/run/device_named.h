@@ -7,7 +7,7 @@
 
 namespace geores {
 
-// "cpu" or "cuda". What this machine does not have is refused in the name of `command`.
+// "cpu" or "cuda". A device that this machine lacks is an error of `command`.
 torch::Device device_named(const std::string& name, const std::string& command);
 
 }  // namespace geores

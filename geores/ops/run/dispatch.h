@@ -1,4 +1,4 @@
-// What the fused operations share: pointers of tensors, and a call per floating-point type.
+// Shared by the fused operations: pointers of tensors, and dispatch on floating-point types.
 #pragma once
 
 #include "geores/kernels/device.h"
@@ -33,7 +33,7 @@ inline Tensor contiguous(const Tensor& tensor) {
   return tensor.defined() ? tensor.contiguous() : tensor;
 }
 
-// An undefined tensor is not an argument that autograd accepts: it wants an empty optional.
+// Autograd does not accept an undefined tensor as argument; it requires an empty optional.
 using OptionalTensor = c10::optional<Tensor>;
 inline OptionalTensor maybe(const Tensor& tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : OptionalTensor();
@@ -51,8 +51,8 @@ void for_type_of(const Tensor& x, F&& f) {
     f(double());
 }
 
-// f(T(), P()) with P what the factors of products with values of x are rounded to: BFloat16 where
-// that is wanted beside float32, else T.
+// f(T(), P()) with P the type to which factors of products with values of x are rounded: BFloat16
+// if requested and x is float32, else T.
 template <class F>
 void for_product_types(const Tensor& x, bool in_bfloat16, F&& f) {
   if (in_bfloat16 && x.scalar_type() == torch::kFloat32)
@@ -61,17 +61,16 @@ void for_product_types(const Tensor& x, bool in_bfloat16, F&& f) {
     for_type_of(x, [&]<class T>(T) { f(T(), T()); });
 }
 
-// In a build with CUDA only: where this thread's work on the GPU goes; a stream for work beside it,
-// of lower priority; an event after what a stream has been given so far; and that a stream waits for
-// an event, which is then gone.
+// Only in a build with CUDA: this thread's CUDA stream; a side stream of lower priority; an event
+// after the current work of a stream; a wait of a stream for an event, which is then destroyed.
 kernels::CudaStream current_cuda_stream();
 kernels::CudaStream make_side_stream();
 void destroy_side_stream(kernels::CudaStream stream) noexcept;
 kernels::Event record_event(kernels::CudaStream stream);
 void wait_for_event(kernels::CudaStream stream, kernels::Event event);
-bool gpu_is_hopper();  // the current one: H100, H200
+bool gpu_is_hopper();  // the current GPU: H100, H200
 
-// f(T(), A(), stream) with the types of a state and of the activations beside it.
+// f(T(), A(), stream) with the types of a state and of its activations.
 template <class F>
 void on_gpu(const Tensor& state, const Tensor& activation, F&& f) {
   if constexpr (kernels::kHasCuda) {
@@ -84,7 +83,7 @@ void on_gpu(const Tensor& state, const Tensor& activation, F&& f) {
   }
 }
 
-// f(T(), A(), S(), stream), where the state may be bfloat16 itself: S is its type, T that of sums.
+// f(T(), A(), S(), stream), where the state may be bfloat16: S is its type, T that of sums.
 template <class F>
 void on_gpu_state(const Tensor& state, const Tensor& activation, F&& f) {
   using kernels::BFloat16;
@@ -97,7 +96,7 @@ void on_gpu_state(const Tensor& state, const Tensor& activation, F&& f) {
   }
 }
 
-// f(T(), S(), stream) where there is such a state only.
+// f(T(), S(), stream) for a state only.
 template <class F>
 void on_gpu_state(const Tensor& state, F&& f) {
   on_gpu_state(state, state, [&]<class T, class A, class S>(T, A, S, kernels::CudaStream stream) {
@@ -105,14 +104,14 @@ void on_gpu_state(const Tensor& state, F&& f) {
   });
 }
 
-// f(T(), stream) where there is a state only, float32 or float64.
+// f(T(), stream) for a float32 or float64 state only.
 template <class F>
 void on_gpu(const Tensor& state, F&& f) {
   if constexpr (kernels::kHasCuda)
     for_type_of(state, [&]<class T>(T) { f(T(), current_cuda_stream()); });
 }
 
-// f(A(), stream) for activations by themselves, which may be bfloat16.
+// f(A(), stream) for activations only, which may be bfloat16.
 template <class F>
 void on_gpu_activations(const Tensor& x, F&& f) {
   if constexpr (kernels::kHasCuda) {
@@ -123,8 +122,8 @@ void on_gpu_activations(const Tensor& x, F&& f) {
   }
 }
 
-// f(T(), A(), stream...) with the types of a state and of the activations beside it; place is the
-// stream on a GPU and nothing on a CPU, as kernels take it:
+// f(T(), A(), stream...) with the types of a state and of its activations; `stream` is the CUDA
+// stream on a GPU and empty on a CPU, like the kernels' overloads:
 //   on(x, y, [&]<class T, class A>(T, A, auto... stream) {
 //     kernels::some_kernel(stream..., values<T>(x), values<A>(y));
 //   });
@@ -163,24 +162,24 @@ void on_state(const Tensor& state, const Tensor& activation, F&& f) {
     for_type_of(state, [&]<class T>(T) { f(T(), T(), T()); });
 }
 
-// Options of tensors in the type of sums over a state.
+// Options for tensors in the type of sums over a state.
 inline torch::TensorOptions full_options(const Tensor& state) {
   return state.options().dtype(full_type(state.scalar_type()));
 }
 
-// Room for activations of this shape that go into a product. On a CPU they stay as they are until
-// the product packs them.
+// A buffer for activations of this shape that are a product's factor. On a CPU they keep their type
+// until the product packs them.
 inline Tensor for_product_of(const Tensor& state, at::IntArrayRef shape) {
   const auto type = state.scalar_type();
   return torch::empty(shape, state.options().dtype(state.is_cuda() ? product_type(type) : type));
 }
 
-// Zeros like x where a gradient is wanted, else undefined: what kernels add to, or leave out.
+// Zeros like x if a gradient is needed, else undefined; kernels add to it.
 inline Tensor gradient_if(bool wanted, const Tensor& x) {
   return wanted ? torch::zeros_like(x, torch::MemoryFormat::Contiguous) : Tensor();
 }
 
-// The same for gradients that a kernel overwrites.
+// The same for gradients that a kernel overwrites: uninitialised.
 inline Tensor buffer_if(bool wanted, const Tensor& x) {
   return wanted ? torch::empty_like(x, torch::MemoryFormat::Contiguous) : Tensor();
 }

@@ -25,8 +25,8 @@ inline Tensors values_and_gradients(const Tensors& inputs, const Operation& f, F
   auto outputs = f(leaves);
   torch::manual_seed(11);
   Tensor loss = torch::zeros({}, inputs[0].options());
-  // Not randn_like: it fills memory in the order of a result's strides, which the two forms may
-  // differ in. And the same numbers whatever the type and the device.
+  // Not randn_like: it fills memory in the order of the result's strides, which may differ between
+  // the two forms. The numbers are the same for every type and device.
   for (const auto& output : outputs)
     loss =
         loss + (output * torch::randn(output.sizes(), torch::kFloat64).to(output.options())).sum();

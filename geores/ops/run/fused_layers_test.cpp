@@ -1,4 +1,4 @@
-// The parts of a recursive model's layer: all fused on a GPU, norms and SwiGLU on a CPU.
+// The parts of a recursive model's layer: all are fused on a GPU, norms and SwiGLU on a CPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,7 +42,7 @@ TEST_F(FusedLayers, PostNormEqualsComposed) {
   EXPECT_LT((post_norm(x, branch, 0.5).state - wanted).abs().max().item<double>(), 1e-14);
 }
 
-// Inputs: x, branch, what is added.
+// Inputs: x, branch, the added tensor.
 TEST_F(FusedLayers, WhatIsAddedBehindAPostNormEqualsComposed) {
   for (const int64_t width : {1, 7, 64, 130, 512, 516, 2048})
     for (const bool sum_alone : {false, true})
@@ -96,7 +96,7 @@ TEST_F(FusedLayers, HeadsEqualComposed) {
             "[split_heads] a last axis of 10 is not q, k and v of 3 heads");
 }
 
-// The score of a query and a key depends on how far they are apart, not on where they are.
+// The score of a query and a key depends on their distance, not on their positions.
 TEST_F(FusedLayers, ScoresOfTurnedHeadsDependOnDistanceAlone) {
   constexpr int64_t kLength = 7, kWidth = 8;
   const auto one = random({1, 1, 3 * kWidth}).expand({1, kLength, 3 * kWidth});

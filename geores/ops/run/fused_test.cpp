@@ -40,7 +40,7 @@ TEST_F(Fused, IsTheDefaultOnACpuAndNowhereElse) {
   EXPECT_TRUE(runs_cpu_kernel(x));
 }
 
-// Kernels hold a row of an operator in place for 16 numbers.
+// Kernels keep a row of an operator in registers for up to 16 numbers.
 TEST_F(Fused, MoreStreamsThanKernelsTakeRunComposed) {
   expect_fused_equals_composed(
       {random({2, 3, 17, 17}), random({2, 3, 17, 5})},
@@ -131,7 +131,7 @@ TEST_F(Fused, AttentionStandsLargeScores) {
       2e-4);
 }
 
-// LibTorch's attention in bfloat16 would round elsewhere: this one is compared with float64.
+// LibTorch's attention in bfloat16 rounds differently, so the reference is float64.
 TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   const auto relative_error = [](const Tensor& a, const Tensor& b) {
@@ -181,7 +181,7 @@ TEST_F(Fused, AttentionInTf32OnAGpuEqualsItsDefinition) {
 
 TEST_F(Fused, NormsEqualComposed) {
   for (const int64_t width :
-       {3, 7, 8, 9, 257, 516, 768, 1024}) {  // one or two values: all rounding
+       {3, 7, 8, 9, 257, 516, 768, 1024}) {  // with one or two values only rounding is left
     const auto what = "width " + std::to_string(width);
     const Tensors inputs = {random({3, 5, width}), random({width}), random({width})};
     expect_fused_equals_composed(
@@ -272,7 +272,7 @@ TEST_F(Fused, LossesEqualComposed) {
     const auto target = random({size + 1});
     expect_fused_equals_composed(
         {random({size})},
-        [&](const Tensors& t) {  // a target that is not aligned
+        [&](const Tensors& t) {  // an unaligned target
           return Tensors{mean_squared_error(t[0], target.to(t[0].options()).slice(0, 1))};
         },
         "mse " + std::to_string(size));
@@ -302,7 +302,7 @@ TEST_F(Fused, TheErrorOfALinearMapEqualsComposed) {
     };
     expect_fused_equals_composed(inputs, error, what, 1e-4);
     if (!torch::cuda::is_available()) continue;
-    // In bfloat16: the same as the prediction first and its error then.
+    // In bfloat16: the same as the prediction first and its error afterwards.
     const ExecutionScope scope(Precision::bf16);
     Tensors typed;
     for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
@@ -390,7 +390,7 @@ TEST_F(Fused, RoutedStreamsEqualComposed) {
                                     .routing = routing,
                                     .read_weight = t[5]};
               const auto unused = t[2] * 1;
-              // Every way a gradient can come back: by h, by write and by what is carried.
+              // All paths of a gradient: through h, through write and through the carried state.
               if (const auto routed = Routed::make(t[0], spec))
                 return Tensors{routed->write(torch::sin(routed->normalized())),
                                routed->normalized(), routed->routes().write, unused};

@@ -8,7 +8,7 @@
 namespace geores {
 namespace {
 
-// What keeps kernels of ours from x, whatever they do; null: nothing.
+// The reason why no kernel of ours can run on x; null: none.
 const char* missing_for(const Tensor& x, bool fits_type) {
   if (execution().form != Form::fused) return "the fused form";
   if (x.is_cuda() && !kernels::kHasCuda) return "a build with CUDA";

@@ -1,5 +1,5 @@
-// Which form an operation takes, and why. An operation asks in one place, condition by condition, and
-// `geores bench --explain` prints the answers:
+// Selects the fused or the composed form of an operation, and records why. An operation states its
+// kernel's requirements, and `geores bench --explain` prints the results:
 //   const auto kernel = KernelChoice("layer_norm", x)
 //                           .need_on_gpu(width <= kernels::kDeviceRow, "rows of at most 512 values");
 //   if (!kernel.runs()) return composed(x);
@@ -15,11 +15,11 @@ namespace geores {
 
 class KernelChoice {
  public:
-  // For a kernel on values of x: the form must be fused, and x float32 or float64 on a device that has
-  // kernels. `kernel` tells several kernels of one operation apart.
+  // For a kernel on values of x: the form must be fused, and x float32 or float64 on a device with
+  // kernels. `kernel` distinguishes several kernels of one operation.
   KernelChoice(const char* operation, const Tensor& x, const char* kernel = "kernel");
 
-  // The same whatever the type of x.
+  // The same for any type of x.
   static KernelChoice any_type(const char* operation, const Tensor& x, const char* kernel);
 
   // For a kernel on a state: x float32, float64 or, on a GPU, bfloat16 (Precision::bf16_state).
@@ -29,13 +29,13 @@ class KernelChoice {
   static KernelChoice half(const char* operation, const Tensor& x,
                            const char* kernel = "bfloat16 kernel");
 
-  // What the kernel needs: everywhere, on a CPU, on a GPU. The first need that does not hold is the
-  // reason why it does not run.
+  // Requirements of the kernel: on all devices, on a CPU, on a GPU. The first one that does not
+  // hold is the recorded reason.
   KernelChoice& need(bool holds, const char* what);
   KernelChoice& need_on_cpu(bool holds, const char* what);
   KernelChoice& need_on_gpu(bool holds, const char* what);
 
-  // The answer, written down where somebody asked for explanations.
+  // Whether the kernel runs; records the answer if the Execution has an Explanation.
   bool runs() const;
 
  private:
@@ -43,11 +43,11 @@ class KernelChoice {
 
   const char* operation_ = "";
   const char* kernel_ = "";
-  const char* missing_ = nullptr;  // the first need that does not hold
+  const char* missing_ = nullptr;  // the first requirement that does not hold
   bool on_gpu_ = false;
 };
 
-// What was chosen while an Execution named this explanation.
+// The choices made while an Execution referenced this explanation.
 class Explanation {
  public:
   struct Line {
@@ -58,7 +58,7 @@ class Explanation {
   };
 
   void add(const char* operation, const char* kernel, bool on_gpu, const char* missing);
-  const std::vector<Line>& lines() const { return lines_; }  // in the order of their first times
+  const std::vector<Line>& lines() const { return lines_; }  // in order of first use
 
  private:
   std::vector<Line> lines_;

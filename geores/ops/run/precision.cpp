@@ -11,7 +11,7 @@ bool products_in_bfloat16() {
 
 Tensor for_product(const Tensor& x) {
   if (!products_in_bfloat16() || !x.defined() || x.scalar_type() != torch::kFloat32) return x;
-  // A copy has no gradient: it is for operations that bring their own.
+  // A copy has no gradient: it is for operations with their own backward pass.
   if (const auto* parameters = execution().parameters;
       parameters != nullptr && !torch::GradMode::is_enabled())
     if (const auto copy = parameters->product_copy(x); copy.defined()) return copy;
@@ -36,7 +36,7 @@ torch::ScalarType full_type(torch::ScalarType state) {
 
 void set_float32_products(Precision precision) {
   const bool tf32 = precision != Precision::fp32;
-  if (float32_products_in_tf32() == tf32) return;  // written only where it changes: others read it
+  if (float32_products_in_tf32() == tf32) return;  // written only on a change, because other threads read it
   at::globalContext().setFloat32MatmulPrecision(tf32 ? "high" : "highest");
 }
 

@@ -1,4 +1,4 @@
-// Products in bfloat16 on a CPU, and what operations ask about types.
+// Products in bfloat16 on a CPU, and the functions that return types.
 #include "geores/ops/run/precision.h"
 
 #include <gtest/gtest.h>
@@ -65,8 +65,8 @@ TEST(Precision, Float32ProductsOnAGpuMayDropDigitsUnlessAskedNotTo) {
 
 Tensor rounded(const Tensor& x) { return x.to(torch::kBFloat16).to(torch::kFloat64); }
 
-// To 1e-5 of the whole: far below bfloat16's 4e-3, and above what it takes that a value computed in
-// float32 lies on the other side of a tie.
+// A tolerance of 1e-5 of the whole: far below bfloat16's 4e-3, and enough for a float32 value that
+// falls on the other side of a tie.
 void expect_close(const Tensor& is, const Tensor& wanted, const std::string& what) {
   ASSERT_EQ(is.sizes(), wanted.sizes()) << what;
   EXPECT_LT((is - wanted).norm().item<double>(), 1e-5 * wanted.norm().item<double>()) << what;

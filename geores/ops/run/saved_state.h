@@ -1,14 +1,14 @@
-// What an autograd function keeps for its backward pass, as one struct with names:
+// The values that an autograd function keeps for its backward pass, as one struct with names:
 //   struct Kept {
 //     Tensor x, weight;            // inputs, outputs and what was computed
-//     Tensor weight_slot;          // anything else is kept as it is
+//     Tensor weight_slot;          // other members are kept unchanged
 //     bool layer;
 //     template <class Self, class F> static void tensors(Self& s, F&& f) { f(s.x); f(s.weight); }
 //   };
 //   save(context, Kept{...});                       // forward
 //   const auto s = saved<Kept>(context);            // backward
-// The tensors that `tensors` names go through save_for_backward: autograd refuses a backward pass when
-// one of them has been written to, and an output among them does not keep its own graph alive.
+// The tensors that `tensors` lists go through save_for_backward: autograd refuses a backward pass
+// if one of them was modified, and an output among them does not keep its own graph alive.
 #pragma once
 
 #include <torch/custom_class.h>

@@ -36,7 +36,7 @@ class FusedMean : public torch::autograd::Function<FusedMean> {
     return mean;
   }
 
-  // Expanded, not written out: autograd adds it to other gradients and reads the one row for each
+  // Expanded, not materialised: autograd adds it to other gradients and reads the one row for each
   // token.
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto length = saved<Kept>(context).length;

@@ -1,4 +1,4 @@
-// The summary x̄ of a sequence, from which an operator's generators are made.
+// The summary x̄ of a sequence, the input of an operator's generators.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@ namespace geores {
 using torch::Tensor;
 
 enum class Pool {
-  sequence,  // mean over all T: one operator per sequence. Sees the future: not causal.
+  sequence,  // mean over all T: one operator per sequence. Uses future tokens: not causal.
   causal,    // running mean over 0..t: one operator per token.
   token      // the token itself.
 };
 const std::vector<std::string>& pool_names();
 Pool pool_from(const std::string& name);
 
-// Running means that outlive a forward pass, so that a causal model can read a sequence in pieces.
-// Every forward pass asks for its means in the same order; start_pass() begins a new pass.
+// Running means that persist between forward passes, so that a causal model can read a sequence in
+// pieces. Every forward pass requests its means in the same order; start_pass() begins a new pass.
 class PoolMemory {
  public:
   void start_pass() { next_ = 0; }
 
-  // The i-th call of a pass continues the i-th call of earlier passes: x (B, T, k) -> the means over
-  // all values that these calls have got so far (B, T, k).
+  // The i-th call of a pass continues the i-th call of earlier passes: x (B, T, k) -> the means
+  // over all values of these calls so far (B, T, k).
   Tensor running_mean(const Tensor& x);
 
  private:

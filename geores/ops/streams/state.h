@@ -1,7 +1,6 @@
-// The state between two residual connections. The branch of the last sublayer may still have to be
-// added: on a GPU the next reader of the sum adds it in the pass that it makes anyway, and its
-// backward pass writes the sum's gradient in both types. That saves two passes over the state for
-// each sublayer.
+// The state between two residual connections. The branch of the last sublayer may still be pending:
+// on a GPU the next reader of the sum adds it in its own pass, and its backward pass writes the
+// sum's gradient in both types. That saves two passes over the state for each sublayer.
 #pragma once
 
 #include <utility>
@@ -14,18 +13,18 @@ using torch::Tensor;
 
 struct State {
   Tensor x;
-  Tensor branch;  // as x, bfloat16 where products are; undefined: nothing is left to add
+  Tensor branch;  // like x, or bfloat16 if products are; undefined: nothing is pending
 
   State(Tensor state, Tensor left = {}) : x(std::move(state)), branch(std::move(left)) {}
 
-  // x + branch, added here.
+  // x + branch, added immediately.
   Tensor total() const;
 };
 
-// x + branch as a state. Where the next reader is a kernel, it adds the branch.
+// x + branch as a state. If the next reader is a kernel, it adds the branch.
 State with_branch(const Tensor& x, const Tensor& branch);
 
-// The same state with a branch that kernels take beside x, or with none.
+// The same state with a pending branch for kernels, or with none.
 State for_kernels(const State& state);
 
 }  // namespace geores

@@ -50,7 +50,7 @@ KernelChoice& need_mixer(KernelChoice& choice, int64_t n) {
 }
 
 std::string numbers_that(bool (*holds)(int64_t)) {
-  constexpr int64_t kLargest = 1024;  // beyond all sizes that kernels are compiled for
+  constexpr int64_t kLargest = 1024;  // above all sizes that kernels are compiled for
   std::vector<std::string> numbers;
   for (int64_t n = 1; n <= kLargest; ++n)
     if (holds(n)) numbers.push_back(std::to_string(n));

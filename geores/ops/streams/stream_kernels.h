@@ -1,5 +1,5 @@
-// What operations share whose kernels work on residual streams: the shapes that kernels take, and
-// what kernels need, each limit with its words (KernelChoice).
+// Shared by operations on residual streams: the shapes that kernels take, and the kernels'
+// requirements, each with its text (KernelChoice).
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ kernels::Branch branch_kind(const Tensor& branch);
 // n streams of d values each.
 KernelChoice& need_streams(KernelChoice& choice, int64_t n, int64_t d);
 
-// The same for operations that have kernels for wide streams too, where norms have no bias.
+// The same for operations that also have kernels for wide streams, where norms have no bias.
 KernelChoice& need_any_streams(KernelChoice& choice, int64_t n, int64_t d, bool with_bias = false);
 
 // n × n matrices that mix streams.
 KernelChoice& need_mixer(KernelChoice& choice, int64_t n);
 
-// "2, 3 or 4": the numbers that `holds` accepts, for the words of a need.
+// "2, 3 or 4": the numbers that `holds` accepts, for the text of a requirement.
 std::string numbers_that(bool (*holds)(int64_t));
 
 }  // namespace geores::fused

@@ -218,7 +218,7 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
   }
 };
 
-// On a CPU.
+// The kernels of a CPU.
 class FusedCollect : public torch::autograd::Function<FusedCollect> {
   struct Kept {
     Tensor read, x;

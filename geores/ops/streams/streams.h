@@ -1,4 +1,4 @@
-// Residual streams: the width of a token cut into n streams, and n × n operators on them.
+// Residual streams: the width of a token split into n streams, and n × n operators on them.
 #pragma once
 
 #include "geores/ops/dense/norm.h"
@@ -23,7 +23,7 @@ NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
 // Σ_i weight_i x_i: weight (B, T, n), x (B, T, n, d) -> (B, T, d).
 Tensor collect_streams(const Tensor& weight, const Tensor& x);
 
-// What a sublayer reads: LN(Σ_j read_j x_j), `tiles` times side by side before the norm.
+// The sublayer's input: LN(Σ_j read_j x_j), repeated `tiles` times before the norm.
 //   read (B, T, n), x (B, T, n, d), weight (tiles·d) -> normalized (B, T, tiles·d), skip = x
 NormAndSkip collect_and_norm(const Tensor& read, const Tensor& x, const Tensor& weight,
                              int64_t tiles = 1);

@@ -55,7 +55,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
     for (int64_t from = 0; from < x.size(0); from += chunk) {
       const auto size = std::min(chunk, x.size(0) - from);
       const auto part = [&](const Tensor& all) { return all.narrow(0, from, size); };
-      // In training logits are rounded as every other product of this precision.
+      // In training, logits are rounded like every other product of this precision.
       auto logits = multiply(part(in), w.t(), in_kernel && gradients ? w.scalar_type() : type);
       if (in_kernel) {
         const auto dlogits = gradients ? gradient_buffer(logits, w) : Tensor();
@@ -81,7 +81,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
       const auto losses = (log_sum - logits.gather(1, part(columns))).squeeze(1);
       total += torch::where(part(scored), losses, torch::zeros_like(losses)).sum(torch::kFloat64);
       if (!gradients) continue;
-      // softmax − one at the target, in the place of the logits
+      // softmax − one-hot(target), written over the logits
       logits.sub_(log_sum).exp_();
       logits.scatter_add_(1, part(columns), torch::full_like(log_sum, -1));
       logits.mul_((part(scored).to(type) / count).unsqueeze(1));
@@ -104,7 +104,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
   }
 
  private:
-  // (rows, vocabulary) in the type of w: the place of the logits where their kernel may write there.
+  // (rows, vocabulary) in the type of w: the logits' own buffer if their kernel can overwrite it.
   static Tensor gradient_buffer(const Tensor& logits, const Tensor& w) {
     if (!kernels::holds_logits(logits.size(1), logits.element_size()))
       return torch::empty_like(logits, w.options());

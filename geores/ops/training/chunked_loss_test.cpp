@@ -44,7 +44,7 @@ TEST(ChunkedLoss, IsTheLossOfTheWholeLogitsWithItsGradients) {
     }
 }
 
-// A parameter's gradient is added to its place, whatever gradient arrives.
+// A parameter's gradient is added to its slot, scaled by any incoming gradient.
 TEST(ChunkedLoss, OnAGpuInBfloat16IsTheLossOfRoundedFactors) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(2);

@@ -11,7 +11,7 @@ using namespace fused;
 
 using kernels::SplitMix;
 
-// SplitMix64 on tensors: int64 wraps as uint64 does, and a shift must not bring the sign along.
+// SplitMix64 on tensors: int64 wraps like uint64, and a shift must not extend the sign.
 Tensor words_of(const Tensor& key, const Tensor& numbers) {
   const auto shifted = [](const Tensor& z, int64_t by) {
     return z.bitwise_right_shift(by).bitwise_and((int64_t{1} << (64 - by)) - 1);
@@ -30,7 +30,7 @@ int64_t first_element(const Tensor& x, const Dropout& dropout) {
 
 class FusedDropout : public torch::autograd::Function<FusedDropout> {
   struct Kept {
-    Tensor step;  // what the mask points to
+    Tensor step;  // the mask points to it
     kernels::DropoutMask mask;
 
     template <class Self, class F>

@@ -17,7 +17,7 @@ Dropout on(const torch::Device& device, Dropout dropout) {
   return dropout;
 }
 
-// Masks are equal element by element; what is kept may differ in its last digit.
+// Masks are equal element by element; kept values may differ in the last digit.
 void expect_kernel_is_composed(const torch::Device& device, torch::ScalarType type,
                                double tolerance) {
   for (const auto& shape : {std::vector<int64_t>{3, 40, 17}, {2, 8, 64}, {1, 1}, {0, 4}})
@@ -56,7 +56,7 @@ TEST(Dropout, KernelOnAGpuIsComposedWithItsGradient) {
       << "the CPU's mask";
 }
 
-// As a recorded step needs it: the number is read where it lies, when the kernel runs.
+// As a recorded step requires: the kernel reads the number from device memory when it runs.
 TEST(Dropout, MaskFollowsItsStep) {
   const auto dropout = at_step(3);
   const auto x = torch::ones({8, 50}).requires_grad_(true);

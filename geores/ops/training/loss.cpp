@@ -86,7 +86,7 @@ class DeviceSquaredError : public torch::autograd::Function<DeviceSquaredError> 
   }
 };
 
-// The error of x Wᵀ + bias, in bfloat16 but for sums and bias.
+// The error of x Wᵀ + bias, in bfloat16 except for sums and bias.
 class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
   struct Kept {
     Tensor in, w, product, bias, y;

@@ -1,4 +1,4 @@
-// The losses of training, 0-dimensional.
+// The training losses, 0-dimensional.
 #pragma once
 
 #include "geores/ops/dense/normalized_linear.h"
@@ -8,14 +8,14 @@ namespace geores {
 
 using torch::Tensor;
 
-// Whether targets are numbers of classes, for mean_cross_entropy, and not values to come close to.
+// Whether targets are class indices, for mean_cross_entropy, rather than values.
 inline bool are_classes(const Tensor& targets) { return targets.scalar_type() == torch::kInt64; }
 
 // mean (prediction − target)²; the target has no gradient.
 Tensor mean_squared_error(const Tensor& prediction, const Tensor& target);
 
 // mean (Norm(x) Wᵀ + bias − target)²: on a GPU with products in bfloat16 the bias is added where
-// the error is read, and the error goes back as the product takes it.
+// the error is computed, and the error's gradient is produced in the type of the product.
 Tensor normalized_linear_error(const State& state, const NormSpec& norm, const Tensor& weight,
                                const Tensor& bias, const Tensor& target);
 

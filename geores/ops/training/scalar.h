@@ -10,7 +10,7 @@ namespace geores {
 
 // A number that was computed in double, as a tensor of the type that the tensors around it have.
 // A value beyond the type's range becomes infinite, as in every other operation; torch::full would
-// refuse it.
+// throw.
 template <class T>
 torch::Tensor scalar_of(double value, const torch::TensorOptions& options) {
   constexpr double largest = std::numeric_limits<T>::max();

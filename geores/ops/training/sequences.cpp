@@ -9,7 +9,7 @@ bool are_windows(const Tensor& all) {
   return all.scalar_type() == torch::kInt16 && all.dim() == 2 && all.stride(0) == 1;
 }
 
-// The row of ids below the windows.
+// The row of ids that the windows view.
 Tensor row_below(const Tensor& windows) {
   return windows.as_strided({windows.size(0) + windows.size(1) - 1}, {1});
 }

@@ -1,5 +1,5 @@
-// The tables that a recorded training step looks its numbers up in and leaves its results in, by a
-// counter that lies on the device with them: nothing passes between host and device.
+// The tables from which a recorded training step reads its numbers and into which it writes its
+// results, indexed by a counter on the device: no data passes between host and device.
 #pragma once
 
 #include "geores/ops/torch.h"
@@ -22,11 +22,11 @@ struct StepInput {
   Tensor x, y, rates;
 };
 
-// The sequences of this step's batch and its rates. On a GPU, where products are in bfloat16, x is
-// given in that type: nothing but a product reads it.
+// The sequences of this step's batch and its rates. On a GPU with products in bfloat16, x is
+// returned in that type, because only a product reads it.
 StepInput step_input(const StepTables& tables, const Tensor& x, const Tensor& y);
 
-// Keeps the results (0-dimensional) and goes on to the next step.
+// Stores the results (0-dimensional) and advances to the next step.
 void end_step(const StepTables& tables, const Tensor& loss, const Tensor& norm);
 
 }  // namespace geores

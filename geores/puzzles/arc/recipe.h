@@ -1,5 +1,5 @@
 // Everything that an ARC data set consists of, without its rows: tasks, the variants drawn for each
-// of them, and where each training pair lies on the canvas. Rows are made from it when they are
+// of them, and the position of each training pair on the canvas. Rows are made from it when they are
 // needed (make_row), so a set of 3.6 million pairs needs 30 MB instead of 6.5 GB.
 //
 // Bit-compatible with the sets that the Tiny Recursive Model (arXiv:2510.04871) is trained on:
@@ -30,7 +30,7 @@ struct ArcOptions {
   int canvas = kLargestGrid;  // tasks with a larger grid are left out
   bool dihedral = true;       // false: variants differ in their colours only
   bool shuffle_tasks = true;  // the order of groups; false: as given
-  bool translate = true;      // false: all pairs lie at (0, 0)
+  bool translate = true;      // false: all pairs are at (0, 0)
 };
 
 // A task as a group of rows.

@@ -40,7 +40,7 @@ struct ReflectChoice {
 ReflectChoice choose_published(const std::vector<Task>& tasks, uint32_t seed);
 ReflectChoice choose_strict(const std::vector<Task>& tasks);
 
-// What a reader of a score on the published choice should know, in lines.
+// Notes on scores on the published choice, in lines.
 std::vector<std::string> facts_about(const ReflectChoice& choice);
 
 // `count` tasks of each class: random objects on a grid of 3 to 10 rows and columns, the output is

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;  // the order of tasks in a file decides th
 
 Json read_ordered(const fs::path& path) {
   const auto text = read_text_file(path);
-  parse_json(text, path.native());  // strict; refuses what the second reading would let pass
+  parse_json(text, path.native());  // strict; refuses errors that the second pass would miss
   return Json::parse(text);
 }
 

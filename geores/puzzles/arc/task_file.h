@@ -2,7 +2,7 @@
 // SUBSET_solutions.json the test outputs.
 //   {"007bbfb7": {"test": [{"input": [[7, 0], [0, 7]]}], "train": [{"input": …, "output": …}]}, …}
 //   {"007bbfb7": [[[7, 0], [0, 7]]], …}
-// Reading is strict. One line names the file, the task, the grid and what is wrong:
+// Reading is strict. One line names the file, the task, the grid and the error:
 //   [training_challenges.json] task '007bbfb7': train 1 input: row 2 column 3 is 10, not a colour
 //   0..9
 #pragma once
@@ -23,7 +23,7 @@ struct Task {
 };
 
 // Tasks in the order of the file. Every test must have an output: in the solutions file, or, if
-// there is none, beside its input.
+// there is none, next to its input.
 std::vector<Task> read_subset(const std::filesystem::path& folder, const std::string& subset);
 
 // One task in a file of its own ({"train": […], "test": […]}, named after the file), or all tasks

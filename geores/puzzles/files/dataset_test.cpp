@@ -59,7 +59,7 @@ class PuzzleFolder : public ::testing::Test {
     ASSERT_NE(at, text.npos);
     write_file_atomically(file, text.replace(at, old.size(), now));
   }
-  // So that other checks meet what was changed.
+  // Lets the changed file reach the other checks.
   void forget_sums(const std::string& name) {
     const auto file = path(name) / "geores.json";
     auto description = nlohmann::json::parse(read_text_file(file));

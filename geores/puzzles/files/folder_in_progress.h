@@ -1,4 +1,4 @@
-// A folder that appears at its place only when all its files are written.
+// A folder that appears under its name only when all its files are written.
 //   FolderInProgress folder("arc1");        refuses if arc1 exists already
 //   folder.write("train/dataset.json", text);
 //   folder.finish();

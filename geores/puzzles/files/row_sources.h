@@ -30,7 +30,7 @@ class StoredRows final : public RowSource {
 // Pairs of ARC tasks as their variants, at their offsets.
 class ArcRows final : public RowSource {
  public:
-  // Without offsets every row lies at (0, 0).
+  // Without offsets every row is at (0, 0).
   ArcRows(std::shared_ptr<const ArcTables> tables, bool train, int canvas,
           std::vector<std::array<uint8_t, 2>> offsets);
   void read(const RowPosition& position, std::span<uint8_t> inputs,

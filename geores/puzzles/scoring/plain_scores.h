@@ -1,7 +1,7 @@
-// What predictors without a model score on a test split, by the same Evaluation: what a model has to beat.
+// Scores of predictors without a model on a test split, by the same Evaluation: the baselines.
 //   copy             the input
 //   frequent         sudoku: the digit that is most frequent in the training labels in every blank cell
-//   singles          sudoku: what naked and hidden singles place (sudoku/solver.h)
+//   singles          sudoku: the cells that naked and hidden singles fill (sudoku/solver.h)
 //   demonstrations   ARC: the most frequent output of the task's demonstrations, the first among equals
 #pragma once
 

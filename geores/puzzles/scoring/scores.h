@@ -28,7 +28,7 @@ class Evaluation {
            std::span<const double> q_halt);
 
   // rows; exact: share of rows with all scored cells right; cells: share of right cells, mean over
-  // rows; q_halt_accuracy: share of rows where q_halt ≥ 0 tells whether the row is right;
+  // rows; q_halt_accuracy: share of rows where q_halt ≥ 0 predicts whether the row is correct;
   // sudoku: by_rating {"0", "1-10", "11-30", ">30"}, each {rows, exact}
   // maze: shortest_path: share of rows whose answer is some shortest path
   // arc, reflect: what ArcScores::results() has

@@ -32,7 +32,7 @@ void remove_clues(const SudokuShape& shape, Board& board, int64_t fewest, Random
   }
 }
 
-// A puzzle beside this one, with the same solution.
+// A neighbouring puzzle with the same solution.
 Board neighbour(const SudokuShape& shape, const Sudoku& sudoku, int64_t fewest, Random& random) {
   auto board = sudoku.board;
   auto taken = 1 + random.below(3);
@@ -49,7 +49,7 @@ Board neighbour(const SudokuShape& shape, const Sudoku& sudoku, int64_t fewest, 
   return board;
 }
 
-// What a test puzzle must not share with a training puzzle.
+// The key that a test puzzle must not share with a training puzzle.
 Board form_of(const SudokuShape& shape, const Sudoku& sudoku) {
   return shape.size <= 6 ? canonical_form(shape, sudoku.board) : sudoku.board;
 }

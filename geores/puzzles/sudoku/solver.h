@@ -1,4 +1,4 @@
-// A sudoku solver that rates what it solves.
+// A sudoku solver that rates the puzzles.
 //   const auto found = solve_sudoku(shape, board);
 //   found.solutions == 1     the puzzle is proper
 //   found.rating             how hard it was
@@ -28,7 +28,7 @@ SudokuSearch solve_sudoku(const SudokuShape& shape, const Board& board, int64_t 
 
 bool has_one_solution(const SudokuShape& shape, const Board& board);
 
-// The board with all that singles alone place; blank where they leave a choice.
+// The board with the cells that singles alone fill; the others are blank.
 Board fill_singles(const SudokuShape& shape, const Board& board);
 
 // A random full board: the solver on an empty board, values tried in random order.

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kRight = "#009e73";
 constexpr const char* kWrong = "#d55e00";
 
-// Grids beside each other in one drawing.
+// Grids next to each other in one drawing.
 class Strip {
  public:
   // `label`, if not empty, marks cells of `tokens` that are scored and differ from it.
@@ -103,7 +103,7 @@ void add_solving(Document& document, const DatasetInfo& info, const Solving& sol
   }
   Strip strip;
   strip.add(info.kind, "input", solving.input, width);
-  // A puzzle that somebody asks about has no known answer: none of its cells is scored.
+  // A user's puzzle has no known answer: none of its cells is scored.
   const bool has_label =
       std::ranges::any_of(solving.label, [](int32_t token) { return token != kNotScored; });
   if (has_label) strip.add(info.kind, "answer", solving.label, width);

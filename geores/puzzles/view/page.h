@@ -10,7 +10,7 @@
 
 namespace geores::puzzles {
 
-// One row of a data set and what a model made of it.
+// One row of a data set and a model's answer.
 struct Solving {
   std::string title;
   std::vector<int32_t> input = {}, label = {};   // tokens, as in a Batch

@@ -26,7 +26,7 @@ std::string draw(const DatasetInfo& info, std::span<const int32_t> tokens, bool 
 // A grid of colours 0..9.
 std::string draw(const Grid& grid, bool color);
 
-// Blocks of lines beside each other, with titles above.
+// Blocks of lines next to each other, with titles above.
 std::string side_by_side(const std::vector<std::pair<std::string, std::string>>& titled);
 
 }  // namespace geores::puzzles

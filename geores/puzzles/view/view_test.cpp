@@ -45,7 +45,7 @@ TEST(Page, ShowsHowAnAnswerForms) {
   EXPECT_NE(page.find("step 2: right, halt 0.95"), std::string::npos);
   EXPECT_NE(page.find("output 1"), std::string::npos);
   EXPECT_EQ(page.find("<script"), std::string::npos);
-  solving.label.assign(4, kNotScored);  // nobody knows the answer
+  solving.label.assign(4, kNotScored);  // the answer is unknown
   const auto asked = page_of(info, "Puzzles", std::vector{solving});
   EXPECT_EQ(asked.find(": right,"), std::string::npos);
   EXPECT_EQ(asked.find(">answer<"), std::string::npos);

@@ -1,9 +1,10 @@
-// The residual connection of a standard transformer, which the others are compared with. F is the
-// sublayer, and the option `norm` says where its norm is:
+// The residual connection of a standard transformer, the baseline for the others. F is the
+// sublayer, and the option `norm` sets the position of its norm:
 //   pre-norm   x' = x + F(LN(x))        (GPT-2)
 //   post-norm  x' = LN(x + F(x))        (the original transformer; its residual path is not linear)
-// With `branch_power` p the branch F of the l-th connection, from 1, is divided by l^p: what published HC
-// learns to do by letting x grow (docs/notebook/language_results.md), without any parameter.
+// With `branch_power` p the branch F of the l-th connection, counted from 1, is divided by l^p.
+// Published HC learns the same effect by letting x grow (docs/notebook/language_results.md); this option has
+// no parameter.
 // Probe (a tensor for diagnostics, see Trace in residual.h): operator = 1, the factor that carries
 // x past F; for pre-norm only.
 #pragma once

@@ -56,8 +56,8 @@ Ddl::Ddl(const ResidualConfig& config, const NoOptions&)
   value_ = register_module("value", make_linear(config.width, n, true));
 }
 
-// β's logit and v (B, T, 1 + n): on a GPU one pass over what is seen or, composed, one product, its
-// columns padded to what products like.
+// β's logit and v (B, T, 1 + n): on a GPU one pass over the read vector; composed, one product
+// whose columns are padded to an efficient size.
 Tensor Ddl::logit_and_value(const Tensor& seen) const {
   if (!seen.is_cuda())
     return torch::cat({linear_map(seen, beta_->weight, beta_->bias),

@@ -1,5 +1,5 @@
-// DDL as the EΔ paper's baseline runs it (arXiv:2605.06729, Sec. 5): it only erases, with one
-// direction k for each sequence. F is the sublayer, x̄ the input pooled over positions.
+// DDL as in the EΔ paper's baseline (arXiv:2605.06729, Sec. 5): it only erases, with one direction
+// k for each sequence. F is the sublayer, x̄ the input pooled over positions.
 //   k = Perceptron(x̄)/‖·‖ ∈ R^D,  β = 2σ(Perceptron(x̄))
 //   g = x − β k (kᵀx),  x' = g + F(LN(g))
 // pool = sequence, as in the reference, averages over all T positions, so every position sees the

@@ -4,14 +4,14 @@
 //   x' = g + H_post F(H_pre LN(g))                  H_pre, H_post (D, D), learned
 // Q = (I + M)⁻¹(I − M), M = (β/2)(u vᵀ − v uᵀ): a Cayley rotation (det +1).
 // H = I − 2 k kᵀ: a Householder reflection (det −1).
-// Small perceptrons make u, v, β and k from x̄, the mean of x over positions; γ = σ(w·x̄ + b).
+// Small perceptrons compute u, v, β and k from x̄, the mean of x over positions; γ = σ(w·x̄ + b).
 // There is one operator G for each sequence (T' = 1) or for each token (T' = T): see `pool`.
 // Auxiliary loss (the gate loss): gate_weight times the mean of 4γ(1 − γ) over all operators.
 //
 // Invariant: ‖GᵀG − I‖₂ = 4γ(1 − γ), and the smallest singular value of G is |2γ − 1|. So G is
 // singular at γ = ½, and with the default gate_bias γ starts away from ½.
 //
-// Three options reproduce the published numbers, and each has a catch:
+// Three options reproduce the published numbers, each with a limitation:
 //   pool = sequence  averages over all T positions, so every position sees the future: not causal.
 //                    pool = causal averages over positions 0 to t; pool = token: x̄ is x.
 //   init = reference draws H_pre and H_post from a normal distribution of mean 0 and standard
@@ -20,11 +20,12 @@
 //   gate = entropy   γ = σ((w·x̄ + b)(1 + φ)), where φ is the stream entropy of each token,
 //                    1 − ‖XXᵀ‖²_F/tr(XXᵀ)², pooled as x is; X (n, d) holds the streams of a
 //                    token. The paper describes only the plain gate.
-// anchor is the length of the initial bias of k before it is normalised. As published it is 0: k is
-// then the direction of a vector close to 0 and turns fast with x, and gradients grow by a factor in
-// each of many layers (Edelta.AnAnchorKeepsGradientsOfDeepModelsSmall, docs/notebook/own.md).
-// gate_value = hard blends with γ rounded to 0 or 1, so that G is orthogonal; gradients pass as if it
-// were not rounded (straight-through, Bengio et al., arXiv:1308.3432), and so does the gate loss.
+// anchor is the length of the initial bias of k before it is normalised. The published value is 0:
+// k is then the direction of a vector close to 0 and changes fast with x, and gradients grow by a
+// factor in each layer of a deep model (Edelta.AnAnchorKeepsGradientsOfDeepModelsSmall,
+// docs/notebook/own.md).
+// gate_value = hard rounds γ to 0 or 1, so that G is orthogonal; gradients ignore the rounding
+// (straight-through, Bengio et al., arXiv:1308.3432), and so does the gate loss.
 // The option operator = identity is the control without geometry: G = I, the same H_pre and H_post,
 // no gate.
 // Probes: operator (B, T', n, n); gamma, beta (B, T', 1); angle (B, T', 1) of Q in radians.
@@ -71,9 +72,9 @@ class Edelta final : public Residual {
   bool gated() const { return rotates() && reflects(); }
   bool hard() const { return gated() && options_.gate_value == "hard"; }
 
-  // The operator (B, T', n, n), and the state x, which the operator is then applied to.
+  // The operator (B, T', n, n), and the state x to which it is applied.
   std::pair<Tensor, Tensor> operator_and_skip(const State& state, Trace& trace);
-  // The perceptrons that make u, v, β and k, as far as the operator needs them.
+  // The perceptrons of u, v, β and k; null if the operator does not need them.
   std::vector<Perceptron*> perceptrons() const;
   HybridGenerators generators(const Tensor& summary);
   Tensor operator_from(const HybridGenerators& p) const;

@@ -7,7 +7,7 @@ namespace geores {
 namespace {
 
 struct EdeltaWeights {
-  Tensor hidden, hidden_bias;  // of all four perceptrons, side by side
+  Tensor hidden, hidden_bias;  // of all four perceptrons, concatenated
   Tensor output, output_bias;  // block-diagonal
   Tensor gate, gate_bias, norm;
 };
@@ -59,7 +59,7 @@ class EdeltaStep final : public TokenStep {
   }
 
  private:
-  // The memory tells means only: that of the values so far and of one zero.
+  // The memory only returns means, so the sum is derived from the mean of the values and one zero.
   void take_sum(PoolMemory& memory, Tensor& sum) const {
     const auto mean = memory.running_mean(torch::zeros_like(sum).unsqueeze(1)).squeeze(1);
     sum.copy_(mean * static_cast<double>(seen_ + 1));

@@ -14,7 +14,7 @@ namespace geores {
 namespace {
 
 constexpr double kStreamNormEps = 1e-5;    // of the norm without weights
-constexpr double kReflectionGuard = 1e-8;  // keeps a whole reflection of k̃ = 0 a reflection
+constexpr double kReflectionGuard = 1e-8;  // keeps a reflection with k̃ = 0 a reflection
 
 // γ (Q ⊗ I) + (1 − γ)(I − 2kkᵀ) as one matrix: for the probe only.
 Tensor whole_operator(const Tensor& q, const Tensor& k, const Tensor& gamma, int64_t width) {
@@ -22,7 +22,7 @@ Tensor whole_operator(const Tensor& q, const Tensor& k, const Tensor& gamma, int
   return g * torch::kron(q, identity_like(q, width / q.size(-1))) + (1 - g) * householder(k);
 }
 
-// σ of it is 1, and its gradient 0, also after a weight decay has taken most of it.
+// Its sigmoid is 1 with gradient 0, also after weight decay has reduced it.
 constexpr double kGateThatStaysOpen = 1000;
 
 }  // namespace

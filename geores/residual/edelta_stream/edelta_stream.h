@@ -5,9 +5,9 @@
 //   [H_pre | H_post] = Linear(LN(g flat))                   n × n each, per token;
 //                      H_pre softmax over columns, H_post softmax over rows
 //   x' = g + H_post (F(LN(mean_i (H_pre g)_i)) ⊗ 1)         F's output is written to every stream
-// The reference draws the last perceptron layer from N(0, 0.02), which erases its gate bias; so
-// γ = ½ at its start. gate_bias = 0 gives the same. It has no gate loss either: gate_weight = 0.
-// A recursive model (model/recursive/) takes it with other options:
+// The reference draws the last perceptron layer from N(0, 0.02), which overwrites its gate bias, so
+// its initial γ is ½. gate_bias = 0 gives the same. It has no gate loss either: gate_weight = 0.
+// A recursive model (model/recursive/) uses other options:
 //   generator_norm = rms    x / √(mean x² + 1e-5) in place of both LN before generators and routes
 //   read_norm = none        no LN before F: the model normalizes the state after each connection
 //   reflection = whole      k has D values, and I − 2kkᵀ acts on all of x instead of its streams:
@@ -15,8 +15,9 @@
 //   start = spread          generators of order 1: biases N(0, 0.3) for u and v, N(0, 1) for k
 //   start = zero            all zero but the gate, as in EΔ's code for its recursive model: u = v =
 //                           0 is a saddle of uvᵀ − vuᵀ, so u, v and β never get a gradient
-//   start = identity        the same with γ = 1, and routes as usual: G = I, which no gradient
-//                           changes; what such a model reaches is owed to the routes
+// start = identity        the same with γ = 1 and the usual routes: G = I, and no gradient
+//                                                     changes it, so that only the routes differ
+//                           from a plain model
 // Probes: operator (B, T', n, n), for reflection = whole (B, T, D, D); gamma, beta (B, T', 1); pre, post (B, T, n, n). T' is 1 for
 // pool = sequence and T otherwise.
 #pragma once
@@ -50,7 +51,7 @@ class EdeltaStream final : public Residual {
   PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
                                 Trace& trace) override;
   const Traits& traits() const override { return traits_; }
-  // As a recursive model takes it; with norms that have weights it runs composed in parts.
+  // The form for a recursive model; with weighted norms it runs partly composed.
   bool supports_bf16_state() const override;
 
  private:
@@ -59,19 +60,19 @@ class EdeltaStream final : public Residual {
   ProjectionAndSkip generators_of(const Tensor& x, Trace& trace);
   struct Mixed {
     Tensor g;           // G x
-    Tensor for_routes;  // norm of g, where a kernel has made both; else undefined
+    Tensor for_routes;  // norm of g, if a kernel has computed both; else undefined
   };
   Mixed mixed(const Tensor& x, Trace& trace);
-  // g as streams, and of the routes what the result depends on, all (B, T, ·).
+  // g as streams, and the statistics of the routes that determine the result, all (B, T, ·).
   struct StreamRoutes {
     Tensor streams;
     Tensor read, write;  // column means of H_pre, row sums of H_post
   };
   StreamRoutes routed(Mixed mixed, Trace& trace) const;
-  // The way around a sublayer that reads g as it is; nothing where no kernel fits.
+  // The routing around a sublayer that reads g directly; nullopt where no kernel fits.
   std::optional<WideStreams> wide(const StreamRoutes& r) const;
   Tensor composed(const StreamRoutes& r, const Sublayer& f) const;
-  // On a GPU, an operator of the whole sequence; nothing where no kernel fits.
+  // On a GPU, for an operator of the whole sequence; nullopt where no kernel fits.
   std::optional<Tensor> fused_forward(const Tensor& x, const Sublayer& f, Trace& trace);
   bool reflects_whole() const { return options_.reflection == "whole"; }
 

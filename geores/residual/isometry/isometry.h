@@ -9,9 +9,9 @@
 //   reflections   H(k₁)H(k₂): every rotation of a plane, the one by exactly π included
 //   unitary       the complex reflection I − (1 − e^{iφ})kk† on n/2 complex streams: a plane turned by φ
 //   cayley        (I + M)⁻¹(I − M): all planes at once, none by π
-// EΔ's gate (arXiv:2605.06729) joins rotations and reflections, which no path inside O(n) joins, as
-// their determinants differ; between them its operator is singular. All operators here have
-// determinant +1.
+// EΔ's gate (arXiv:2605.06729) interpolates between rotations and reflections. No path inside O(n)
+// connects them, because their determinants differ, so EΔ's operator is singular in between. All
+// operators here have determinant +1.
 // Invariant: GᵀG = I up to the rounding of the entries of G, at all parameter values.
 // Start: `anchor` is the length of the initial bias of a direction k, the same for both of a pair; so
 // reflections start close to I. With anchor = 0 the first directions are those of the input, as EΔ's k

@@ -30,7 +30,7 @@ GrassmannMixer::GrassmannMixer(int64_t width, int64_t n, double step_size)
     : SigmoidRouting(width, n), step_size_(step_size) {
   require(n >= 2, "jpmhc", "mixer grassmann needs at least 2 streams, got {}", n);
   const auto p = n / 2;
-  // The start is drawn in double so that it is orthonormal in whatever type the model is used.
+  // The initial value is drawn in double, so it is orthonormal for every type of the model.
   const auto start = orthonormal_factor(torch::randn({n, p}, torch::kFloat64));
   res_ = projection("res", start.to(torch::kFloat32), torch::full({n, 1}, 0.01));
   momentum_ = register_buffer("momentum", torch::zeros({n, p}));

@@ -43,7 +43,7 @@ std::unique_ptr<TokenStep> Jpmhc::token_step(int64_t batch) const {
 
 PostNormed Jpmhc::forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
                                      Trace& trace) {
-  // With a norm before the sublayer, forward() may have a kernel of its own.
+  // With a norm before the sublayer, forward() may have its own kernel.
   if (norm_) return Residual::forward_normalized(x, f, norm, trace);
   const auto a = around(x, trace);
   if (!a.wide) return post_norm_of_tokens(join_streams(composed(a, f)), norm);

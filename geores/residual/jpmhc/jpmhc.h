@@ -1,11 +1,11 @@
 // JPmHC residual (arXiv:2602.18308), split layout. X (n, d) is one token as n streams of width
 // d = D/n, and the sublayer F works at width d:
 //   X'_i = Σ_j (H_res)_ij X_j + write_i F(LN(Σ_j read_j X_j))
-// The paper has n × n matrices H_pre and H_post in place of the vectors read and write. H_pre acts
-// only through the means of its columns, which are read; H_post only through the sums of its rows,
-// which are write.
+// The paper has n × n matrices H_pre and H_post instead of the vectors read and write. H_pre acts
+// only through the means of its columns (read), and H_post only through the sums of its rows
+// (write).
 //
-// H_res, read and write are made anew for each token, by one of seven mixers:
+// One of seven mixers computes H_res, read and write for each token:
 //   mixer         H_res                                              read and write
 //   cayley        `cayley_iterations` fixed-point steps for the      softmaxes
 //                 Cayley map of αW: nearly orthogonal
@@ -20,11 +20,11 @@
 // LN(x), x all D values of the token, gives the n × n matrix H̃ and the logits of both softmaxes.
 // The option `bias` gives this projection a bias, as the EΔ paper's code does; the JPmHC paper's
 // parameter count (102,400 at n = 4, D = 2048) has none.
-// For a recursive model (model/recursive/), generator_norm = rms takes x / √(mean x² + 1e-5) instead
-// of LN(x) for the softmaxes, and read_norm = none leaves out the LN before F: the model itself
+// For a recursive model (model/recursive/), generator_norm = rms uses x / √(mean x² + 1e-5) instead
+// of LN(x) for the softmaxes, and read_norm = none omits the LN before F: the model itself
 // normalizes the state after each connection.
 // The other mixers project RMSNorm(x) linearly (sigmoid_routing.h). Sinkhorn's gradient is by
-// default that of the limit, not of the iterations that were run.
+// default that of the limit, not of the executed iterations.
 // Probes: operator = H_res (B, T, n, n); pre = read, post = write (B, T, n).
 #pragma once
 
@@ -51,18 +51,18 @@ class Jpmhc final : public Residual {
   void manifold_step() override;
 
  private:
-  // Routes, streams and, where kernels fit, the way from the streams to the sublayer and back.
+  // Routes, streams and, where kernels fit, the fused routing around the sublayer.
   struct Around {
     Routes routes;
     Tensor streams;
     std::optional<WideStreams> wide;
   };
-  std::optional<RoutedSpec> spec() const;  // nothing: of a form that RoutedSpec does not know
+  std::optional<RoutedSpec> spec() const;  // nullopt for a form that RoutedSpec does not support
   Around around(const Tensor& x, Trace& trace);
   Tensor composed(const Around& a, const Sublayer& f) const;
 
   Traits traits_;
-  std::shared_ptr<LayerNorm> norm_;  // null: the sublayer reads the streams as they are
+  std::shared_ptr<LayerNorm> norm_;  // null: the sublayer reads the streams without a norm
   std::shared_ptr<JpmhcMixer> mixer_;
 };
 

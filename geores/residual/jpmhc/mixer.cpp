@@ -16,9 +16,9 @@ namespace {
 
 constexpr double kGeneratorEps = 1e-5;  // of the norm without weights
 
-// norm → one Linear(D, outputs): what the softmax routes and, for the Cayley mixers, H_res are made
-// from. The norm is an affine LayerNorm, or RMS without weights (generator_norm). Both belong to the
-// mixer, under the names norm and fused.
+// norm → one Linear(D, outputs), the input of the softmax routes and, for the Cayley mixers, of
+// H_res. The norm is an affine LayerNorm, or RMS without weights (generator_norm). Both are
+// submodules of the mixer, named norm and fused.
 class Generator {
  public:
   Generator(torch::nn::Module& mixer, int64_t width, int64_t outputs, const JpmhcOptions& options) {
@@ -29,7 +29,7 @@ class Generator {
   }
 
   ProjectionAndSkip forward(const Tensor& x) const {
-    if (x.scalar_type() == torch::kBFloat16)  // a state without kernels
+    if (x.scalar_type() == torch::kBFloat16)  // kernels do not support such a state
       return {forward(in_full_type(x)).projected, x};
     if (norm_) return normalized_linear(x, norm(), fused_->weight, fused_->bias);
     return {linear_map_to(rms_normalize(x, kGeneratorEps), fused_->weight, fused_->bias,
@@ -37,7 +37,7 @@ class Generator {
             x};
   }
 
-  // Its routes on a GPU; nothing where there is no kernel.
+  // Its routes on a GPU; nullopt where no kernel fits.
   std::optional<JpmhcRoutes> routes(const Tensor& x, int64_t n,
                                     const CayleyRouting& routing) const {
     const auto made = wide_softmax_routes(
@@ -98,8 +98,8 @@ class CayleyMixer final : public JpmhcMixer {
 
 Tensor doubly_stochastic_start(int64_t n) { return 8 * torch::eye(n) - 8; }
 
-// Controls that JPmHC's paper lacks: the softmax routes of the Cayley mixers with another H_res,
-// the identity, or Sinkhorn's matrix from a projection of its own.
+// Controls that JPmHC's paper lacks: the softmax routes of the Cayley mixers with another H_res:
+// the identity, or Sinkhorn's matrix from a separate projection.
 class SoftmaxRouting : public JpmhcMixer {
  public:
   SoftmaxRouting(int64_t width, int64_t n, const JpmhcOptions& options)
@@ -199,7 +199,7 @@ class PermutationMixer final : public SigmoidRouting {
 
  private:
   Tensor mixing(const Tensor& projected) override {
-    const ExecutionScope exact(Precision::fp32);  // rows and columns are to sum to 1
+    const ExecutionScope exact(Precision::fp32);  // rows and columns must sum to 1
     const auto weights = projected.softmax(-1);
     return linear_map(weights, permutations_.t()).unflatten(-1, std::vector<int64_t>{n_, n_});
   }

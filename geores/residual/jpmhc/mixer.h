@@ -1,4 +1,4 @@
-// The mixers of JPmHC: how one token's H_res, H_pre and H_post follow from its D values.
+// The mixers of JPmHC, which compute one token's H_res, H_pre and H_post from its D values.
 #pragma once
 
 #include <memory>
@@ -38,8 +38,7 @@ class JpmhcMixer : public torch::nn::Module {
  public:
   virtual JpmhcRoutes route(const Tensor& x) = 0;  // x (B, T, D)
 
-  // The same as route(), described for the fused operation Routed; nothing for a mixer that it does
-  // not know.
+  // The routing as data for the fused operation Routed; nullopt if it does not support this mixer.
   virtual std::optional<RoutedSpec> spec() const { return std::nullopt; }
   virtual InitialMap initial_map() const { return InitialMap::other; }
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }

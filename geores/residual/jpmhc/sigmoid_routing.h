@@ -32,7 +32,7 @@ class SigmoidRouting : public JpmhcMixer {
   }
 
  protected:
-  // H_res from what the projection res_ gives.
+  // Computes H_res from the output of the projection res_.
   virtual Tensor mixing(const Tensor& projected) = 0;
 
   std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias,
@@ -40,7 +40,7 @@ class SigmoidRouting : public JpmhcMixer {
     return register_module(name, std::make_shared<ScaledProjection>(width_, bias, scale));
   }
 
-  std::shared_ptr<ScaledProjection> res_;  // made by each mixer
+  std::shared_ptr<ScaledProjection> res_;  // created by each mixer
 
  private:
   int64_t width_;

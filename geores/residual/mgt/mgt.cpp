@@ -6,7 +6,7 @@
 namespace geores {
 namespace {
 
-// Stays as it is when the model moves to another type or device.
+// Keeps its type when the model moves to another type or device.
 GatedUpdateSpec detached(GatedUpdateSpec update) {
   for (auto* weight :
        {&update.gate_weight, &update.norm_weight, &update.beta_weight, &update.beta_bias})

@@ -2,18 +2,19 @@
 // arXiv:2512.24880, Eqs. 7-9; arXiv:2603.20896, Eq. 3).
 //   H_res = Sinkhorn(α x'W + b), 20 iterations in log space, rows last
 // Start: b is 0 on the diagonal and −8 (`off_diagonal`) elsewhere, so ‖H_res − I‖₂ ~ n e⁻⁸.
-// Invariant: the rows of H_res sum to 1; its columns, and ‖H_res‖₂ = 1, as far as the iterations have
-// converged.
-// Published is sinkhorn_gradient = unrolled (Xie et al., 4.3.1); the implicit gradient is that of the
-// limit and needs no memory for iterations. They differ near the identity, where 20 iterations have
-// not converged.
-// mixer = identity: H_res = I and all else as it is, the control for what the mixer does.
+// Invariant: the rows of H_res sum to 1; the sums of its columns and ‖H_res‖₂ = 1 hold up to the
+// error of the iteration.
+// The paper uses sinkhorn_gradient = unrolled (Xie et al., 4.3.1); the implicit gradient is that of
+// the limit and needs no memory for iterations. They differ near the identity, where 20 iterations
+// have not converged.
+// mixer = identity: H_res = I and everything else unchanged, the control for the mixer's effect.
 //
-// form = v4: as DeepSeek-V4 ships it, for which there are public weights. ε is `guard`; the norms of
-// the state and of what the sublayer reads are RMSNorms.
+// form = v4: the form of DeepSeek-V4, which has public weights. ε is `guard`; the norms of the
+// state and of the sublayer's input are RMSNorms.
 //   H_pre = σ(·) + ε;  H_res = softmax over columns + ε, then rows, then (iterations − 1) × (columns,
 //   rows), each divided by (sum + ε)
-// The public code stores H_resᵀ ("comb"). Options of Sinkhorn's order, bound and gradient do not act.
+// The public code stores H_resᵀ ("comb"). The options of Sinkhorn's order, bound and gradient have
+// no effect.
 //
 // head = learned: after the last block the streams are not summed but weighed by σ(α x'W + b) + ε
 // (modules/stream_head.h), as in DeepSeek-V4.

@@ -1,4 +1,4 @@
-// mHC as the EΔ paper's baseline runs it (arXiv:2605.06729, Sec. 5), split layout, per token:
+// mHC as in the EΔ paper's baseline (arXiv:2605.06729, Sec. 5), split layout, per token:
 //   x' = RMSNorm(x) · weight
 //   H_pre = σ(α x'W_pre + b_pre), H_post = 2σ(α x'W_post + b_post) ∈ R^n
 //   H_res = Sinkhorn(exp(α x'W_res + b_res)): 20 × (rows, columns), eps 1e-8, unrolled gradient

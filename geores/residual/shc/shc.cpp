@@ -46,7 +46,7 @@ Shc::Shc(const ResidualConfig& config, const ShcOptions& options)
       left_amplitude_ = register_parameter("left_amplitude", torch::ones({1}));
       right_amplitude_ = register_parameter("right_amplitude", torch::ones({1}));
     }
-    // Stored in double, so that a model in double has the basis to the last digit.
+    // Stored in double, so that a double model has the full precision of the basis.
     skew_basis_ = register_buffer("skew_basis", upper_triangle_to_skew(m));
   }
   projection("singular", torch::full({m}, 4.0));

@@ -1,4 +1,4 @@
-// What a program asks of SentencePiece, which lies in a library of its own, libgeores_sentencepiece.so, and is
+// The interface to SentencePiece, which is in a separate library, libgeores_sentencepiece.so, and is
 // opened when it is needed (sentencepiece_library.h). Plain C: the two sides may have different allocators and
 // different versions of protobuf, so only bytes that the other side copies go across.
 #pragma once

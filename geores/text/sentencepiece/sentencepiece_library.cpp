@@ -8,7 +8,7 @@ namespace geores {
 namespace {
 
 // RTLD_DEEPBIND: Debian's libsentencepiece has a protobuf of its own with the names of the one that LibTorch
-// loads. It must take its own; linked beside LibTorch, a program hangs before main.
+// loads. It must use its own; linked together with LibTorch, a program hangs before main.
 const SentencePieceCalls* open_library(std::string& problem) {
 #ifdef GEORES_SENTENCEPIECE_FILE
   void* library = nullptr;

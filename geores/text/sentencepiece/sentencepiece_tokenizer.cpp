@@ -1,7 +1,7 @@
 // SentencePiece (Kudo and Richardson, arXiv:1808.06226), set so that nothing is lost: the text is not
 // normalised, runs of spaces stay, and characters without a piece become single bytes. The library
 // reads line by line, so a line end is the piece of its byte. Two inputs would come back changed and
-// are refused: bytes that are not UTF-8, and U+2581, which stands for a space in the pieces.
+// are refused: bytes that are not UTF-8, and U+2581, which represents a space in the pieces.
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -41,7 +41,7 @@ void require_encodable(std::string_view text, const std::string& where) {
           at);
 }
 
-// The bytes that a piece stands for; `<0x0A>` is one byte.
+// The bytes of a piece; `<0x0A>` is one byte.
 std::string bytes_of_piece(const std::string& piece) {
   if (piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with(">")) {
     unsigned byte = 0;

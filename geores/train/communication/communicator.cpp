@@ -17,7 +17,7 @@ class OneProcess final : public Communicator {
   void same(const nlohmann::json&) const override {}
 };
 
-// Odd numbers without a pattern: each value of a block counts with its own.
+// Odd pseudo-random weights, one for each position, so that swapped values change the checksum.
 Tensor checksum_weights(int64_t count, const Tensor& like) {
   const auto index = torch::arange(count, like.options().dtype(torch::kInt64));
   const auto mixed = (index + 1) * static_cast<int64_t>(0x9E3779B97F4A7C15u);

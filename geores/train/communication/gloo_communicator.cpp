@@ -21,7 +21,8 @@ namespace {
 
 using c10d::ProcessGroupGloo;
 
-// This machine's address on the way to another one; empty if it cannot be told. No packet is sent.
+// The address by which another machine reaches this one; empty if it cannot be determined. No
+// packet is sent.
 std::string address_towards(const std::string& host, uint16_t port) {
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_socktype = SOCK_DGRAM;
@@ -44,8 +45,8 @@ std::string address_towards(const std::string& host, uint16_t port) {
   return own;
 }
 
-// Debian gives a machine's own name the address 127.0.1.1, which no other machine reaches; so the
-// name is not asked.
+// Debian resolves a machine's own name to 127.0.1.1, which no other machine can reach, so the name
+// is not resolved.
 std::shared_ptr<gloo::transport::Device> network_device(const GroupMember& member) {
   if (const auto* name = std::getenv("GLOO_SOCKET_IFNAME"); name != nullptr && *name != '\0')
     return ProcessGroupGloo::createDeviceForInterface(name);

@@ -1,5 +1,5 @@
-// A communicator on a process group of c10d. ProcessGroupGloo and ProcessGroupNCCL have the calls that
-// are used here in common, but no base class that is the same in all versions of LibTorch.
+// A communicator on a process group of c10d. ProcessGroupGloo and ProcessGroupNCCL share the calls
+// used here, but no base class that is the same in all versions of LibTorch.
 #pragma once
 
 #include <memory>
@@ -43,8 +43,8 @@ class GroupCommunicator : public Communicator {
   }
 
  protected:
-  // Starts a collective and waits for it: on a CPU until it has ended; on a GPU only the CUDA stream
-  // waits, and `started` can look at it later.
+  // Starts a collective and waits for it: on a CPU until it has ended; on a GPU only the CUDA
+  // stream waits, and `started` can check on it later.
   template <class Start>
   void call(Start&& start) const {
     try {

@@ -10,7 +10,7 @@
 namespace geores {
 namespace {
 
-// The same number under the names that different programs give it.
+// The names under which different launchers export the same number.
 using Names = std::array<const char*, 3>;
 constexpr Names kRank = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"};
 constexpr Names kSize = {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"};
@@ -39,7 +39,7 @@ class Reader {
     return value;
   }
 
-  // Under the first name that is set; refused under the first of all.
+  // Reads the first of the names that is set; errors name the first of all.
   int64_t number(const Names& names, int64_t least, int64_t most) const {
     for (const auto* name : names)
       if (has(name)) return number_in(name, text(name), least, most);
@@ -64,7 +64,8 @@ std::optional<GroupMember> group_member(const Environment& environment) {
     member.local_rank = member.rank;
     return member;
   }
-  // In a job of Slurm or Open MPI a program may well be meant to run alone: MASTER_ADDR tells.
+  // A job of Slurm or Open MPI may contain independent programs; MASTER_ADDR distinguishes the
+  // cases.
   bool any = read.has("MASTER_ADDR") || read.has("MASTER_PORT");
   for (const auto& names : {kRank, kSize, kLocal}) any = any || read.has(names[0]);
   if (!any) return std::nullopt;

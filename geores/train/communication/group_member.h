@@ -1,6 +1,6 @@
-// Where a process stands in its group, by the variables of the program that started it: torchrun's
-// (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), or with the last two those of Slurm or
-// Open MPI; or as one of the processes that --processes has started on this machine.
+// The rank of a process in its group, read from the variables of its launcher: torchrun's (RANK,
+// WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT); those of Slurm or Open MPI with the same
+// MASTER_ADDR and MASTER_PORT; or those of a process that --processes started on this machine.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace geores {
 
 struct GroupMember {
   int64_t rank = 0, size = 1;
-  int64_t local_rank = 0;     // among the processes of this machine: the number of its GPU
+  int64_t local_rank = 0;     // rank among the processes of this machine: the index of its GPU
   std::string address = {};   // of rank 0
   uint16_t port = 0;          //
   std::string folder = {};    // of --processes instead of address and port
@@ -23,11 +23,11 @@ struct GroupMember {
 // A variable's value, null if it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-// Nothing: no such variable is set. Refuses in one line what is missing or is no number.
+// nullopt if no such variable is set. A missing or malformed variable is an error of one line.
 std::optional<GroupMember> group_member(const Environment& environment);
 std::optional<GroupMember> group_member();  // of this process
 
-// The variables of a process that --processes starts.
+// The variables that --processes sets for the processes it starts.
 inline constexpr const char* kLocalFolder = "GEORES_GROUP_FOLDER";
 inline constexpr const char* kLocalRank = "GEORES_GROUP_RANK";
 inline constexpr const char* kLocalSize = "GEORES_GROUP_SIZE";

@@ -1,4 +1,4 @@
-// The store of a group (run_group.h), for those who know c10d.
+// The store of a group (run_group.h), for code that uses c10d.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@ struct RunGroup::Store {
   int64_t rank = 0, size = 1;
 
   void set(const std::string& key, const std::string& text);
-  std::string get(const std::string& key);  // waits for it; LostProcess if it does not come
+  std::string get(const std::string& key);  // waits for the key; LostProcess if it does not arrive
 
-  // Every process gives a text; what rank 0 makes of all of them is returned to every one.
+  // Every process gives a text; every process receives rank 0's merged text.
   template <class Judge>
   std::string judged(const std::string& key, const std::string& text, Judge&& judge) {
     set(key + "/" + std::to_string(rank), text);
@@ -32,7 +32,7 @@ struct RunGroup::Store {
   }
 };
 
-// Refuses facts that differ from rank 0's, in all processes.
+// Throws in all processes if these facts differ from rank 0's.
 void require_same_facts(RunGroup::Store& store, const std::string& key,
                         const nlohmann::json& facts);
 

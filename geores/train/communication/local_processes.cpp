@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 5s;   // with this process, after a child has failed
-constexpr auto kLastWords = 1s;  // for a child to end after its group has broken
+constexpr auto kPatience = 5s;   // time that this process has to end after a child has failed
+constexpr auto kLastWords = 1s;  // time that a child has to end after its group has broken
 constexpr const char* kLost = "lost others: ";
 
 fs::path words_file(const std::string& folder, int64_t rank) {
@@ -33,7 +33,7 @@ std::string temporary_folder() {
   return name;
 }
 
-// As the system has them: exactly what this process was started with.
+// The argument list of this process, as the kernel keeps it.
 std::vector<std::string> own_arguments() {
   const auto text = read_text_file("/proc/self/cmdline");
   std::vector<std::string> all;
@@ -45,7 +45,7 @@ std::vector<std::string> own_arguments() {
   return all;
 }
 
-// This process's environment, in which some variables have other values.
+// This process's environment with some variables replaced.
 std::vector<std::string> environment_with(
     const std::vector<std::pair<std::string, std::string>>& changed) {
   std::vector<std::string> all;
@@ -90,7 +90,7 @@ void LocalProcesses::start(int64_t rank, int threads) {
   const auto child = fork();
   require(child >= 0, "train", "cannot start a process: {}", std::strerror(errno));
   if (child == 0) {
-    // A signal from the terminal reaches all processes; this one's parent tells it when to stop.
+    // A terminal's signal reaches all processes; children take the stop from their parent instead.
     ::signal(SIGINT, SIG_IGN);
     ::signal(SIGHUP, SIG_IGN);
     execve("/proc/self/exe", argv.data(), envp.data());
@@ -130,7 +130,7 @@ void LocalProcesses::report(pid_t child, int status) {
   } else {
     words = fmt::format("rank {} has ended with exit code {}", rank, WEXITSTATUS(status));
   }
-  // Who has only lost another process does not know why.
+  // A process that has only lost another one does not know the cause.
   if (!failure_.empty() && !(from_group_ && !lost)) return;
   failure_ = words;
   from_group_ = lost;

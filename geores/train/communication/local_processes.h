@@ -1,9 +1,9 @@
 // The other processes of a run on this machine (`--processes N`): the same program with the same
-// arguments, started N − 1 times. They meet over a file in a temporary folder.
+// arguments, started N − 1 times. They rendezvous through a file in a temporary folder.
 //
-// A child that fails leaves its last words in that folder; this process tells them, so that a person
-// reads one line. When a child was killed or has failed, this process notices at its next collective;
-// if it does not end by itself soon, the watcher ends it. When this object goes, so do all children.
+// A child that fails writes its error to that folder; this process prints it, so that the user
+// reads one line. This process notices a failed child at its next collective; if it does not end
+// soon, the watcher ends it. Destroying this object ends all children.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ namespace geores {
 
 class LocalProcesses {
  public:
-  // Each process gets `threads` threads (OMP_NUM_THREADS). When a child has failed and this process is
-  // still there some seconds later, `give_up` is called from another thread with what happened.
+  // Each process gets `threads` threads (OMP_NUM_THREADS). If this process is still running some
+  // seconds after a child has failed, `give_up` is called from another thread with the reason.
   LocalProcesses(int64_t size, int threads, std::function<void(const std::string&)> give_up);
   ~LocalProcesses();
   LocalProcesses(const LocalProcesses&) = delete;
@@ -30,10 +30,10 @@ class LocalProcesses {
 
   GroupMember member() const;  // of this process: rank 0
 
-  // Waits for the children, which have nothing left to do.
+  // Waits for the children to exit.
   void finish();
 
-  // Why a child has ended: "rank 1 was ended by signal 9 (Killed)". Waits a moment for one to do so;
+  // Why a child has ended: "rank 1 was ended by signal 9 (Killed)". Waits briefly for one to end;
   // empty if none has.
   std::string failure();
 
@@ -52,15 +52,15 @@ class LocalProcesses {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string failure_;
-  bool from_group_ = false;  // failure_ is only that others were lost
+  bool from_group_ = false;  // failure_ only says that other processes were lost
   bool over_ = false;
-  int64_t left_ = 0;  // children that run
+  int64_t left_ = 0;  // children that are running
   std::thread watcher_;
 };
 
 void remove_group_folder(const std::string& folder);
 
-// In a child of another LocalProcesses: leaves its last words.
+// Writes the error of a child of another LocalProcesses.
 void leave_last_words(const GroupMember& member, const std::string& words, bool lost_others);
 
 }  // namespace geores

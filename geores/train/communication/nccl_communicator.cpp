@@ -30,8 +30,8 @@ class Nccl final : public GroupCommunicator<ProcessGroupNCCL> {
 
   torch::Device device() const override { return device_; }
 
-  // The host has started collectives and gone on. Before it reads a number back, which waits without
-  // a limit, it waits here with one.
+  // The host launches collectives without waiting. Reading a number back would wait without a
+  // timeout, so the host waits here first, with one.
   void settle() const override {
     if (!last_) return;
     const auto end = std::chrono::steady_clock::now() + timeout_;
@@ -60,7 +60,7 @@ class Nccl final : public GroupCommunicator<ProcessGroupNCCL> {
   mutable Work last_;
 };
 
-// NCCL refuses two processes on one GPU in many lines; so it is asked for here.
+// NCCL reports two processes on one GPU in many lines; this check reports it in one.
 void require_own_gpu(RunGroup::Store& store, const GroupMember& member) {
   const auto there = torch::cuda::device_count();
   char machine[256] = {};
@@ -92,8 +92,8 @@ void require_own_gpu(RunGroup::Store& store, const GroupMember& member) {
 
 std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store& store, const GroupMember& member) {
   require_own_gpu(store, member);
-  // A lost process is an exception of ours (settle), not the end of this process from a thread of
-  // LibTorch's. Not over a user's value.
+  // A lost process raises our exception (settle); LibTorch's watchdog thread must not end this
+  // process. A value that the user has set is kept.
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/0);
   setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/0);
   const auto index = static_cast<c10::DeviceIndex>(member.local_rank);

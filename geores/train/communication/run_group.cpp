@@ -17,8 +17,9 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
-// LibTorch logs every failed attempt to bind or connect, and throws at the end; the exception says
-// enough. While it lives, nothing is written to stderr: the store is made before other threads work.
+// LibTorch logs every failed attempt to bind or connect, and throws at the end; the exception is
+// sufficient. This object silences stderr while it lives: the store is created before other threads
+// start.
 class QuietStderr {
  public:
   QuietStderr() : kept_(::dup(STDERR_FILENO)) {
@@ -50,7 +51,7 @@ c10::intrusive_ptr<c10d::Store> tcp_store(const GroupMember& member,
   try {
     const QuietStderr quiet;
     auto store = c10::make_intrusive<c10d::TCPStore>(member.address, options);
-    // As torch.distributed names it: torchrun's store serves other purposes too.
+    // torch.distributed's prefix: torchrun's store serves other purposes too.
     if (member.agents_store)
       return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + member.attempt, store);
     return store;
@@ -62,7 +63,7 @@ c10::intrusive_ptr<c10d::Store> tcp_store(const GroupMember& member,
   }
 }
 
-// All processes tell that they are there, and wait for the others.
+// Announces this process and waits for the others.
 void meet(RunGroup::Store& group) {
   std::vector<std::string> keys;
   for (int64_t rank = 0; rank < group.size; ++rank) keys.push_back("here/" + std::to_string(rank));
@@ -75,7 +76,7 @@ void meet(RunGroup::Store& group) {
         if (!group.store->check({keys[static_cast<size_t>(rank)]}))
           missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
       } catch (const std::exception&) {
-        break;  // rank 0, who keeps the store, has gone meanwhile
+        break;  // rank 0, which serves the store, has ended
       }
     throw LostProcess(missing.empty()
                           ? fmt::format("[train] the processes did not meet: {}", reason_in(error))
@@ -91,7 +92,7 @@ std::string reason_in(const std::exception& error) {
   const auto* known = dynamic_cast<const c10::Error*>(&error);
   std::string text = known != nullptr ? known->what_without_backtrace() : error.what();
   text = text.substr(0, text.find('\n'));
-  // Gloo begins with "[../gloo/transport/tcp/pair.cc:598] ".
+  // Gloo's messages begin with "[../gloo/transport/tcp/pair.cc:598] ".
   if (const auto end = text.find("] ");
       text.starts_with('[') && end != text.npos && text.find(".cc:") < end)
     text = text.substr(end + 2);

@@ -1,6 +1,6 @@
-// How the processes of a run find each other: through a store that rank 0 keeps (c10d's TCPStore), or
-// a file of --processes (FileStore). Short texts go through the store; a Communicator for tensors is
-// made when everybody knows which device the run computes on.
+// Rendezvous of the processes of a run: a store that rank 0 serves (c10d's TCPStore), or a file of
+// --processes (FileStore). Short texts go through the store; a Communicator for tensors is created
+// once all processes know the device of the run.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace geores {
 
 class RunGroup {
  public:
-  // Waits until all processes are there, at most `timeout` seconds. LostProcess names those that are
-  // not. Later calls have the same limit.
+  // Waits for all processes, at most `timeout` seconds; LostProcess names the missing ones. Later
+  // calls have the same limit.
   RunGroup(const GroupMember& member, double timeout);
   ~RunGroup();
   RunGroup(const RunGroup&) = delete;
@@ -24,7 +24,7 @@ class RunGroup {
   int64_t size() const { return member_.size; }
   bool is_first() const { return member_.rank == 0; }
 
-  // Rank 0's text.
+  // Broadcasts rank 0's text.
   std::string text_of_first(const std::string& text);
 
   // Gloo for "cpu"; NCCL for "cuda", on the GPU with this process's local rank. The group must
@@ -40,11 +40,11 @@ class RunGroup {
   int64_t texts_ = 0;
 };
 
-// In a file each; the one that was not built refuses.
+// Each in a file of its own; the backend that was not built throws.
 std::unique_ptr<Communicator> gloo_communicator(RunGroup::Store& store, const GroupMember& member);
 std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store& store, const GroupMember& member);
 
-// One line of an exception of c10d or Gloo, without its place in their sources.
+// One line of an exception of c10d or Gloo, without the source location.
 std::string reason_in(const std::exception& error);
 
 }  // namespace geores

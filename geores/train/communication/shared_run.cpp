@@ -27,7 +27,7 @@ void require_same_run(const Communicator& communicator, const nlohmann::json& co
   if (!communicator.is_group()) return;
   auto facts = config;
   facts.erase(
-      "data");  // a folder may have other names on other machines; what is in it is compared
+      "data");  // a folder may have other names on other machines; its contents are compared
   facts["processes"] = communicator.size();
   facts["names and shapes of parameters"] = sha256(shapes_of(model)).substr(0, 16);
   for (const auto& [key, value] : data.items()) facts["data: " + key] = value;

@@ -13,7 +13,7 @@ namespace geores {
 namespace {
 
 template <class T>
-Tensor table_of(const std::vector<std::vector<T>>& lines) {  // all of one length
+Tensor table_of(const std::vector<std::vector<T>>& lines) {  // rows of equal length
   const auto width = static_cast<int64_t>(lines.empty() ? 0 : lines.front().size());
   auto table = torch::empty({static_cast<int64_t>(lines.size()), width},
                             torch::CppTypeToScalarType<T>::value);
@@ -127,7 +127,7 @@ void DeviceLoop::train_work() {
   end_step(tables_, done.loss, done.gradient_norm);
 }
 
-// Looks its rates up again: what the other graph read is not kept between the two.
+// Looks up the rates again: values read by the other graph are not kept.
 void DeviceLoop::update_work() {
   const ExecutionScope precision(precision_from(config_.precision));
   const auto rates = tables_.rates.index_select(0, tables_.step).view({-1});
@@ -181,7 +181,7 @@ double DeviceLoop::evaluate(const std::vector<std::vector<int64_t>>& drawn, Eval
   const auto count = static_cast<int64_t>(batches.size());
   require(count <= evaluation_rows_.size(0), "train", "no buffer for {} batches of evaluation",
           count);
-  // What is recorded has one size: the rest of a batch are repetitions that do not count.
+  // A CUDA graph has a fixed batch size: pad with zero-weight repeats.
   const auto size = static_cast<size_t>(evaluation_rows_.size(1));
   std::vector<std::vector<int64_t>> rows;
   std::vector<std::vector<double>> weights;

@@ -1,9 +1,9 @@
-// The two loops of a run on a GPU, training and evaluation, each recorded as one CUDA graph. All
-// that changes from step to step (which sequences, learning rate, bias corrections) lies in tables
-// on the device, looked up by a counter that is there too, so nothing passes between host and
-// device until somebody asks for a number. A model's carry lies there as well and is overwritten in
-// place. In a group of processes the training step is two graphs, with the sum over all processes
-// between them: forward and backward pass, then optimiser.
+// The training and the evaluation loop of a run on a GPU, each recorded as one CUDA graph. All that
+// changes from step to step (indices of sequences, learning rate, bias corrections) is in tables on
+// the device, indexed by a counter on the device, so no data passes between host and device until a
+// number is read. A model's carry is on the device too and is updated in place. In a group of
+// processes the training step is two graphs (forward and backward pass; optimiser) with the
+// all-reduce between them.
 #pragma once
 
 #include <functional>
@@ -45,7 +45,7 @@ class DeviceLoop {
 
   void step();
 
-  // Of a step, once it is recorded.
+  // The results of one step, once it is recorded.
   int64_t kernels() const { return training_work_.kernels() + update_work_.kernels(); }
 
   struct Numbers {
@@ -53,7 +53,7 @@ class DeviceLoop {
   };
   Numbers numbers(int64_t step) const;  // of a step that was taken; waits for it
 
-  // Of the steps first..end - 1, the first one whose loss or gradient is not finite.
+  // The first of the steps first..end - 1 whose loss or gradient is not finite.
   std::optional<int64_t> first_not_finite(int64_t first, int64_t end) const;
 
   // Mean loss over these batches of sequences, all of the run's batch size.
@@ -65,8 +65,8 @@ class DeviceLoop {
   void fill_window();  // with the batches of the next step and those after it
   Tensor terms_of_step() const;
   AdamW::Rates rates_of(const Tensor& rates) const;
-  void train_work();   // a whole step; in a group as far as the gradients
-  void update_work();  // in a group: the rest
+  void train_work();   // a whole step; in a group up to the gradients
+  void update_work();  // in a group: the optimiser
   void evaluate_work(const Tensor& x, const Tensor& y);
 
   Model& model_;

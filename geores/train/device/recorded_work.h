@@ -1,9 +1,9 @@
-// Work on a GPU that is recorded once and then replayed as one CUDA graph: a training step is
+// Work on a GPU that is recorded once and then replayed as one CUDA graph: a training step has
 // hundreds of small kernels, and launching them one by one costs more than running them. On a CPU,
-// or with a LibTorch without CUDA, the work is simply done each time.
+// or with a LibTorch without CUDA, the work simply runs each time.
 //
-// What is recorded must be the same every time: no value read back, no data from the host, only
-// tensors that stay where they are.
+// The recorded work must be the same every time: it reads no value back, takes no data from the
+// host, and uses only tensors that keep their addresses.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@
 
 namespace geores {
 
-// While it lives, this thread's work on the device goes to a CUDA stream of its own: recording
-// needs one, and runs side by side do not wait for each other. No-op for a CPU.
+// While it lives, this thread's work goes to its own CUDA stream: recording requires one, and
+// concurrent runs do not wait for each other. No-op for a CPU.
 class OwnCudaStream {
  public:
   explicit OwnCudaStream(const torch::Device& device);
@@ -28,8 +28,8 @@ class OwnCudaStream {
   std::unique_ptr<Guard> guard_;
 };
 
-// A GPU runs the work of 8 CUDA streams side by side, or of 32 if it is told so before it is first
-// used. Call this before, where there will be more than 8.
+// A GPU runs 8 CUDA streams concurrently by default, 32 if configured before its first use. Call
+// this first where there will be more than 8.
 void expect_cuda_streams(int count);
 
 class RecordedWork {
@@ -37,11 +37,12 @@ class RecordedWork {
   RecordedWork(const torch::Device& device, std::function<void()> work);
   ~RecordedWork();
 
-  // The first runs are done as they are (libraries choose their algorithms then), the next one is
-  // recorded. The default stream cannot be: a caller without an OwnCudaStream waits here until it is done.
+  // The first runs execute directly (libraries select their algorithms then), the next one is
+  // recorded. The default stream cannot be recorded: a caller without an OwnCudaStream waits here
+  // until the work is done.
   void run();
 
-  // Kernels of the recording; 0 when there is none, or no way to know.
+  // The number of kernels in the recording; 0 without a recording or where it is unknown.
   int64_t kernels() const;
 
  private:
@@ -50,14 +51,14 @@ class RecordedWork {
   std::unique_ptr<Graph> graph_;
 };
 
-// Most bytes that tensors on the GPU took up at once since the last reset; 0 without one.
+// Peak memory of tensors on the GPU in bytes since the last reset; 0 without a GPU.
 int64_t peak_device_memory();
 void reset_peak_device_memory();
 
-// "" without one.
+// "" without a GPU.
 std::string gpu_name();
 
-// While it lives, a profiler that waits for cudaProfilerStart sees what is launched.
+// While it lives, a profiler that waits for cudaProfilerStart records the launches.
 class ProfiledPart {
  public:
   explicit ProfiledPart(const torch::Device& device);

@@ -1,4 +1,4 @@
-// For a LibTorch with CUDA.
+// The implementation with CUDA.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -17,15 +17,15 @@ namespace geores {
 
 namespace {
 
-std::shared_mutex recording;  // shared by all threads that are
+std::shared_mutex recording;  // held shared by threads that are recording
 
-// LibTorch has one list of recordings, for its random numbers, and no lock on it.
+// LibTorch has one list of recordings, for its random numbers, and does not lock it.
 std::mutex listing;
 
-// What was allocated for a stream or a recording serves no other: run after run it would pile up
-// until there is none left in the middle of a recording, where none can be given back. It stops
-// whatever runs, so only where less than half is left, or where a large model's first steps have left as
-// much as its recording will take.
+// Memory that was allocated for one stream or recording is not reused by another: over many runs it
+// would exhaust the GPU in the middle of a recording, when no memory can be freed. Freeing stops
+// all running work, so it happens only if less than half of the memory is free, or if the first
+// steps of a large model hold as much as its recording will need.
 void give_memory_back() noexcept try {
   constexpr int64_t much = int64_t{2} << 30;
   const std::unique_lock nobody_records(recording);
@@ -34,18 +34,18 @@ void give_memory_back() noexcept try {
   size_t free = 0, total = 0;
   if (kept > much || (cudaMemGetInfo(&free, &total) == cudaSuccess && free < total / 2))
     c10::cuda::CUDACachingAllocator::emptyCache();
-} catch (const std::exception&) {  // then the next one will
+} catch (const std::exception&) {  // the next recording retries
 }
 
-// LibTorch hands its 32 streams out in turn: a run that takes long would share its own with a later
-// one, whose work would end up in what the first is recording. One that is free again goes to the
-// next run, which finds the memory there that LibTorch keeps for it; so none is ever destroyed.
+// LibTorch assigns its 32 streams round-robin: a long run would share its stream with a later one,
+// whose kernels would enter the recording of the first. A stream that is free again goes to the
+// next run, which reuses the memory that LibTorch caches for it, so no stream is ever destroyed.
 class OwnStream {
  public:
   OwnStream() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {
-      // Before the work that a step leaves to be done beside it (ops/weight_gradients.h).
+      // Waits for the work that a step leaves on the side stream (ops/weight_gradients.h).
       int lowest = 0, highest = 0;
       C10_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
       C10_CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest));
@@ -82,14 +82,14 @@ OwnCudaStream::OwnCudaStream(const torch::Device& device) {
 }
 OwnCudaStream::~OwnCudaStream() {
   if (!guard_) return;
-  // Not checked: this may be the way out of an error, which says more.
+  // Unchecked: this may run during unwinding from an error that says more.
   cudaStreamSynchronize(at::cuda::getCurrentCUDAStream());
   give_memory_back();
 }
 
 namespace {
 
-// LibTorch 2.8 and later can keep what was recorded beside what is replayed.
+// LibTorch 2.8 and later can keep the captured graph next to the executable one.
 template <class Graph>
 std::unique_ptr<Graph> make_graph() {
   if constexpr (std::is_constructible_v<Graph, bool>)
@@ -118,7 +118,7 @@ int64_t kernels_of(Graph& graph) {
 
 namespace {
 
-// The stream is good for other work again, whatever has been recorded.
+// The stream can be used again, whatever has been recorded.
 void leave_capture() {
   cudaGraph_t graph = nullptr;
   cudaStreamEndCapture(at::cuda::getCurrentCUDAStream(), &graph);
@@ -154,8 +154,8 @@ void RecordedWork::Graph::run(const std::function<void()>& work) {
   }
   if (runs++ == kRunsBefore) {
     at::cuda::getCurrentCUDAStream().synchronize();
-    give_memory_back();  // a recording has memory of its own beside what the first runs have left
-    // Other threads may allocate meanwhile: only this one is recorded.
+    give_memory_back();  // a recording allocates memory of its own besides that cached by the first runs
+    // Other threads may allocate meanwhile: only this thread is recorded.
     const std::shared_lock nothing_given_back(recording);
     {
       const std::lock_guard lock(listing);
@@ -183,7 +183,7 @@ void RecordedWork::run() {
     graph_->run(work_);
     return;
   }
-  // After what the caller has asked for, and done before it asks for more.
+  // Runs after the caller's work and before its next work.
   callers.synchronize();
   if (!graph_->own) graph_->own = std::make_unique<OwnStream>();
   const c10::cuda::CUDAStreamGuard current(graph_->own->get());

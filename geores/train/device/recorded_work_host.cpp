@@ -1,4 +1,4 @@
-// For a LibTorch without CUDA.
+// The implementation for a LibTorch without CUDA.
 #include "geores/train/device/recorded_work.h"
 
 namespace geores {

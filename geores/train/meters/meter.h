@@ -1,5 +1,5 @@
 // A meter writes one key of metrics.jsonl: after training steps that are logged, at evaluations, or
-// both. Each is a header of its own in this folder; registry.cpp lists them.
+// both. Each one is a header in this folder; registry.cpp lists them.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,21 @@
 
 namespace geores {
 
-// What is known after a training step.
+// The data of a training step.
 struct StepReading {
   int64_t step = 0;
   double loss = 0;           // of the task
   double gradient_norm = 0;  // before clipping
   double learning_rate = 0;
-  int64_t tokens = 0;  // since the line before
-  double elapsed = 0;  // seconds since the line before
+  int64_t tokens = 0;  // since the last line
+  double elapsed = 0;  // seconds since the last line
   double seconds = 0;  // of the whole run
   Model& model;
-  const Tensor& parameters;  // all that the optimiser trains, flat
+  const Tensor& parameters;  // all trained parameters, flat
   const Carry& carry;
 };
 
-// What is known at an evaluation.
+// The data of an evaluation.
 class EvaluationReading {
  public:
   EvaluationReading(int64_t step_, double validation_, std::optional<double> train_, Model& model_,
@@ -42,7 +42,7 @@ class EvaluationReading {
   const double validation;            // mean loss over random validation batches
   const std::optional<double> train;  // text: the same over as many random train batches
   Model& model;
-  const Carry& carry;  // of the training step to come
+  const Carry& carry;  // of the next training step
 
   // Probes of a pass over a few validation sequences, made when the first meter asks.
   const Trace& probes() const;
@@ -55,7 +55,7 @@ class EvaluationReading {
 struct Meter {
   std::string key;
   std::string summary;  // one line
-  // Each may be missing, and may give null: then the key is left out.
+  // Either function may be missing or return null; the key is then left out.
   nlohmann::json (*after_step)(const StepReading&) = nullptr;
   nlohmann::json (*at_evaluation)(const EvaluationReading&) = nullptr;
 };

@@ -1,4 +1,4 @@
-// Helper of meters that follow a probe of the connections.
+// Helper for meters that report a probe of the connections.
 #pragma once
 
 #include "geores/train/meters/meter.h"

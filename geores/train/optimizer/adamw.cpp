@@ -76,7 +76,7 @@ Tensor AdamW::fused_step(const Rates& rates) {
                        .clear_gradients = parameters_.ready()});
 }
 
-// The definition; a number is a double or a tensor of one value.
+// The composed definition; a number is a double or a tensor of one value.
 template <class Number>
 Tensor AdamW::composed_step(const Number& learning_rate, const Number& bias1, const Number& bias2) {
   using std::sqrt;

@@ -18,7 +18,7 @@ struct AdamWOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.1;
   double clip = 1.0;  // 0: no clipping
-  bool muon = false;  // the matrices of the blocks move as muon.h says
+  bool muon = false;  // the matrices of the blocks use Muon (muon.h)
 };
 
 class AdamW {
@@ -31,8 +31,8 @@ class AdamW {
   // is not finite changes nothing.
   Tensor step(double learning_rate);
 
-  // The same with numbers that lie on the device, one value each: for work that is recorded once
-  // and replayed. Whoever replays it keeps `steps` up to date.
+  // The same with numbers on the device, one value each, for work that is recorded once and
+  // replayed. The caller that replays it keeps `steps` up to date.
   struct Rates {
     Tensor learning_rate;
     Tensor bias1, bias2;  // 1 − βᵗ
@@ -41,7 +41,7 @@ class AdamW {
 
   const AdamWOptions& options() const { return options_; }
 
-  // What has to be kept to go on exactly as before.
+  // The state that a resumed run needs to continue exactly.
   Tensor& first_moment() { return first_moment_; }
   Tensor& second_moment() { return second_moment_; }
   int64_t& steps() { return steps_; }

@@ -55,7 +55,7 @@ TEST(FlatParameters, LeaveOutWhatTheyAreTold) {
   EXPECT_EQ(flat.size(), 4 + 4 * 2 + 2);
 }
 
-// The same steps by LibTorch's own AdamW and clipping.
+// The same steps with LibTorch's own AdamW and clipping.
 TEST(AdamW, EqualsLibTorch) {
   torch::manual_seed(1);
   Perceptron ours(3, 8, 2), theirs(3, 8, 2);

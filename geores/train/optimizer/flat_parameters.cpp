@@ -20,7 +20,8 @@ bool decays(const Tensor& parameter, const std::vector<Tensor>& exceptions) {
   return (parameter.dim() >= 2) != is_in(exceptions, parameter);
 }
 
-// The parameters that need gradients, or those that do not; first those that decay.
+// The parameters that need gradients, or those that do not; parameters with weight decay come
+// first.
 Named named_parameters(torch::nn::Module& module, const std::vector<Tensor>& left_out,
                        const std::vector<Tensor>& decay_exceptions, bool trained) {
   Named all;
@@ -98,7 +99,7 @@ void FlatParameters::begin_gradients() {
   refresh();
   if (!gradients_clear_) gradients_.zero_();
   gradients_clear_ = false;
-  // What is not kept ready is copied for this step alone.
+  // A bfloat16 copy that is not kept up to date is made for this step alone.
   const auto type = product_type(values_.scalar_type());
   const bool half = values_.is_cuda() && type != values_.scalar_type();
   step_.set_product_values(product_values_.defined() ? product_values_
@@ -108,8 +109,8 @@ void FlatParameters::begin_gradients() {
   for (const auto& parameter : parameters_) parameter.mutable_grad() = Tensor();
 }
 
-// On a GPU kernels have added to the gradients themselves; what autograd gave in tensors of its own is
-// added together here, because adding to each view would be a hundred kernels.
+// On a GPU kernels have accumulated into the gradients themselves; the tensors that autograd
+// returned are added in one call, because adding to each view would take a hundred kernels.
 void FlatParameters::finish_gradients() {
   if (!product_values_.defined()) step_.set_product_values({});
   if (!gradients_.is_cuda()) return;

@@ -9,7 +9,8 @@ namespace geores {
 namespace {
 
 constexpr int kIterations = 5;
-// Of the odd polynomial ax + bx³ + cx⁵ that takes (0, 1] to about 1 within five iterations (Jordan).
+// Coefficients of the odd polynomial ax + bx³ + cx⁵ that maps (0, 1] to about 1 within five
+// iterations (Jordan).
 constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
 constexpr double kLengthOfAdamW = 0.2;
 

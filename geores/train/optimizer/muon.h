@@ -1,10 +1,10 @@
-// Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon): the step of a matrix is its mean
-// gradient with all singular values brought close to 1 by five Newton–Schulz iterations. Scaled by
-// 0.2·√max(rows, columns) (Liu et al., arXiv:2502.16982) it is about as long as a step of AdamW, so
-// that learning rate and decay mean the same:
+// Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon): the step of a matrix is its
+// mean gradient with all singular values brought close to 1 by five Newton–Schulz iterations.
+// Scaled by 0.2·√max(rows, columns) (Liu et al., arXiv:2502.16982) it is about as long as a step of
+// AdamW, so learning rate and decay keep their meaning:
 //   M ← β₁M + (1 − β₁)G,   P ← P − lr·decay·P − lr·0.2·√max(rows, columns)·orthogonalised(M)
-// The matrices of a model's blocks that decay move so, everything else by AdamW. AdamW's first moment is M: Muon
-// has no state of its own, and a run is resumed as before.
+// Muon updates the matrices of the blocks that have weight decay, AdamW everything else. AdamW's
+// first moment is M, so Muon has no state of its own and a run resumes as before.
 #pragma once
 
 #include <vector>
@@ -13,15 +13,15 @@
 
 namespace geores {
 
-// Of matrices (..., rows, columns).
+// Matrices are (..., rows, columns).
 Tensor orthogonalised(const Tensor& matrices);
 
 class Muon {
  public:
   Muon(FlatParameters& parameters, const Tensor& first_moment, double weight_decay);
 
-  // Around a step of AdamW over all parameters: keeps the matrices' values, and puts Muon's result in
-  // the place of AdamW's. The learning rate is a double or a tensor of one value.
+  // Wraps a step of AdamW over all parameters: keeps the matrices' values and replaces AdamW's
+  // result by Muon's. The learning rate is a double or a tensor of one value.
   void before_adamw();
   template <class Number>
   void after_adamw(const Number& learning_rate);

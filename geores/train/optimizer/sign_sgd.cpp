@@ -6,8 +6,8 @@ void sign_sgd_step(Tensor& table, const Tensor& identifiers, const Tensor& gradi
                    const Tensor& learning_rate, double weight_decay) {
   const torch::NoGradGuard no_grad;
   const auto same = identifiers.unsqueeze(1) == identifiers.unsqueeze(0);  // (B, B)
-  // The sum of a row's identifier, taken from the first row that has it: rows of one identifier then
-  // write the same bits, in whatever order. Sums in float64, because only their sign counts.
+  // Every row takes the sum from the first row with its identifier, so rows of one identifier write
+  // the same bits in any order. Sums are in float64, because only their sign counts.
   const auto sums = same.to(torch::kFloat64).mm(gradients.to(torch::kFloat64));
   const auto first = same.to(torch::kInt32).argmax(1);
   const auto direction = sums.index_select(0, first).sign().to(table.scalar_type());

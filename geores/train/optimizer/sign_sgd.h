@@ -9,8 +9,9 @@ namespace geores {
 
 using torch::Tensor;
 
-// table (N, w) changes in place; identifiers (B) int64; gradients (B, w); learning_rate: one value, on
-// the device. No shape depends on how many identifiers differ, so a step can be recorded.
+// table (N, w) is updated in place; identifiers (B) int64; gradients (B, w); learning_rate: one
+// value, on the device. No shape depends on the number of distinct identifiers, so a step can be
+// recorded.
 void sign_sgd_step(Tensor& table, const Tensor& identifiers, const Tensor& gradients,
                    const Tensor& learning_rate, double weight_decay);
 

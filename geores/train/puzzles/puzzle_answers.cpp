@@ -47,7 +47,7 @@ std::vector<int32_t> maze_tokens(const puzzles::DatasetInfo& info, const std::st
     require(rows < info.height && static_cast<int64_t>(line.size()) <= info.width, where,
             "a maze of this run has {} rows of {} cells; row {} has {}", info.height, info.width,
             rows + 1, line.size());
-    line.resize(static_cast<size_t>(info.width), ' ');  // editors drop blanks at the end
+    line.resize(static_cast<size_t>(info.width), ' ');  // editors strip trailing blanks
     for (const auto letter : line) {
       const auto at = std::string("# .SG").find(letter);
       require(at != std::string::npos, where, "'{}' in row {} is no part of a maze", letter,
@@ -85,7 +85,7 @@ std::vector<Reply> replies_to(const LoadedPuzzleRun& run, const std::vector<Ques
   for (int64_t first = 0; first < count; first += rows) {
     puzzles::Batch batch{.rows = rows, .cells = run.model->input().length};
     for (int64_t i = 0; i < rows; ++i) {
-      // The last batch is filled up with its last question.
+      // The last batch is padded with its last question.
       const auto& one = questions[static_cast<size_t>(std::min(first + i, count - 1))];
       batch.inputs.insert(batch.inputs.end(), one.input.begin(), one.input.end());
       batch.labels.insert(batch.labels.end(), one.label.begin(), one.label.end());
@@ -115,7 +115,7 @@ const puzzles::Task& only_task(const std::vector<puzzles::Task>& tasks,
   return tasks.front();
 }
 
-// The first variants of a task, the untransformed one first.
+// The first variants of a task, starting with the untransformed one.
 std::vector<int32_t> identifiers_of(const puzzles::ArcTables& tables, const std::string& task,
                                     int64_t votes, const std::string& where) {
   std::vector<int32_t> all;

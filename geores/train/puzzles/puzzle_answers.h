@@ -1,5 +1,5 @@
-// A trained recursive model answers a puzzle from a file: an ARC task of its data set, a sudoku or a
-// maze. Refused in one line, for example:
+// A trained recursive model answers a puzzle from a file: an ARC task of its data set, a sudoku or
+// a maze. Errors are one line, for example:
 //   [hard.txt] a sudoku of this run has 81 cells, the file has 80
 //   [x.json] task 'x' is not in the run's data set: the model knows a task by its identifier
 #pragma once
@@ -17,7 +17,7 @@ namespace geores {
 struct PuzzleQuestion {
   std::string file;
   std::string task = {};  // for a file of many ARC tasks
-  int64_t votes = 32;     // variants of an ARC task that vote
+  int64_t votes = 32;     // number of variants of an ARC task that vote
   std::string device = "cpu";
 };
 

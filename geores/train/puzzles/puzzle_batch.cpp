@@ -4,7 +4,7 @@ namespace geores {
 
 Batch to_tensors(const puzzles::Batch& batch) {
   const auto of = [](const std::vector<int32_t>& values, at::IntArrayRef shape) {
-    // Copied before the vector goes: from_blob does not own.
+    // A copy, because from_blob does not own the vector's memory.
     return torch::from_blob(const_cast<int32_t*>(values.data()), shape, torch::kInt32)
         .to(torch::kInt64);
   };

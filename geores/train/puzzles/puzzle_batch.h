@@ -1,4 +1,4 @@
-// Puzzles as the tensors that a recursive model reads.
+// Puzzles as the input tensors of a recursive model.
 #pragma once
 
 #include "geores/model/model.h"

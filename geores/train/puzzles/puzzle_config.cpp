@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kPuzzleTask = "puzzles";
 constexpr const char* kPuzzleModel = "recursive";
 
-// "task" and "model" have one value each.
+// "task" and "model" have one allowed value each.
 void take_name(nlohmann::json& object, const char* key, const char* name,
                const std::string& where) {
   if (!object.contains(key)) return;
@@ -78,7 +78,7 @@ void PuzzleConfig::read_texts(const std::map<std::string, std::string>& given,
     }
     const auto field = std::ranges::find(known.all(), key, &Field::key);
     if (field == known.all().end())
-      known.read({{key, text}}, where);  // refuses it and names the nearest
+      known.read({{key, text}}, where);  // throws and names the nearest key
     else
       field->set_from_text(text, where);
   }

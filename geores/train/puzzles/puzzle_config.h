@@ -1,4 +1,4 @@
-// Everything that decides a training run of a recursive model on puzzles, as flags and as keys of its
+// The configuration of a training run of a recursive model on puzzles, as flags and as keys of its
 // config.json: one flat object with the keys of training and of the model, and "task": "puzzles".
 #pragma once
 
@@ -39,11 +39,11 @@ struct PuzzleConfig {
 
   Fields fields();  // of training and of the model
 
-  // Strict: unknown keys and bad values are refused, and then nothing is changed.
+  // Strict: unknown keys and bad values throw and change nothing.
   void read(const nlohmann::json& object, const std::string& where);
   void read_texts(const std::map<std::string, std::string>& given, const std::string& where);
   nlohmann::json write() const;
-  void check() const;  // of options that do not go together
+  void check() const;  // checks options that exclude each other
 
   int64_t parts() const { return micro_batch > 0 ? batch / micro_batch : 1; }
 
@@ -53,7 +53,7 @@ struct PuzzleConfig {
   RecursiveStepOptions step_options() const;
 };
 
-// Whether a config.json is one of these.
+// Whether a config.json is of this kind.
 bool is_puzzle_config(const nlohmann::json& object);
 
 }  // namespace geores

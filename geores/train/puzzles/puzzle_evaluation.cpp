@@ -25,7 +25,7 @@ std::vector<int64_t> chosen_rows(const puzzles::Dataset& data,
   return rows;
 }
 
-// Of the rows that are not blank.
+// Counts over the rows that are not padding.
 struct Sums {
   double lm_loss = 0, halting_steps = 0;
   std::vector<int64_t> halted;  // by pass
@@ -56,19 +56,19 @@ struct Sums {
   }
 };
 
-// What an evaluation reads of solved batches.
+// The outputs that an evaluation reads of solved batches.
 struct Answers {
   Tensor predictions;  // (batches, B, T) int32: after the last pass
   Tensor q_halt;       // (batches, steps, B) float64
   Tensor lm_loss;      // (batches, B) float64
 };
 
-// Solves `count` batches, one by each process; batch `first + rank` may lie beyond the last.
+// Solves `count` batches, one by each process; the index `first + rank` may exceed the last batch.
 template <class Offer>
 Answers solve_together(PuzzleSolver& solver, const Communicator& communicator, int64_t first,
                        int64_t count, Offer&& offer) {
   const auto rank = communicator.rank(), size = communicator.size();
-  const auto own = std::min(first + rank, count - 1);  // beyond the last: nobody looks at it
+  const auto own = std::min(first + rank, count - 1);  // a surplus process repeats the last batch; its result is ignored
   const auto solved = solver.solve(offer(own));
   const auto gathered = [&](const Tensor& mine) {
     auto shape = mine.sizes().vec();

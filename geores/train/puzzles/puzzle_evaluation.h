@@ -1,9 +1,9 @@
 // How well a recursive model solves the test puzzles of a data set. Every row gets all act_steps
-// passes from the start; the last one counts. The results are those of puzzles::Evaluation (exact
-// rows, right cells, by difficulty, both pass@k for ARC) and
+// passes from the initial state; the last one counts. The results are those of puzzles::Evaluation
+// (exact rows, correct cells, by difficulty, both pass@k for ARC) and
 //   lm_loss           mean over rows
-//   halting_steps     mean pass after which q_halt says stop (the last one if it never does)
-//   halted_after      share of rows that have said stop by each pass
+// mean pass after which q_halt signals a halt (the last one if it never does)
+// share of rows that have signalled a halt by each pass
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@
 namespace geores {
 
 struct PuzzleEvaluationOptions {
-  int64_t rows = 0;                  // of the test set, the first ones; 0: all
-  int64_t votes = 0;                 // variants of a task, the first ones; 0: all
+  int64_t rows = 0;                  // number of leading rows of the test set; 0: all
+  int64_t votes = 0;                 // number of leading variants of a task; 0: all
   std::string identifiers = "kept";  // kept, blank or shuffled: how much is memory?
   uint64_t seed = 0;                 // of the shuffle
   bool submission = false;           // for ARC: adds "submission"
@@ -25,7 +25,7 @@ struct PuzzleEvaluationOptions {
 
 const std::vector<std::string>& identifier_controls();
 
-// Several processes share the batches: batch i is that of rank i mod size. All get the same results.
+// Several processes share the batches: rank i mod size solves batch i. All get the same results.
 nlohmann::json evaluate_puzzles(const puzzles::Dataset& data, PuzzleSolver& solver, int64_t batch,
                                 const PuzzleEvaluationOptions& options,
                                 const std::function<void(int64_t done, int64_t all)>& progress = {},

@@ -27,7 +27,7 @@ std::string config_file(const std::string& path) {
   return (fs::path(path) / "config.json").string();
 }
 
-// What a checkpoint holds besides the model, by name.
+// The names of a checkpoint's tensors besides those of the model.
 std::vector<std::pair<std::string, Tensor>> training_state(RecursiveStep& training) {
   std::vector<std::pair<std::string, Tensor>> all = {
       {"optimizer/first_moment", training.optimizer().first_moment()},
@@ -151,12 +151,12 @@ void PuzzleFiles::save_checkpoint(const Recursive& model, RecursiveStep& trainin
   SafetensorsWriter writer;
   writer.add_checksum();
   add_state(writer, model, "model/");
-  // The states of all rows are by far the largest part at the papers' size, and a state that is kept in
-  // bfloat16 needs half of their bytes.
+  // The states of all rows are by far the largest part at the papers' size; a bfloat16 state needs
+  // half of their bytes.
   for (const auto& [name, tensor] : training_state(training))
     add_tensor_in_fewest_bytes(writer, name, tensor);
   add_tensor(writer, "step", torch::full({1}, step, torch::kInt64));
-  // A damaged one does not take the place of a good one.
+  // A damaged checkpoint does not replace a good one.
   write_checkpoint(writer, path(kNewest), path(kPrevious), newest_is_good_);
   newest_is_good_ = true;
   replace_old_run();

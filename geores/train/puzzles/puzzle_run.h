@@ -1,16 +1,18 @@
-// A run of a recursive model on puzzles is a folder:
-//   config.json              what was asked for, and the fingerprint of the data set
-//   model.json               what was built
-//   metrics.jsonl            one object a line: sums of training since the line before, or an
-//                            evaluation
-//   checkpoint.safetensors   weights, average, moments, table, carry (with the position of every row
-//                            in its random numbers) and step; the order of puzzles is a function of
-//                            seed and step. float32 values that fit into bfloat16 are stored so.
-//                            The one before it is kept beside it.
+// The folder of a run of a recursive model on puzzles:
+// config.json              the requested configuration, and the fingerprint of the data set
+// model.json               the model that was built
+// metrics.jsonl            one object a line: sums of training since the last line, or an
+//                                                       evaluation
+// checkpoint.safetensors   weights, average, moments, table, carry (with the position of every row
+//                                                       in its random numbers) and step; the order
+//                            of puzzles is a function of
+//                                                       seed and step. float32 values that fit into
+//                            bfloat16 are stored so.
+//                                                       The previous checkpoint is kept too.
 //   result.json              written once, at the end
 //   in_use.lock, .starting/  as in other runs (train/run/run_folder.h)
-// Killed at any moment and resumed, it gives bit for bit the run that was not killed, on the same
-// machine and number of threads.
+// A run that was killed at any moment and resumed has bit for bit the result of an uninterrupted
+// run, on the same machine and number of threads.
 #pragma once
 
 #include <functional>
@@ -25,18 +27,18 @@ namespace geores {
 
 class PuzzleFiles {
  public:
-  // Refuses to mix runs: an existing one is continued with the same configuration and data, or
-  // replaced, at the first checkpoint. An empty path keeps everything in memory.
+  // Refuses to mix runs: an existing run is continued with the same configuration and data, or
+  // replaced at the first checkpoint. An empty path keeps everything in memory.
   PuzzleFiles(const RunFolder& folder, const PuzzleConfig& config, const std::string& fingerprint,
               const Notice& notice);
-  ~PuzzleFiles();  // a new run without a checkpoint or a result leaves nothing
+  ~PuzzleFiles();  // removes a new run without a checkpoint or a result
   PuzzleFiles(const PuzzleFiles&) = delete;
   PuzzleFiles& operator=(const PuzzleFiles&) = delete;
 
-  // Nothing of this run is in its folder yet: the first checkpoint puts it there.
+  // True until the first checkpoint: the folder holds nothing of this run yet.
   bool is_starting() const { return starting_; }
 
-  // The steps that were taken; 0 without a checkpoint.
+  // The number of steps taken; 0 without a checkpoint.
   int64_t resume(Recursive& model, RecursiveStep& training);
 
   void save_checkpoint(const Recursive& model, RecursiveStep& training, int64_t step);

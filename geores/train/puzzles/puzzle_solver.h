@@ -1,5 +1,5 @@
-// A recursive model at work on batches of puzzles: all act_steps passes from the start, without
-// gradients. On a GPU they are recorded once as one CUDA graph.
+// Inference of a recursive model on batches of puzzles: all act_steps passes from the initial
+// state, without gradients. On a GPU they are recorded once as one CUDA graph.
 #pragma once
 
 #include "geores/model/recursive/recursive.h"
@@ -10,12 +10,12 @@ namespace geores {
 
 class PuzzleSolver {
  public:
-  // For batches of exactly `rows` rows; the model must outlive the solver.
+  // Batches have exactly `rows` rows; the model must outlive the solver.
   PuzzleSolver(Recursive& model, int64_t rows, const std::string& precision);
 
-  // All on the CPU.
+  // All tensors are on the CPU.
   struct Solved {
-    Tensor predictions;  // (steps, B, T) int32: the largest logit after each pass
+    Tensor predictions;  // (steps, B, T) int32: the arg max after each pass
     Tensor q_halt;       // (steps, B) float64
     Tensor lm_loss;      // (B) float64, after the last pass
   };
@@ -26,7 +26,7 @@ class PuzzleSolver {
 
   Recursive& model_;
   std::string precision_;
-  Tensor x_, y_, predictions_, q_halt_, lm_loss_;  // on the device, where they stay
+  Tensor x_, y_, predictions_, q_halt_, lm_loss_;  // on the device, at fixed addresses
   RecordedWork work_;
 };
 

@@ -80,7 +80,7 @@ class PuzzleRun {
     result.steps = step_;
     if (result.interrupted) return result;
     if (!result.diverged) result.evaluation = evaluate(0);
-    // The weights are finite then, but what the model makes of the test set is not.
+    // The weights are finite, but the loss over the test set is not.
     if (!result.diverged && !std::isfinite(validation_)) {
       if (listener_.notice)
         listener_.notice(
@@ -96,14 +96,14 @@ class PuzzleRun {
   }
 
  private:
-  // Only rank 0 has files, and only when it is known that all are about to do the same.
+  // Only rank 0 has files, and only once all processes have agreed on the run.
   RunFolder agreed_folder(const RunFolder& folder) const {
     require_same_run(communicator_, config_.write(), {{"fingerprint", data_.fingerprint()}},
                      *model_);
     return communicator_.is_first() ? folder : RunFolder{};
   }
 
-  // What rank 0 has read.
+  // The progress that rank 0 has read.
   void share_state() {
     std::vector<int64_t> counts = {step_, files_.is_starting() ? 1 : 0};
     broadcast_counts(communicator_, counts);
@@ -140,7 +140,8 @@ class PuzzleRun {
 
   double seconds() const { return before_ + seconds_since(start_); }
 
-  // In a group everybody stops after the same step: they ask each other where they log.
+  // In a group all processes stop after the same step: they exchange a stop flag at each logged
+  // step.
   bool stop_is_asked() const {
     const bool asked = listener_.stop && listener_.stop();
     if (!communicator_.is_group()) return asked;
@@ -152,12 +153,12 @@ class PuzzleRun {
     return votes.item<double>() > 0;
   }
 
-  // A new run has its first checkpoint after one step: it is then known to work.
+  // A new run writes its first checkpoint after one step, when it is known to work.
   bool checkpoint_is_due() const {
     return step_ > 0 && (step_ % config_.checkpoint_interval == 0 || starting_);
   }
 
-  // False if the run has diverged: nothing that is not finite goes into a checkpoint.
+  // False if the run has diverged: a checkpoint holds finite values only.
   bool save_checkpoint() {
     if (step_ == saved_step_) return true;
     for (const auto& tensor :
@@ -184,8 +185,8 @@ class PuzzleRun {
             .table_rate = rate(3)};
   }
 
-  // What is recorded on a GPU: everything from the offered batch to the new weights; in a group as far
-  // as the gradients.
+  // The work that is recorded on a GPU: everything from the offered batch to the new weights; in a
+  // group, everything up to the gradients.
   void step_work() {
     const ExecutionScope precision(precision_from(config_.precision));
     if (communicator_.is_group()) {
@@ -196,7 +197,7 @@ class PuzzleRun {
     numbers_.copy_(torch::stack({done.loss, done.gradient_norm}));
   }
 
-  // In a group: the rest.
+  // In a group: the optimiser.
   void update_work() {
     const ExecutionScope precision(precision_from(config_.precision));
     const auto done = training_.update(rates());
@@ -221,15 +222,15 @@ class PuzzleRun {
     return step % config_.log_interval == 0 || step + 1 == config_.steps;
   }
 
-  // Steps since the line before, this one included: a function of the step, so that a resumed run
-  // writes the same lines.
+  // The number of steps since the last line, this one included. It is a function of the step, so a
+  // resumed run writes the same lines.
   int64_t steps_in_line() const {
     if (step_ == 0) return 1;
     const auto before = (step_ - 1) / config_.log_interval * config_.log_interval;
     return step_ - before;
   }
 
-  // False when the loss is not a number any more.
+  // False when the loss is no longer finite.
   bool train_one() {
     const auto start = Clock::now();
     offer_batch();
@@ -245,7 +246,7 @@ class PuzzleRun {
       return true;
     }
     communicator_.settle();
-    const auto numbers = numbers_.to(torch::kCPU);  // waits for the device
+    const auto numbers = numbers_.to(torch::kCPU);  // synchronises with the device
     count_time(start);
     const auto loss = numbers[0].item<double>(), norm = numbers[1].item<double>();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
@@ -314,12 +315,12 @@ class PuzzleRun {
   PuzzleFiles files_;
   RecursiveStep training_;
   puzzles::TrainingOrder order_;
-  Tensor x_, y_, rates_, numbers_;  // on the device, where they stay
+  Tensor x_, y_, rates_, numbers_;  // on the device, at fixed addresses
   RecordedWork work_, update_work_;
   std::unique_ptr<PuzzleSolver> solver_;
   int64_t step_ = 0, timed_steps_ = 0;
   int64_t saved_step_ = 0;  // of the newest checkpoint; 0: there is none
-  bool starting_ = false;   // rank 0's files have not taken their place yet
+  bool starting_ = false;   // rank 0's files have not replaced the old run's yet
   Clock::time_point start_ = Clock::now();
   double before_ = 0, validation_ = 0, training_seconds_ = 0;
   nlohmann::json last_line_;

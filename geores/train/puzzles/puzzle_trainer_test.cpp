@@ -64,7 +64,7 @@ std::string metrics_without_time(const std::string& path) {
 
 struct Stopped {};
 
-// Stops in the middle of a run, as a signal would.
+// Stops in the middle of a run, as a signal does.
 void train_until(const PuzzleConfig& config, const std::string& path, int64_t step, bool resume) {
   Listener listener;
   listener.progress = [&](const Progress& progress) {
@@ -87,7 +87,7 @@ TEST(PuzzleTrainer, StoppedAndResumedItIsBitForBitTheRunThatWasNot) {
               read_file(fs::path(parts) / "checkpoint.safetensors"));
     EXPECT_EQ(metrics_without_time(whole), metrics_without_time(parts));
 
-    // The checkpoint before the last lies in the middle of episodes of four passes.
+    // The previous checkpoint is in the middle of episodes of four passes.
     const auto steps = to_tensor(
         Safetensors::load(fs::path(whole) / "checkpoint.previous.safetensors").at("carry/steps"));
     EXPECT_GT(steps.max().item<int64_t>(), 0);
@@ -95,7 +95,7 @@ TEST(PuzzleTrainer, StoppedAndResumedItIsBitForBitTheRunThatWasNot) {
   }
 }
 
-// States whose values fit into bfloat16 are written so.
+// States whose values fit into bfloat16 are stored in it.
 TEST(PuzzleTrainer, ARunGoesOnFromStatesInBfloat16AsFromTheSameInFloat32) {
   const TemporaryFolder folder;
   const auto stopped = folder.path() / "stopped";
@@ -118,7 +118,7 @@ TEST(PuzzleTrainer, ARunGoesOnFromStatesInBfloat16AsFromTheSameInFloat32) {
   EXPECT_EQ(resumed_with("half", true), resumed_with("whole", false));
 }
 
-// What train/run/run_folder_test.cpp asks of other runs.
+// The cases of train/run/run_folder_test.cpp for other runs.
 TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "run").string();
@@ -140,7 +140,7 @@ TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
   auto config = puzzle_config();
   config.steps = 7;
 
-  // Stopped before its first step a run leaves nothing; after it, a checkpoint.
+  // A run that is stopped before its first step leaves nothing; after it, a checkpoint.
   EXPECT_TRUE(train_on(config, {}, 0).interrupted);
   EXPECT_FALSE(is_puzzle_run(path));
   EXPECT_EQ(train_on(config, {}, 6).steps, 6);
@@ -157,7 +157,7 @@ TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
   EXPECT_EQ(read_puzzle_config(path).seed, 3);
   EXPECT_NE(refusal([&] { train_on(config, {}); }).find("--overwrite"), std::string::npos);
 
-  // A damaged checkpoint never takes the place of a good one; two writers are refused.
+  // A damaged checkpoint never replaces a good one; two writers are refused.
   write_file_atomically(file("checkpoint.safetensors"), "damaged");
   std::string second;
   listener.progress = [&](const Progress&) {
@@ -169,7 +169,7 @@ TEST(PuzzleTrainer, ItsFilesAreAsSafeAsThoseOfOtherRuns) {
   EXPECT_EQ(step_of("checkpoint.previous.safetensors"), 5) << "not the damaged one";
   EXPECT_NE(second.find("is in use by process"), std::string::npos) << second;
 
-  // Without any checkpoint nothing is begun again silently.
+  // Without any checkpoint no run restarts silently.
   for (const auto* name : {"checkpoint.safetensors", "checkpoint.previous.safetensors"})
     fs::rename(file(name), folder.path() / name);
   EXPECT_NE(refusal([&] { train_on(config, {.resume = true}); }).find("no checkpoint to resume"),

@@ -89,7 +89,7 @@ void RecursiveStep::step_table(const Tensor& identifiers, const Tensor& gradient
   sign_sgd_step(model_.table(), identifiers, gradients, table_rate, options_.table_decay);
 }
 
-// With all gradients there.
+// Requires all gradients.
 void RecursiveStep::finish(const Rates& rates, Result& result) {
   result.gradient_norm = optimizer_.step(rates.adam);
   model_.manifold_step();

@@ -1,10 +1,10 @@
 // One optimiser step of a recursive model: one pass over all rows, AdamAtan2 for the parameters,
-// SignSGD for the table rows of the batch, the running average of the parameters. The one place where
-// such a model is trained: `geores train` and `geores verify` both go through it. Nothing is read back
-// from the device, and no shape depends on values: the step can be recorded.
+// SignSGD for the table rows of the batch, the running average of the parameters. `geores train`
+// and `geores verify` both use it. It reads nothing back from the device and no shape depends on
+// values, so the step can be recorded.
 //
-// Several processes share a step as in training_step.h. Of the table, the rows that the batch used are
-// exchanged: identifiers and gradients, in the order of the whole batch.
+// Several processes share a step as in training_step.h. For the table they exchange the rows that
+// the batch used: identifiers and gradients, in the order of the whole batch.
 #pragma once
 
 #include "geores/model/recursive/recursive.h"
@@ -16,7 +16,7 @@ namespace geores {
 struct RecursiveStepOptions {
   AdamAtan2Options adam;
   double table_decay = 0.1;
-  double average = 0.999;  // share of the old average that stays; 0: no average
+  double average = 0.999;  // weight of the old average; 0: no average
 };
 
 class RecursiveStep {
@@ -47,7 +47,7 @@ class RecursiveStep {
 
   const Communicator& communicator() const { return communicator_; }
 
-  // Afterwards this process's carry has the rows of all.
+  // Afterwards this process's carry has the rows of all processes.
   void gather_carry();
 
   FlatParameters& parameters() { return parameters_; }
@@ -60,7 +60,7 @@ class RecursiveStep {
   void step_table(const Tensor& identifiers, const Tensor& gradients, const Tensor& table_rate);
   void finish(const Rates& rates, Result& result);
 
-  // Of the table rows that the last passes used, in order.
+  // Gradients of the table rows that the last passes used, in order.
   struct UsedRows {
     Tensor identifiers, gradients;
   };
@@ -79,7 +79,7 @@ class RecursiveStep {
   bool has_gate_loss_ = false;
 };
 
-// While it lives, the model has the averaged parameters; afterwards those of training again.
+// While it lives, the model has the averaged parameters; afterwards the trained ones again.
 class AveragedParameters {
  public:
   explicit AveragedParameters(RecursiveStep& step);

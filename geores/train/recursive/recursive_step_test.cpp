@@ -61,7 +61,7 @@ struct RecursiveTraining {
     }
   }
 
-  // Everything a step leaves.
+  // The state after a step.
   Tensor everything() {
     std::vector<Tensor> all = {training.parameters().values(), training.average(),
                                training.optimizer().first_moment(), model->table()};
@@ -109,7 +109,8 @@ TEST(RecursiveStep, TheAverageFollowsTheWeights) {
   EXPECT_TRUE(torch::equal(run.training.parameters().values(), weights));
 }
 
-// The identifiers that are trained are those of the puzzles in the carry, not those on offer.
+// The identifiers that are trained are those of the puzzles in the carry, not of the puzzles on
+// offer.
 TEST(RecursiveStep, TrainsTheRowsOfThePuzzlesThatAreThoughtAbout) {
   auto options = small();
   options.explore = 0;
@@ -117,7 +118,7 @@ TEST(RecursiveStep, TrainsTheRowsOfThePuzzlesThatAreThoughtAbout) {
   {
     const torch::NoGradGuard no_grad;
     run.model->named_parameters()["q_head"].zero_();
-    run.model->named_parameters()["q_bias"].fill_(-9);  // nobody halts early
+    run.model->named_parameters()["q_bias"].fill_(-9);  // no row halts early
   }
   auto first = batch_of(0), second = batch_of(1);
   first.x.select(1, 0).fill_(1);

@@ -73,7 +73,7 @@ void save_checkpoint(const std::string& folder, const Model& model, TrainingStep
   add_tensor(writer, "optimizer/second_moment", training.optimizer().second_moment());
   for (const auto& [name, tensor] : training.carry().all())
     add_tensor(writer, "carry/" + name, tensor);
-  // Losses as their bits: the best one decides whether a later evaluation is better, so every bit
+  // Losses are stored as their bits: the best one is compared with later evaluations, so every bit
   // counts.
   add_tensor(writer, "position",
              torch::tensor({position.step, training.optimizer().steps(), position.best_step,

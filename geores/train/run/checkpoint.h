@@ -1,6 +1,6 @@
-// Where a run stands, as one safetensors file written atomically: the model's state, the
-// optimiser's moments, the carry, the position. The one before it is kept beside it: if the newest
-// is damaged, the run goes on from there and says so.
+// The state of a run as one safetensors file, written atomically: the model's state, the
+// optimiser's moments, the carry, the position. The previous checkpoint is kept: if the newest is
+// damaged, the run continues from it and reports this.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@ struct RunPosition {
   int64_t step = 0;  // steps taken
   int64_t best_step = -1;
   double best_validation = std::numeric_limits<double>::infinity();
-  double train_loss = 0;  // of the last step that was looked at
+  double train_loss = 0;  // of the last step that was read back
 };
 
-// The checkpoint that is there becomes the one before it if `keep_newest` says so. Say so only of one
-// that this process wrote or read successfully: a damaged one would take the place of a good one.
+// With `keep_newest` the newest checkpoint becomes the previous one. Set it only for a checkpoint
+// that this process wrote or read successfully: a damaged one would replace a good one.
 void save_checkpoint(const std::string& folder, const Model& model, TrainingStep& training,
                      const RunPosition& position, bool keep_newest);
 
@@ -31,7 +31,7 @@ FoundCheckpoint load_checkpoint(const std::string& folder, Model& model, Trainin
                                 RunPosition& position,
                                 const std::function<void(const std::string&)>& notice);
 
-// The weights and moments are all finite. Others do not belong into a checkpoint.
+// Whether all weights and moments are finite. A checkpoint holds no others.
 bool is_finite(TrainingStep& training);
 
 }  // namespace geores

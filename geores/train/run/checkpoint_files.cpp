@@ -12,7 +12,8 @@ void write_checkpoint(const SafetensorsWriter& content, const fs::path& newest,
   fs::remove(previous);
   std::error_code unlinked;
   fs::create_hard_link(newest, previous, unlinked);
-  // Some file systems have no links: there the newest is away while the next one is written.
+  // Some file systems have no hard links; there the newest file is missing while the next one is
+  // written.
   if (unlinked) fs::rename(newest, previous);
   try {
     content.save(newest);

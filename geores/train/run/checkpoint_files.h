@@ -1,4 +1,4 @@
-// The newest checkpoint of a run and the one before it.
+// The newest and the previous checkpoint of a run.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace geores {
 
-// Writes `content` to `newest`; with `keep` what was there becomes `previous`. At every moment, also
-// after a kill, `newest` is a whole checkpoint, the old one or the new one.
+// Writes `content` to `newest`; with `keep` the old file becomes `previous`. At every moment, also
+// after a kill, `newest` is a complete checkpoint, the old one or the new one.
 void write_checkpoint(const SafetensorsWriter& content, const std::filesystem::path& newest,
                       const std::filesystem::path& previous, bool keep);
 

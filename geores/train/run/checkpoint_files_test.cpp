@@ -30,7 +30,7 @@ TEST(CheckpointFiles, TheNewestIsThereWhileTheNextOneIsWritten) {
   EXPECT_EQ(read_file(previous), old.serialize());
   EXPECT_EQ(read_file(newest), next.serialize());
 
-  // One that is not to be kept, and one that cannot be written.
+  // A checkpoint that is not kept, and one that cannot be written.
   write_checkpoint(old, newest, previous, false);
   EXPECT_EQ(read_file(previous), old.serialize());
   SafetensorsWriter broken;

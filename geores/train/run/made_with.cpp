@@ -12,7 +12,7 @@
 namespace geores {
 namespace {
 
-// Linux on ARM gives a number instead of a name.
+// Linux on ARM reports a part number instead of a name.
 const std::map<std::string, std::string> kArmParts = {{"0xd0c", "Neoverse-N1"},
                                                       {"0xd40", "Neoverse-V1"},
                                                       {"0xd49", "Neoverse-N2"},

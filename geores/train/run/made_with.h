@@ -1,5 +1,5 @@
-// What made a run, for its result.json: numbers of speed mean nothing without the machine, and a run can
-// be repeated only with the program that made it.
+// The machine and program of a run, for its result.json: speeds mean nothing without the machine,
+// and a run can be repeated only with the same program.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@ namespace geores {
 // {"machine": the GPU's or the processor's name, "program": version_and_commit()}.
 nlohmann::json made_with(const std::string& device);
 
-// The processor that a text of /proc/cpuinfo describes, with how many there are: "2 × Neoverse-N1".
+// The processor in a text of /proc/cpuinfo, with its number of cores: "2 × Neoverse-N1".
 std::string processor_in(const std::string& cpuinfo);
 
 }  // namespace geores

@@ -12,7 +12,7 @@
 namespace geores {
 namespace {
 
-// A number of steps below `end`. JSON's integers reach beyond int64_t.
+// Reads a step below `end`. JSON's integers exceed int64_t.
 bool is_step(const nlohmann::json& value, int64_t end) {
   return value.is_number_unsigned() && std::in_range<int64_t>(value.get<uint64_t>()) &&
          value.get<int64_t>() < end;

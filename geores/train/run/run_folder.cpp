@@ -25,7 +25,8 @@ InputShape shape_of_run(const std::string& path, const TrainConfig& config,
   return InputShape::from_json(object["data"], file);
 }
 
-// A relative folder of data is one of the moment; who reads the run later may be elsewhere.
+// A relative data folder depends on the working directory, which may be another one when the run is
+// read.
 nlohmann::json with_absolute_data(nlohmann::json config) {
   if (const auto data = config.find("data"); data != config.end() && *data != "")
     *data = fs::absolute(data->get<std::string>()).string();
@@ -125,7 +126,8 @@ void RunFiles::require_same(const nlohmann::json& before, const nlohmann::json& 
 }
 
 void RunFiles::continue_run(const TrainConfig& config, Model& model, TrainingStep& training) {
-  // The best weights are tried on the model; then the checkpoint sets all of it.
+  // The best weights are validated by loading them into the model; the checkpoint then sets all of
+  // it.
   std::string problem;
   try {
     load_best(model);

@@ -1,5 +1,5 @@
-// What must not happen to a run's files: an old run lost for a new one that does not work, a bad
-// checkpoint in the place of a good one, two writers in one folder.
+// Failures that must not damage a run's files: a new run that does not work replaces an old one, a
+// bad checkpoint replaces a good one, two processes write to one folder.
 #include "geores/train/run/run_folder.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class RunFolders : public testing::Test {
     listener.notice = [this](const std::string& text) { notices_ += text + "\n"; };
     return train(config_, data_, where, listener, built_in(), loop);
   }
-  // Stops like a person who presses Ctrl-C when so many steps are taken.
+  // Stops as Ctrl-C does after this many steps.
   TrainResult run_until(int64_t step, RunFolder where) {
     int64_t asked = -1;
     Listener listener;
@@ -94,7 +94,7 @@ TEST_F(RunFolders, AnOldRunStaysWholeUntilTheNewOneHasACheckpoint) {
   write_file_atomically(file("notes.txt"), "a person's");
   const auto before = contents();
 
-  // Refused, stopped before its first step, failed in its first step, diverged in its first step.
+  // The new run is refused, stopped before its first step, fails in it, or diverges in it.
   config_.model.options["heads"] = 3;
   EXPECT_NE(refusal([&] { run({.path = folder(), .overwrite = true}); }), "");
   EXPECT_EQ(contents(), before);
@@ -118,7 +118,7 @@ TEST_F(RunFolders, AnOldRunStaysWholeUntilTheNewOneHasACheckpoint) {
       << notices_;
   data_.train_y = good;
 
-  // One step, and the new run has taken its place; what is not of a run stays.
+  // After one step the new run has replaced the old one; files that no run writes stay.
   EXPECT_TRUE(run_until(1, {.path = folder(), .overwrite = true}).interrupted);
   EXPECT_EQ(read_run_config(folder()).model.options["heads"], 4);
   for (const auto* name : {"result.json", "mixers.safetensors", "diagnostics.jsonl",
@@ -187,7 +187,7 @@ TEST_F(RunFolders, AReplacementThatWasKilledIsFinished) {
   config_.lr = 2e-2;
   run({.path = folder()});  // the old run
   config_.lr = 1e-2;
-  // As if the process had been killed after the new run's checkpoint, and in the middle of moving.
+  // The state of a process that was killed after the new run's checkpoint, while it moved files.
   for (const bool moving : {false, true}) {
     const auto staged = moving ? root_ / "run" / ".replacing" : starting_folder(folder());
     fs::create_directories(staged);
@@ -202,7 +202,7 @@ TEST_F(RunFolders, AReplacementThatWasKilledIsFinished) {
     run({.path = folder(), .resume = true});
     EXPECT_EQ(read_file(file("best.safetensors")), read_file(root_ / "whole/best.safetensors"));
   }
-  // And a new run without a checkpoint is dropped.
+  // A new run without a checkpoint is dropped.
   fs::create_directories(starting_folder(folder()));
   write_file_atomically(starting_folder(folder()) / "config.json", "{}");
   EXPECT_TRUE(holds_run(folder()));
@@ -221,7 +221,7 @@ TEST_F(RunFolders, WithoutItsCheckpointsARunIsNotBegunAgainSilently) {
   EXPECT_NE(line.find("has no checkpoint to resume from"), std::string::npos) << line;
   EXPECT_EQ(read_file(file("metrics.jsonl")), metrics);
   EXPECT_EQ(read_file(file("result.json")), result);
-  run({.path = folder()});  // begun again where it is asked for
+  run({.path = folder()});  // restarts where that is requested
   EXPECT_TRUE(can_resume(folder()));
 }
 

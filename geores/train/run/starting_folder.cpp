@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All that a run, or a command that looks at one, writes into its folder.
+// All files that a run, or a command that reads one, writes into its folder.
 constexpr const char* kFilesOfARun[] = {"config.json",
                                         "model.json",
                                         "metrics.jsonl",
@@ -24,10 +24,11 @@ constexpr const char* kFilesOfARun[] = {"config.json",
                                         "tokenizer.json",
                                         "tokenizer.model"};
 
-// Prepared text, bare files of ids, a set of puzzles. Some of their files have names of a run's.
+// Prepared text, bare files of ids, a set of puzzles. Some of their files have the same names as a
+// run's.
 constexpr const char* kFilesOfData[] = {"data.json", "train.bin", "val.bin", "geores.json"};
 
-// The starting folder gets this name when the old run's files are gone.
+// The starting folder gets this name once the old run's files are removed.
 fs::path replacing_folder(const fs::path& run) { return run / ".replacing"; }
 
 std::vector<fs::path> files_in(const fs::path& folder) {

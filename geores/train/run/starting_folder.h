@@ -12,13 +12,13 @@
 
 namespace geores {
 
-// Makes the folder of a run this process's own until the lock goes: makes it where `must_exist` does
-// not ask for it, removes temporary files of killed processes and finishes what they left half done.
-// A new run in a folder of data is refused.
+// Locks the folder of a run for this process and creates it unless `must_exist`. Removes temporary
+// files of killed processes and completes their interrupted work. A new run in a data folder is
+// refused.
 std::unique_ptr<FolderLock> take_run_folder(const std::filesystem::path& run, bool must_exist,
                                             const std::function<void(const std::string&)>& notice);
 
-// Of a run of any kind.
+// For a run of any kind.
 bool has_checkpoint(const std::filesystem::path& run);
 void require_checkpoint(const std::filesystem::path& run);
 
@@ -27,14 +27,14 @@ std::filesystem::path starting_folder(const std::filesystem::path& run);
 void make_starting_folder(const std::filesystem::path& run);  // an empty one
 void remove_starting_folder(const std::filesystem::path& run);
 
-// Puts the files of the starting folder in the place of the old run's. Files that no run writes stay.
+// Replaces the old run's files by those of the starting folder. Files that no run writes stay.
 void replace_run(const std::filesystem::path& run);
 
-// A new run has not taken its place yet: it is starting, or its process was killed.
+// Whether a new run has not replaced the old one yet: it is starting, or its process was killed.
 bool is_being_replaced(const std::filesystem::path& run);
 
-// Does what a killed process left: goes on with a replacement that had begun, removes a new run that
-// has no checkpoint.
+// Completes the work of a killed process: finishes a replacement that had begun, removes a new run
+// that has no checkpoint.
 void finish_replacing(const std::filesystem::path& run);
 
 }  // namespace geores

@@ -28,7 +28,7 @@ bool is_kind(const ModelKinds& kinds, const std::string& name) {
   return std::ranges::find(kinds, name, &ModelKind::name) != kinds.end();
 }
 
-// As runs wrote it when blocks were all that could be recomputed.
+// The value that runs wrote when only blocks could be recomputed.
 void rename_old_keys(json& object) {
   const auto old = object.find("checkpoint_blocks");
   if (old == object.end() || !old->is_boolean()) return;
@@ -37,7 +37,8 @@ void rename_old_keys(json& object) {
   if (!object.contains("checkpoint")) object["checkpoint"] = blocks ? "blocks" : "none";
 }
 
-// Takes "task" and "model" out of the object. A "model" that is no kind becomes the leading option.
+// Removes "task" and "model" from the object. A "model" that is not a kind becomes the leading
+// option.
 void read_names(json& object, TrainConfig& config, const ModelKinds& kinds,
                 const std::string& where) {
   if (object.contains("task")) {
@@ -53,7 +54,7 @@ void read_names(json& object, TrainConfig& config, const ModelKinds& kinds,
     return;
   }
   const auto& leading = find_model_kind(kinds, config.model.kind).leading_option;
-  if (leading.empty()) find_model_kind(kinds, name);  // refuses it
+  if (leading.empty()) find_model_kind(kinds, name);  // throws for an unknown kind
   require(!object.contains(leading) || object[leading] == name, where,
           "'model' {} and '{}' {} contradict each other", name, leading,
           object.value(leading, json()).dump());

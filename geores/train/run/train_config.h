@@ -1,4 +1,4 @@
-// Everything that decides a training run, as flags and as keys of its config.json: one flat object
+// The configuration of a training run, as flags and as keys of its config.json: one flat object
 // with the keys of training, of the task and of the model.
 #pragma once
 
@@ -28,7 +28,7 @@ struct TrainConfig {
   std::string optimizer = "adamw";
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;  // of AdamW
   std::string schedule = "papers";                   // or nanogpt: see schedule.h
-  double epochs = 0;  // text: sets the steps (set_steps_of_epochs); 0: `steps` does
+  double epochs = 0;  // for text: determines the steps (set_steps_of_epochs); 0: `steps` does
 
   int64_t eval_interval = 100;
   int64_t eval_batches = 40;
@@ -38,12 +38,12 @@ struct TrainConfig {
 
   std::string device = "cpu";
   std::string precision = "fp32";
-  std::string checkpoint = "none";  // what the backward pass computes again (Recompute)
+  std::string checkpoint = "none";  // the part that the backward pass recomputes (Recompute)
 
-  // Strict: unknown keys and bad values are refused, and then nothing is changed. Keys that are not
-  // given keep their values, but another task or kind of model begins with its own defaults.
-  // "model" may be a kind, or a value of its leading option: {"model": "edelta"} is a transformer
-  // with the connection edelta, as every config.json said before there were kinds.
+  // Strict: unknown keys and bad values throw and change nothing. Keys that are not given keep
+  // their values, but another task or kind of model starts from its own defaults. "model" may be a
+  // kind, or a value of its leading option: {"model": "edelta"} is a transformer with the
+  // connection edelta, as every config.json said before there were kinds.
   void read(const nlohmann::json& object, const std::string& where,
             const ModelKinds& kinds = model_kinds());
 
@@ -51,18 +51,18 @@ struct TrainConfig {
   void read_texts(const std::map<std::string, std::string>& given, const std::string& where,
                   const ModelKinds& kinds = model_kinds());
 
-  // All keys with their values, those of task and model that were not given included.
+  // All keys with their values, including defaults of task and model.
   nlohmann::json write(const ModelKinds& kinds = model_kinds()) const;
 
-  // Fills in what was not given.
+  // Fills in the defaults.
   void complete(const ModelKinds& kinds = model_kinds());
 
-  Fields fields();  // of training: all but the task's and the model's
+  Fields fields();  // Fields of training: all but the task's and the model's.
 };
 
 InputShape input_shape(const Dataset& dataset);
 
-// Where `epochs` is given: the steps that take every window of the train text so many times.
+// With `epochs`: the number of steps that reads every window of the train text that many times.
 void set_steps_of_epochs(TrainConfig& config, const Dataset& dataset);
 
 struct AdamWOptions;

@@ -15,7 +15,7 @@
 namespace geores {
 namespace {
 
-// Options that a run's config.json lacks did not exist when it was made.
+// Options that a run's config.json lacks did not exist when it was written.
 TEST(RunConfig, AnEarlierRunKeepsItsMeaning) {
   const auto read = [](nlohmann::json config) {
     const TemporaryFolder folder;
@@ -84,7 +84,7 @@ TEST(TrainConfig, ReadsFlatKeysOfTheRunTheTaskAndTheModel) {
             "[run.json] a configuration is a JSON object, got array");
 }
 
-// As runs wrote it when "model" was the connection and 0 stood for a task's default.
+// The format in which "model" was the connection and 0 a task's default.
 TEST(TrainConfig, ReadsTheConfigurationOfAnOldRun) {
   const auto old = nlohmann::json::parse(R"({
     "accumulate": 1, "batch": 64, "checkpoint_blocks": true, "checkpoint_interval": 100,
@@ -136,7 +136,7 @@ TEST(TrainConfig, ReadsTheTextsOfACommandLine) {
   EXPECT_EQ(refused({{"theta", "3"}}), "[train] 'theta' is not an option of task gyroscope");
 }
 
-// A flat object has one meaning for each key.
+// Each key of a flat object has one meaning.
 TEST(TrainConfig, NoKeyBelongsToTwoOwners) {
   std::set<std::string> training = {"task", "model"}, of_tasks, of_models;
   for (const auto& key : OptionSet::of<TrainConfig>().keys()) training.insert(key);

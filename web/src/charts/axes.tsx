@@ -13,7 +13,11 @@ export interface PlotArea {
   bottom: number;
 }
 
-export const plotArea = (width: number, height: number, more: Partial<PlotArea> = {}): PlotArea => ({
+export const plotArea = (
+  width: number,
+  height: number,
+  more: Partial<PlotArea> = {},
+): PlotArea => ({
   width,
   height,
   left: 46,
@@ -141,7 +145,7 @@ export const LetterF = (props: {
   plane: Plane;
   matrix?: ArrayLike<number>;
   colour: string;
-  at?: readonly [number, number]; // where the letter stands before the map
+  at?: readonly [number, number]; // the letter's position before the map
 }) => {
   const { plane: p } = props;
   const m = props.matrix ?? [1, 0, 0, 1];
@@ -185,7 +189,7 @@ export const Matrix = (props: {
   </div>
 );
 
-// A labelled number beside a drawing.
+// A labelled number next to a drawing.
 export const Fact = (props: {
   name: ComponentChildren;
   value: ComponentChildren;

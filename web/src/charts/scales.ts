@@ -1,4 +1,4 @@
-// From numbers to places on a drawing.
+// From numbers to pixels of a drawing.
 
 // About `count` round values between `from` and `to`: steps of 1, 2 or 5 times a power of ten.
 export function ticks(from: number, to: number, count: number): number[] {
@@ -77,7 +77,12 @@ export const circlePath = (cx: number, cy: number, r: number): string =>
 
 // Pushes labels apart that would overlap: each at least `gap` below the one before, none beyond the
 // ends.
-export function spread(positions: readonly number[], gap: number, from: number, to: number): number[] {
+export function spread(
+  positions: readonly number[],
+  gap: number,
+  from: number,
+  to: number,
+): number[] {
   const order = positions.map((_, i) => i).sort((a, b) => positions[a]! - positions[b]!);
   const result = [...positions];
   let last = -Infinity;

@@ -22,7 +22,7 @@ type Key<F extends Fields, Kind> = {
 const change = <F extends Fields>(key: string, value: unknown) =>
   ({ [key]: value }) as Partial<State<F>>;
 
-// How far along a slider's native input the value lies: its own numbers when linear, 0…1000 else.
+// The value's position on a slider's native input: its own numbers when linear, 0…1000 else.
 export function sliderInput(field: Range, value: number, set: (value: number) => void) {
   const linear = field.scale === "linear";
   return {

@@ -1,4 +1,4 @@
-// What every widget has around its drawing: caption, spoken sentence, controls, tools.
+// The frame of every widget's drawing: caption, spoken sentence, controls, tools.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Fields } from "../state/fields.ts";
@@ -63,7 +63,7 @@ const Controls = <F extends Fields>({ widget, items }: { widget: Widget<F>; item
 export function Figure<F extends Fields>(props: {
   widget: Widget<F>;
   caption: ComponentChildren;
-  sentence: string; // what the <output> says
+  sentence: string; // the text of the <output>
   children: ComponentChildren; // the drawings
   controls?: Listed<F>;
   more?: Listed<F>;

@@ -1,4 +1,4 @@
-// The modules that run beside the page's own code. The client fills them from the page, the build
+// The modules that run in the page's own thread. The client fills them from the page, the build
 // from files; widgets only ever call `compute`.
 import { type In, layouts, type ModuleName, type Out } from "./layout.ts";
 import { Module } from "./modules.ts";

@@ -93,7 +93,7 @@ export class Model {
     };
   }
 
-  // What the model predicts after each of the given states.
+  // The model's predictions after each of the given states.
   outputsFor(states: ArrayLike<number>, length: number): Float64Array {
     this.module.doubles("predictor_inputs", states.length).set(states);
     this.module.call("predict", { length, shown: length, feed: 0 });

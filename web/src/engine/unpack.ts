@@ -1,4 +1,4 @@
-// What the page carries in <script type="application/octet-stream">: gzipped, base64.
+// The data blocks in <script type="application/octet-stream">: gzipped, base64.
 
 export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   const text = atob(base64);
@@ -7,7 +7,7 @@ export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-// Large blocks stand behind the script, which starts before the parser has come to them.
+// Large blocks are after the script, which starts before the parser has reached them.
 export const parsed = new Promise<void>((done) => {
   if (typeof document === "undefined" || document.readyState !== "loading") done();
   else document.addEventListener("DOMContentLoaded", () => done());

@@ -1,4 +1,4 @@
-// Runs beside the page: reads dropped files, and computes spectra piece by piece.
+// The page's worker: reads dropped files, and computes spectra piece by piece.
 import { parseFile } from "../runs/files.ts";
 import { messageOf, Module } from "./modules.ts";
 import type { Answer, Question } from "./worker_client.ts";

@@ -95,7 +95,7 @@ export class SpectrumHelper {
     return (await this.helper.ask({ kind: "call", name, inputs })) as never;
   };
 
-  // Gives up a piece that is still running; what was asked is answered by a refusal.
+  // Cancels a running piece; its request is rejected.
   replace() {
     this.helper.stop("replaced");
     this.started = false;

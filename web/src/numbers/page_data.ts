@@ -1,4 +1,4 @@
-// What the page itself carries of the results files: all that the sections `results` and `seeds`
+// The part of the results files that is in the page: the data of the sections `results` and `seeds`
 // draw, without the training histories.
 import type { Spectrum } from "../widgets/spectrum/solve.ts";
 import type { GateRun, Results } from "./figures.ts";

@@ -1,5 +1,5 @@
 // The results files as the page carries them: set once, by the client or by the build. A reader's own
-// results.json can take the place of ours.
+// results.json can replace ours.
 import { useEffect, useState } from "preact/hooks";
 import type { Results } from "./figures.ts";
 import type { PageData } from "./page_data.ts";

@@ -1,4 +1,4 @@
-// Reading other people's files: every value is checked, and a refusal names file, place and value.
+// Reading other people's files: every value is checked, and an error names file, position and value.
 
 export class Problem extends Error {}
 
@@ -45,7 +45,7 @@ export function text(value: Json | undefined, where: string): string {
   return value;
 }
 
-// null stands for a number that was not finite: it is drawn as a gap.
+// null is a number that was not finite: it is drawn as a gap.
 export function numeric(value: Json | undefined, where: string): number {
   if (value === null) return NaN;
   if (typeof value !== "number") throw new Problem(`${where} is not a number`);

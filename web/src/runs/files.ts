@@ -1,4 +1,4 @@
-// Which file is what, and what was read from it. Runs in the worker, so that a large file does not
+// Identifies files and parses them. Runs in the worker, so that a large file does not
 // hold the page up.
 import type { Results } from "../numbers/figures.ts";
 import { type JsonObject, limits, object, parseJson, Problem } from "./check.ts";

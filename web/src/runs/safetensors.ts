@@ -71,7 +71,8 @@ export function checkSafetensors(bytes: Uint8Array, name: string): Tensors {
     const [first, last] = offsets;
     if (offsets.length !== 2 || first === undefined || last === undefined || first > last)
       throw new Problem(`${where}: data_offsets must be two increasing counts`);
-    if (last > available) throw new Problem(`${where}: data_offsets exceed the ${available} bytes of data`);
+    if (last > available)
+      throw new Problem(`${where}: data_offsets exceed the ${available} bytes of data`);
     if (last - first !== count * size)
       throw new Problem(
         `${where}: shape needs ${count * size} bytes, data_offsets give ${last - first}`,

@@ -1,4 +1,4 @@
-// A widget's inputs: ranges and choices with their defaults, and how they stand in a link.
+// A widget's inputs: ranges and choices with their defaults, and their form in a link.
 
 export interface Range {
   kind: "range";
@@ -61,7 +61,7 @@ const plain = (value: number) => String(Number(value.toPrecision(12)));
 const written = (value: number | string | readonly string[]): string =>
   typeof value === "number" ? plain(value) : typeof value === "string" ? value : value.join("+");
 
-// "gamma=0.25&k=120": only what differs from the first state.
+// "gamma=0.25&k=120": only the differences from the first state.
 export function toQuery<F extends Fields>(fields: F, state: State<F>): string {
   return Object.entries(fields)
     .filter(([key, field]) => written(state[key]!) !== written(field.first))
@@ -117,7 +117,7 @@ export function fromQuery<F extends Fields>(fields: F, query: string): Read<F> {
   return { state: state as State<F>, notes };
 }
 
-// Where a value lies on its slider, 0…1, and back.
+// A value's position on its slider, 0…1, and back.
 const bend = 4; // a mixed scale is linear up to here
 const bendAt = 0.4; // and this part of the slider belongs to it
 

@@ -14,7 +14,7 @@ export interface Widget<F extends Fields> {
   query: string;
   set(change: Partial<State<F>>): void;
   reset(): void;
-  resets: number; // how often: what plays by itself stops then
+  resets: number; // how often: animations stop then
 }
 
 export function useWidget<F extends Fields>(id: string, fields: F): Widget<F> {

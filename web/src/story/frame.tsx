@@ -1,4 +1,4 @@
-// Before the first section and after the last: what the page is, how it was made, what it leaves
+// Before the first section and after the last: the page's purpose, its making, its omissions
 // out.
 export const Opening = () => (
   <header class="opening">

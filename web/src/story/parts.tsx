@@ -1,4 +1,4 @@
-// What the sections of the story are made of.
+// The building blocks of the story's sections.
 import type { ComponentChildren } from "preact";
 import temml from "temml";
 import type { Figures } from "../numbers/figures.ts";

@@ -1,5 +1,5 @@
 // Every budget of the page in one table: sizes of the built file, and times as the best and the
-// middle of several tries. On a shared machine the best is an upper bound of what the page takes.
+// middle of several tries. On a shared machine the best is an upper bound of the page's time.
 //   node test/browser/measure.mjs [TRIES]
 import { readFileSync } from "node:fs";
 import { budgets, checkSizes, partsOf } from "../../sizes.mjs";

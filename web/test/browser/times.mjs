@@ -49,7 +49,7 @@ export async function dragging(browser) {
 }
 
 // The depth of `spectrum` dragged through twenty values in a second, on a page that stays open; how
-// long the page stood still at most.
+// long the page was unresponsive at most.
 export async function dragSpectrum(page) {
   await page.waitForSelector("[data-widget=spectrum][data-alive=yes]");
   await page.evaluate(async () => {

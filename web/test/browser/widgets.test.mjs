@@ -1,5 +1,5 @@
 // Every widget, in a real browser: there without scripts; moved by keys, by mouse and by touch; put
-// back by Reset; brought back by its link. What is compared is the drawing, not the text.
+// back by Reset; brought back by its link. The test compares the drawing, not the text.
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
 import { launch, open, page_url, settle } from "./browser.mjs";
@@ -10,7 +10,7 @@ before(async () => {
 });
 after(() => browser.close());
 
-// How each widget is moved: `keys` on an input, `pull` a handle or `click` a place.
+// How each widget is moved: `keys` on an input, `pull` a handle or `click` a point.
 const widgets = {
   drift: { keys: ["input[name=gamma]", "ArrowLeft"], press: "button:has-text('Add the branch')" },
   skew: { keys: ["input[aria-label='u, first coordinate']", "ArrowRight"], pull: "u" },
@@ -79,7 +79,7 @@ async function changed(page, id, before) {
   assert.fail(`the drawing of ${id} did not change`);
 }
 
-// The drawing when it stands still: computed to the end, and the same twice in a row.
+// The drawing when it no longer changes: computed to the end, and the same twice in a row.
 async function still(page, id) {
   const working = page.locator(`[data-widget=${id}] .working`);
   let last = "";

@@ -1,4 +1,4 @@
-// The modules compute in WebAssembly what the same sources compute natively.
+// The modules' results in WebAssembly equal those of the same sources compiled natively.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";

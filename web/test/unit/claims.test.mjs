@@ -1,4 +1,4 @@
-// What the page says in its claim lines, through the page's own bindings.
+// The page's claim lines, computed through the page's own bindings.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { close, start } from "./sources.mjs";

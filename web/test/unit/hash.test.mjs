@@ -1,4 +1,4 @@
-// Links: what goes in comes out, and nothing that is put in does harm.
+// Links: states survive a round trip, and no input does harm.
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -62,8 +62,8 @@ test("every published, measured and no-model figure equals its source", async ()
   assert.equal(figures.text("main/stability/no_model/running_mean"), "1.04e-6");
   assert.equal(figures.text("lost/0.1"), "3 of 12");
   assert.equal(figures.text("reflection_published/edelta/gate"), "0.051");
-  assert.throws(() => figures.text("main/stability/nobody/best"), /is not in docs\/results/);
-  assert.throws(() => figures.text("claim/nobody says this/verdict"), /is not in docs\/results/);
+  assert.throws(() => figures.text("main/stability/unknown/best"), /is not in docs\/results/);
+  assert.throws(() => figures.text("claim/no such claim/verdict"), /is not in docs\/results/);
 });
 
 test("a size over its limit is named", () => {

@@ -1,4 +1,4 @@
-// Other people's files: read, or refused with the place; never an exception, never a hang.
+// Other people's files: read, or refused with the position; never an exception, never a hang.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// The model of the page: the papers' own numbers through its WebAssembly, and the rules beside it.
+// The model of the page: the papers' own numbers through its WebAssembly, and the trivial rules.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

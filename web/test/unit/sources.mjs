@@ -1,4 +1,4 @@
-// What the unit tests share: the page's own TypeScript, bundled for Node.js, and the modules.
+// Shared by the unit tests: the page's own TypeScript, bundled for Node.js, and the modules.
 import { existsSync, readFileSync } from "node:fs";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -79,7 +79,7 @@ class Block {
 
   void meet_block() { meet(all_, static_cast<unsigned>(fibers_.size())); }
 
-  // What the lane `from` of this warp gives.
+  // The value of the lane `from` of this warp.
   template <class T>
   T exchange(T value, unsigned from) {
     static_assert(sizeof(T) <= sizeof(uint64_t));
@@ -93,7 +93,7 @@ class Block {
     return other;
   }
 
-  // A matrix instruction of this warp (cuda/tf32.cuh): c += what all lanes give of a and b.
+  // A matrix instruction of this warp (cuda/tf32.cuh): c += the product of all lanes' a and b.
   void multiply_add_tf32(float (&c)[4], const std::array<uint32_t, 6>& mine) {
     const auto me = threadIdx.x, first = me / kWarp * kWarp, g = me % kWarp / 4, t = me % 4;
     operands_[me] = mine;

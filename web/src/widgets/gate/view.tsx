@@ -37,7 +37,7 @@ export function Gate() {
     n: Number(s.n),
     seed: s.seed,
   });
-  // k is a unit vector: its place follows from H = I − 2kkᵀ, which the C++ gives.
+  // k is a unit vector: its position follows from H = I − 2kkᵀ, which the C++ gives.
   const k = reflected(g.h, s.k);
   const handles: Handle[] = [
     {
@@ -215,8 +215,8 @@ export function Gate() {
   );
 }
 
-// k from H = I − 2kkᵀ: its squares stand on the diagonal, their product beside it. The degrees only
-// say on which side k lies.
+// k from H = I − 2kkᵀ: its squares are on the diagonal, their product next to it. The degrees only
+// determine k's sign.
 function reflected(h: ArrayLike<number>, turn: number): [number, number] {
   const x = ((1 - h[0]!) / 2) ** 0.5 || 0;
   const y = ((1 - h[3]!) / 2) ** 0.5 || 0;

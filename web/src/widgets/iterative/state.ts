@@ -8,4 +8,4 @@ export const fields = {
 };
 
 export const formulas = ["m²", "m⁴/4", "m⁴|4 − m²|/16", "m⁶|4 − m²|/64"];
-export const labelled = [25, 77, 47, 25]; // the point of its curve at which each formula stands
+export const labelled = [25, 77, 47, 25]; // the point of its curve that each formula labels

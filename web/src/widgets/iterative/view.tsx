@@ -1,4 +1,13 @@
-import { across, Axes, Cross, Fact, plane, plotArea, upward, vertical } from "../../charts/axes.tsx";
+import {
+  across,
+  Axes,
+  Cross,
+  Fact,
+  plane,
+  plotArea,
+  upward,
+  vertical,
+} from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
 import { linear, log, path, pixel } from "../../charts/scales.ts";
 import { Scrub } from "../../controls/controls.tsx";

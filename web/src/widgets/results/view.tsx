@@ -13,7 +13,7 @@ const width = 300;
 const height = 30;
 const middle = height / 2;
 
-// The models' range, wide enough for their marks; what lies beyond it is named at the edge.
+// The models' range, wide enough for their marks; values beyond it are named at the edge.
 function scaleOf(table: Table): Scale {
   if (!table.log) return linear(-1, 1, 12, width - 12, 5);
   const values = table.rows.flatMap((row) => [

@@ -1,5 +1,5 @@
 // The density of a deep Jacobian's singular values, in pieces: first coarse, then fine, then
-// samples. Each piece is yielded as it comes; whoever no longer wants the rest stops asking.
+// samples. Pieces are yielded one by one; the caller may stop iterating.
 import { messageOf } from "../../engine/modules.ts";
 import type { SpectrumCall } from "../../engine/worker_client.ts";
 

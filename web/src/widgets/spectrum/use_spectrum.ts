@@ -1,4 +1,4 @@
-// Solves a request in the worker; every change cancels what is under way.
+// Solves a request in the worker; every change cancels the current one.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { messageOf, Refusal } from "../../engine/modules.ts";
 import { SpectrumHelper } from "../../engine/worker_client.ts";

@@ -53,7 +53,7 @@ export function Trap() {
       },
     ],
   };
-  // The start whose γ lies nearest: looked up from the C++'s own curve, not inverted here.
+  // The start with the nearest γ: looked up from the C++'s own curve, not inverted here.
   const nearestStart = (gamma: number) => {
     let best = s.b;
     let least = Infinity;
