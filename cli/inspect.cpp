@@ -51,7 +51,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<InspectFlags>();
   auto* command = app.add_subcommand(
       "inspect",
-      "What is inside a trained model, measured on its validation data.\n"
+      "Inspect a trained model on its validation data.\n"
       "A block does x -> R x + branch: R is the residual operator of the connection. Reported are\n"
       "  operators   gate, strength and angle; how far R is from orthogonal; the directions it\n"
       "              loses (sigma_min near 0); how much the product of all R amplifies\n"

@@ -81,7 +81,8 @@ void count(const ParamsFlags& flags) {
   }
   fmt::print("{}\n", to_text(table));
   fmt::print(
-      "sublayers: attention and MLP of one block; connections: what wraps the two; outside:\n"
+      "sublayers: attention and MLP of one block; connections: the residual connections around "
+      "both; outside:\n"
       "embedding, positions and last norm. Counted with {} streams, {} positions and a vocabulary\n"
       "of {}; the papers count with 64 and 1.\n",
       flags.streams, flags.context, flags.vocabulary);

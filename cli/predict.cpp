@@ -28,7 +28,7 @@ Tensor read_input(const std::string& path, const InputShape& model) {
     require(!x.is_floating_point(), path, "expected token ids, got floating-point values");
     x = x.to(torch::kInt64);
     require((x >= 0).all().item<bool>() && (x < model.vocabulary).all().item<bool>(), path,
-            "token ids must lie in 0..{}", model.vocabulary - 1);
+            "token ids must be in 0..{}", model.vocabulary - 1);
     return x;
   }
   require(x.size(2) == model.width, path, "vectors of {} values, the model takes {}", x.size(2),
@@ -66,7 +66,7 @@ void add_predict(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<PredictFlags>();
   auto* command = app.add_subcommand(
       "predict",
-      "What a run's best weights predict for sequences of yours.\n"
+      "Predict your own sequences with a run's best weights.\n"
       "Example: geores predict --run runs/gyro-edelta --input x.npy --output y.npy");
   command->add_option("--run", flags->run, "folder of the run")->required();
   command->add_option("--input", flags->input, ".npy (sequences, positions, values)")->required();

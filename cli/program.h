@@ -3,7 +3,7 @@
 
 namespace geores::cli {
 
-// What main does; the exit code.
+// The body of main; returns the exit code.
 int run_program(int argc, char** argv);
 
 }  // namespace geores::cli

@@ -86,7 +86,7 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
   TrainConfig config;
   if (!flags.resume.empty()) {
     require(flags.out.empty() || flags.out == flags.resume, "train",
-            "--resume {} continues in its own folder; leave out --out {}", flags.resume, flags.out);
+            "--resume {} continues in its own folder; omit --out {}", flags.resume, flags.out);
     folder = {.path = flags.resume, .resume = true};
     config = config_to_resume(flags.resume, group);
   }
@@ -145,7 +145,7 @@ void add_train(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "train",
       "Train any connection on any task. A run is a folder; killed at any moment, it is continued\n"
-      "with --resume and gives bit for bit what it would have given.\n"
+      "with --resume and gives the uninterrupted run's result bit for bit.\n"
       "Examples:\n"
       "  geores train --task gyroscope --model edelta --seed 42 --out runs/gyro-edelta\n"
       "  geores train --resume runs/gyro-edelta\n"
@@ -199,11 +199,11 @@ void add_train(CLI::App& app, int& exit_code) {
   for (const auto& task : tasks())
     for (auto option : task.options.all()) {
       option.help = help_of_tasks(option.key);
-      add(option, "Options of tasks (`geores list --json` tells which has which)", false);
+      add(option, "Options of tasks (`geores list --json` lists them)", false);
     }
   for (const auto& kind : model_kinds())
     for (const auto& option : kind.all_options().all())
-      add(option, "Options of connections (`geores list NAME` tells which has which)", true);
+      add(option, "Options of connections (`geores list NAME` lists them)", true);
   for (const auto& option : OptionSet::of<PuzzleConfig>().all())
     add(option, "Options of task puzzles", true);
   command->callback([flags, &exit_code] {

@@ -50,7 +50,7 @@ void add_verify(CLI::App& app, int& exit_code) {
       "The file's metadata names the model; its tensors hold weights, inputs, outputs, gradients "
       "and\n"
       "training steps. Everything is recomputed in float64. Exit 0 only if every group of tensors\n"
-      "agrees to 1e-9 of its largest magnitude (weights after training: 1e-7; DeepSeek-V4 behind\n"
+      "agrees to 1e-9 of its largest magnitude (weights after training: 1e-7; DeepSeek-V4 after\n"
       "its first norm, which computes in float32: 3e-7).\n"
       "Known: the EΔ paper's models, nanoGPT, the public mHC-lite code and DeepSeek-V4's\n"
       "hyper-connections.\n"

@@ -11,7 +11,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/geores)
 install(TARGETS ${libraries} geores_all EXPORT geores_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET geores)
-  # The programs find their shared libraries beside them, and LibTorch where they were built with it.
+  # The programs find their shared libraries next to them, and LibTorch where they were built with it.
   set_target_properties(geores geores-lab PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
                                           INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS geores geores-lab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

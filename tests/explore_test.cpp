@@ -44,7 +44,7 @@ class Explore : public testing::Test {
                        path("cache") + " --out " + path("out.html"));
   }
 
-  // What explore() has put into the page; everything around it must be as it was.
+  // The runs that explore() has put into the page; everything around it must be as it was.
   nlohmann::json runs_of_page() const {
     const auto page = read_text_file(path("out.html"));
     EXPECT_TRUE(page.starts_with(kBefore));

@@ -147,7 +147,7 @@ bool allows(const Row& row, const std::string& file, const Include& include) {
 std::vector<std::string> violations(const Rows& rows, const std::string& file,
                                     const std::string& text) {
   const auto* row = row_of(rows, file);
-  if (row == nullptr) return {file + " lies in no folder of the layer table"};
+  if (row == nullptr) return {file + " is in no folder of the layer table"};
   std::vector<std::string> found;
   for (const auto& include : includes_of(text))
     if (!allows(*row, file, include)) found.push_back(file + " includes " + include.header);
@@ -245,7 +245,7 @@ TEST(Layers, NothingIsReachedThroughOtherHeaders) {
 
 // Headers that a unity build adds to a file, by the precompiled header or by the files that are
 // compiled with it, and words that need it. A file must compile without both too (preset dev, a build for
-// a GPU, or somebody's own).
+// a GPU, or another one).
 const std::map<std::string, std::vector<std::string>> kGiven = {
     {"geores/base/error.h", {" require("}},
     {"fmt/format.h", {"fmt::"}},
@@ -299,7 +299,7 @@ std::vector<std::string> missing_headers(const std::map<std::string, std::string
   return found;
 }
 
-TEST(Layers, AFileIncludesWhatAUnityBuildWouldGiveIt) {
+TEST(Layers, AFileIncludesTheHeadersOfItsUnityBuild) {
   const auto sources = all_sources();
   for (const auto& [file, text] : sources)
     if (file.ends_with(".cpp") && file != "tests/layers_test.cpp")  // it has the words themselves
@@ -345,7 +345,7 @@ TEST(Layers, TheCheckSeesAViolation) {
 }
 
 // It crashes with LibTorch's wheels (geores/base/files/remove_folder.h).
-TEST(Layers, NobodyCallsRemoveAll) {
+TEST(Layers, NoFileCallsRemoveAll) {
   const std::string call = std::string("remove_all") + "(";
   for (const auto& [file, text] : all_sources())
     EXPECT_EQ(text.find(call), text.npos) << file << " calls " << call;

@@ -93,7 +93,7 @@ TEST(Portable, RefusesPositionsOutsideTheContext) {
   auto model = model_of(small_model());
   std::vector<double> x(200), y(200);
   EXPECT_EQ(refusal([&] { model.forward(x.data(), 0, 11, y.data()); }),
-            "[model] positions 0 ... 10 do not lie in the context of 10");
+            "[model] positions 0 ... 10 are not in the context of 10");
 }
 
 std::vector<double> values_of(const Weights& weights, const char* name, const Shape& shape) {
@@ -128,8 +128,8 @@ TEST(Weights, RefusesAPackedFileWhoseListDoesNotFit) {
     return refusal([&] { Weights(file, "a"); });
   };
   EXPECT_EQ(why("w 2 2;"), "[a] vectors holds more than the list of tensors says");
-  EXPECT_EQ(why("w 2 3;b 3;"), "[a] values does not hold what the list of tensors says");
-  EXPECT_EQ(why("w 2 2;b 3;", 1), "[a] scales does not hold what the list of tensors says");
+  EXPECT_EQ(why("w 2 3;b 3;"), "[a] values does not match the list of tensors");
+  EXPECT_EQ(why("w 2 2;b 3;", 1), "[a] scales does not match the list of tensors");
   EXPECT_EQ(why("w 2 x;b 3;"), "[a] the list of tensors is broken at 'w'");
   EXPECT_EQ(why("w 1 2 2;b 3;"), "[a] the list of tensors is broken at 'w'");
   EXPECT_EQ(why("w 99999999999 2;b 3;"), "[a] the list of tensors is broken at 'w'");
@@ -264,7 +264,7 @@ TEST(Predictors, TwoStatesDetermineAPlaneRotation) {
   }
 }
 
-TEST(Predictors, SayWhatTheirNamesSay) {
+TEST(Predictors, MatchTheirNames) {
   const std::vector<double> x = {1, 2, 3, 5};
   std::vector<double> y(2);
   predict_next(Rule::zero, x.data(), 1, 2, y.data());

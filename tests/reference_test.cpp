@@ -1,4 +1,4 @@
-// docs/reference and the pages of connections say what the program says. scripts/reference writes them.
+// docs/reference and the pages of connections equal the program's output. scripts/reference writes them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

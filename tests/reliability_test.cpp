@@ -297,7 +297,7 @@ TEST_F(Reliability, PredictionsNameTheStepOfTheirWeights) {
   EXPECT_NE(output().find("weights of step 12"), std::string::npos) << output();
 }
 
-// geores starts geores-lab, which lies in its folder, with the same arguments.
+// geores starts geores-lab, which is in its folder, with the same arguments.
 TEST_F(Reliability, CommandsOfTheLabRunWhereItIsAndAreRefusedWhereItIsNot) {
   EXPECT_EQ(run("spectral-gap --streams 3 --generators 2"), 0);
   EXPECT_NE(output().find("best gap 0.50000"), std::string::npos) << output();

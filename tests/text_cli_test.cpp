@@ -70,13 +70,13 @@ TEST_F(TextProgram, PreparesTrainsEvaluatesAndWrites) {
   refuse("generate --run run --temperature -1", "[generate] temperature must be >= 0, got -1");
   refuse("generate --run run --top-k 0", "[generate] top-k must be >= 1, got 0");
   refuse("generate --run run --tokens 0", "[generate] tokens must be >= 1, got 0");
-  refuse("generate --run run --top-p 0", "[generate] top-p must lie in (0, 1], got 0");
+  refuse("generate --run run --top-p 0", "[generate] top-p must be in (0, 1], got 0");
   // With a GPU it scores there.
   const auto there = run("eval --run run --device cuda");
   EXPECT_TRUE(there.exit_code == 0 ||
               there.output == "geores: [eval] device cuda was asked for, but there is none\n")
       << there.output;
-  refuse("eval --run run --stride 17", "[eval] the stride must lie in 1..16, got 17");
+  refuse("eval --run run --stride 17", "[eval] the stride must be in 1..16, got 17");
 
   refuse("data text --input a.txt --out data",
          "[data] holds train.bin already; --overwrite replaces prepared text");

@@ -116,7 +116,8 @@ TEST_F(TextCommands, InteractiveSpeaksJson) {
   train_on(lines(), "chars");
   Conversation talk("generate --run run --tokens 3 --interactive --json", temporary_.path());
   for (const auto* line : {"line 1", "it"}) {
-    talk.say("€\n" + std::string(line) + "\n");  // € is not in the vocabulary, and the next line is answered
+    talk.say("€\n" + std::string(line) +
+             "\n");  // € is not in the vocabulary, and the next line is answered
     EXPECT_TRUE(talk.hear_line().starts_with("geores: [prompt] ")) << line;
     const auto answer = nlohmann::json::parse(talk.hear_line(), nullptr, false);
     ASSERT_TRUE(answer.is_object()) << line;
@@ -126,7 +127,7 @@ TEST_F(TextCommands, InteractiveSpeaksJson) {
   for (const auto* flag : {"--prompt", "--prompt-file", "--samples"})
     refuse(fmt::format("generate --run run --interactive {} 2", flag),
            fmt::format("[generate] --interactive continues the lines of standard input, each once: "
-                       "leave out {}",
+                       "omit {}",
                        flag));
 }
 
@@ -193,7 +194,7 @@ TEST_F(TextCommands, WordPerplexityOfTextWithUnknownWordsSaysSo) {
   const auto said = run("eval --run run --data unknown").output;
   EXPECT_NE(
       said.find("\nthe text has the word <unk> 2 times: its word perplexity is lower than that "
-                "of the words behind it\n"),
+                "of the words that it replaces\n"),
       std::string::npos)
       << said;
 }
@@ -223,10 +224,9 @@ TEST_F(TextCommands, EvalOfBareIds) {
                       kModel));
   succeed("eval --run bare");
   succeed("eval --run bare --data nano");
-  refuse(
-      "eval --run bare --data data",
-      "[eval] data is prepared with the tokeniser bytes; nobody knows which one bare was trained "
-      "with");
+  refuse("eval --run bare --data data",
+         "[eval] data is prepared with the tokeniser bytes; the tokeniser of bare is unknown"
+         "with");
 }
 
 // A relative folder is one of the moment; a run is for later.
@@ -243,7 +243,7 @@ TEST_F(TextCommands, ARunFindsItsDataFromElsewhere) {
   EXPECT_EQ(from_there("train --resume ../run").exit_code, 1);
   const auto resumed = from_there("train --resume ../run --data ../moved");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_EQ(from_there("eval --run ../run").exit_code, 0) << "the run knows the new place";
+  EXPECT_EQ(from_there("eval --run ../run").exit_code, 0) << "the run records the new folder";
 
   write("a.txt", lines() + "line 5 of it\n");
   succeed("data text --input a.txt --tokenizer-of moved --out other");
@@ -274,7 +274,7 @@ TEST_F(TextCommands, IdsThatChangedUnderARunAreRefused) {
 
 TEST_F(TextCommands, OddNumbersAreRefusedInOneLine) {
   train_on(lines(), "chars");
-  refuse("eval --run run --stride 0", "[eval] the stride must lie in 1..16, got 0");
+  refuse("eval --run run --stride 0", "[eval] the stride must be in 1..16, got 0");
   for (const auto* arguments :
        {"generate --run run --seed 99999999999999999999", "generate --run run --seed -1",
         "generate --run run --seed 9223372036854775808",

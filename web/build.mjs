@@ -181,8 +181,8 @@ const html = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
-<meta name="description" content="Geometric residual connections: every operator to move by hand, every claim beside its test.">
-<title>What replaces the plus sign? · geores explorer</title>
+<meta name="description" content="Geometric residual connections: every operator to move by hand, every claim with its test.">
+<title>What replaces x + F(x)? · geores explorer</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>
 </head>

@@ -386,8 +386,8 @@ void add_bench(CLI::App& app, int& exit_code) {
           "Examples:\n"
           "  geores bench                              everything, some minutes\n"
           "  geores bench --models edelta additive     two connections\n"
-          "  geores bench --text --models hc hc:dynamic=false     a connection with other options "
-          "beside it\n"
+          "  geores bench --text --models hc hc:dynamic=false     one connection twice, with "
+          "other options\n"
           "  geores bench --batch 8 --length 64        a quick look\n"
           "  geores bench --models edelta --precision bf16\n"
           "  geores bench --device cuda --models edelta --side-by-side 16\n"
@@ -448,21 +448,20 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember(precision_names()));
   command
       ->add_option("--checkpoint", flags->checkpoint,
-                   "what the backward pass computes again: none, blocks or connections [none]")
+                   "the part that the backward pass recomputes: none, blocks or connections [none]")
       ->check(CLI::IsMember(recompute_names()));
   command->add_option("--replays", flags->replays, "on a GPU: timed steps [200]")->check(positive);
   command
-      ->add_option(
-          "--side-by-side", flags->side_by_side,
-          "on a GPU: also 1, 2, 4, … runs at a time, up to so many: what `reproduce --jobs` "
-          "gains")
+      ->add_option("--side-by-side", flags->side_by_side,
+                   "on a GPU: also 1, 2, 4, … runs at a time, up to this number: the gain of "
+                   "`reproduce --jobs`"
+                   "")
       ->check(CLI::Range(1, 256));
   command->add_flag("--scaling", flags->scaling,
                     "also time each connection alone over length, streams and threads");
-  command->add_flag(
-      "--explain", flags->explain,
-      "time nothing; say which kernel every operation of a step takes, and what keeps "
-      "others from running");
+  command->add_flag("--explain", flags->explain,
+                    "print the kernel of every operation of a step, and the reasons why "
+                    "others do not run; no timing");
   command->add_flag("--json", flags->json, "machine-readable result");
   command->callback([flags, &exit_code] {
     bench(*flags);

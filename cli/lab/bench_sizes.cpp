@@ -42,7 +42,7 @@ struct Variant {
   nlohmann::json options = nlohmann::json::object();
 };
 
-// NAME or NAME:KEY=VALUE,KEY=VALUE. Whoever makes the connection refuses a wrong key or value.
+// NAME or NAME:KEY=VALUE,KEY=VALUE. The connection's factory refuses a wrong key or value.
 Variant variant_from(const std::string& text) {
   const auto colon = std::min(text.find(':'), text.size());
   Variant variant{.connection = text.substr(0, colon), .suffix = text.substr(colon)};

@@ -1,4 +1,4 @@
-// What `geores bench` measures: flags, and the models that they name.
+// The arguments of `geores bench`: flags, and the models that they name.
 #pragma once
 
 #include <memory>

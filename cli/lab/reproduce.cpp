@@ -128,7 +128,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
       fmt::format(
           "{}\n"
           "With trivial baselines, controls and t-tests. Writes OUT/index.html (opens offline),\n"
-          "OUT/tables.md and OUT/results.json. Killed, it continues with what is missing when\n"
+          "OUT/tables.md and OUT/results.json. Killed, it continues with the missing work when\n"
           "started again with the same --out.\n"
           "  quick   small models and data, minutes on two cores; not comparable with the paper\n"
           "  paper   of edelta, as published: for a GPU, or days on a CPU\n"
@@ -170,7 +170,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   command->add_option("--steps", flags->steps, "language models: steps of a run")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_flag("--report-only", flags->report_only,
-                    "language models: train nothing, write the report of what is there");
+                    "language models: train nothing, write the report of the finished runs");
   command->add_option("--out", options.out, "folder of the report")->capture_default_str();
   command->add_option("--only", options.only, "some experiments instead of all");
   command->add_option("--columns", options.columns, "some data sets of the experiments in --only");
@@ -191,7 +191,7 @@ void add_reproduce(CLI::App& app, int& exit_code) {
   command->add_option("--cache", options.cache, "folder for generated data");
   auto* shard = command->add_option("--shard", flags->shard,
                                     "i/N: do only the i-th of N parts, and write no report");
-  command->add_option("--merge", options.merge, "folders of shards to take over what they have")
+  command->add_option("--merge", options.merge, "folders of shards whose results are copied")
       ->excludes(shard);
   command->callback([flags, &exit_code] { exit_code = run_reproduction(*flags); });
 }

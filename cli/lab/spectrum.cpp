@@ -56,7 +56,7 @@ void check_streams(const Eigen::MatrixXd& mixer, std::optional<int> streams,
 }
 
 Job job_from_run(const SpectrumFlags& flags) {
-  require(flags.mixers.size() == 1, "spectrum", "run:DIR stands alone, got {} mixers",
+  require(flags.mixers.size() == 1, "spectrum", "run:DIR excludes other mixers, got {}",
           flags.mixers.size());
   const auto spec = flags.mixers.front();
   auto run = load_run_mixers(after(spec, "run:"));
@@ -306,7 +306,7 @@ void add_spectrum(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--seed", flags->seed, "of mixers and Monte Carlo")->capture_default_str();
   command->add_option("--threads", flags->threads, "0: one per core")->capture_default_str();
-  command->add_flag("--skip-printed", flags->skip_printed, "leave out the equation as printed");
+  command->add_flag("--skip-printed", flags->skip_printed, "omit the equation as printed");
   command->add_flag(
       "--figure1", flags->figure1,
       "JPmHC's Figure 1: identity, bistochastic, orthogonal, gaussian at L = 1, 2, 10");

@@ -22,7 +22,7 @@ void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags) {
       ->group(group);
   command
       .add_option("--identifiers", flags.options.identifiers,
-                  "kept, blank or shuffled: what is left without the puzzle's own identifier")
+                  "kept, blank or shuffled: the score without the puzzle's own identifier")
       ->check(CLI::IsMember(identifier_controls()))
       ->group(group);
   command.add_option("--submission", flags.submission, "ARC: write the answers to this file")

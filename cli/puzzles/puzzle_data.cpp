@@ -311,7 +311,7 @@ void add_reflect(CLI::App& data, int& exit_code) {
   auto* command =
       add_kind(data, exit_code, "reflect",
                "ARC-Reflect-Lite: tasks that are reflections against tasks that are not.\n"
-               "  published  the published selection, with what is wrong with it\n"
+               "  published  the published selection, with notes on its flaws\n"
                "  strict     tasks that one class alone explains; all tests held out, colours "
                "permuted only\n"
                "  synthetic  random objects, enough tasks of both classes; otherwise as strict\n"

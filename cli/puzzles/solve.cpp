@@ -43,7 +43,7 @@ void add_solve(CLI::App& app, int& exit_code) {
       "solve",
       "Answer a puzzle with a trained recursive model.\n"
       "ARC: a task file (JSON), or a file of many with --task; the task must be one of the run's\n"
-      "data set, because the model knows a task by its identifier. Its variants vote.\n"
+      "data set, because the model depends on the task's identifier. Its variants vote.\n"
       "Sudoku: a text of digits, '.' or 0 for a blank. Maze: a text of '#', ' ', 'S' and 'G'.\n"
       "Examples:\n"
       "  geores solve --run runs/arc --puzzle 007bbfb7.json --submission submission.json\n"

@@ -24,7 +24,7 @@ int train_on_puzzles(const PuzzleTraining& flags, CommandGroup& group) {
   PuzzleConfig config;
   if (!flags.resume.empty()) {
     require(flags.out.empty() || flags.out == flags.resume, "train",
-            "--resume {} continues in its own folder; leave out --out {}", flags.resume, flags.out);
+            "--resume {} continues in its own folder; omit --out {}", flags.resume, flags.out);
     folder = {.path = flags.resume, .resume = true};
     // Only rank 0 needs to see the folder.
     const auto text = group.text_of_first(

@@ -66,8 +66,7 @@ std::string last_words(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "not enough memory";
   if (dynamic_cast<const std::length_error*>(&error)) return "sizes are too large for any memory";
   if (dynamic_cast<const nlohmann::json::exception*>(&error))  // "[json.exception.xyz.123] reason"
-    return "a JSON file does not hold what it should: " +
-           text.substr(std::min(text.size(), text.find("] ") + 2));
+    return "a JSON file is malformed:  " + text.substr(std::min(text.size(), text.find("] ") + 2));
   // LibTorch explains itself over many lines; the first one says what happened.
   return printable(text.substr(0, text.find('\n')), 1000);
 }

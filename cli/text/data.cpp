@@ -79,7 +79,7 @@ void add_data(CLI::App& app, int& exit_code) {
       "text",
       "Turns text into ids: train.bin, val.bin and test.bin as nanoGPT has them, data.json and "
       "the\n"
-      "tokeniser beside them.\n"
+      "tokeniser.\n"
       "Examples:\n"
       "  geores data text --input a.txt --tokenizer chars --out data/a\n"
       "  geores data text --input books.txt --separator '<|endoftext|>' --cut documents\n"
@@ -102,12 +102,12 @@ void add_data(CLI::App& app, int& exit_code) {
   text->add_option("--separator", options->separator,
                    "text between documents; each then ends with an end of text");
   text->add_option("--cut", options->cut, "characters, or documents: between two of them");
-  text->add_flag("--lossy", options->lossy, "replace what the tokeniser would refuse");
+  text->add_flag("--lossy", options->lossy, "replace bytes that the tokeniser would refuse");
   auto overwrite = std::make_shared<bool>(false);
   text->add_flag("--overwrite", *overwrite, "replace the text in --out");
   text->callback([options, overwrite, text, &exit_code] {
     require(text->count("--tokenizer-of") == 0 || text->count("--tokenizer") == 0, "data",
-            "--tokenizer-of says which tokeniser: leave out --tokenizer");
+            "--tokenizer-of selects the tokeniser: omit --tokenizer");
     const auto asked = options->tokenizer_of.empty() ? options->tokenizer : "--tokenizer-of";
     require(text->count("--vocabulary") == 0 || asked == "bpe" || asked == "sentencepiece", "data",
             "--vocabulary is for bpe and sentencepiece, not for {}", asked);
@@ -122,7 +122,7 @@ void add_data(CLI::App& app, int& exit_code) {
     int64_t vocabulary = 0;
   };
   auto flags = std::make_shared<ShowFlags>();
-  auto* look = command->add_subcommand("show", "What a folder of prepared text holds.");
+  auto* look = command->add_subcommand("show", "Show the contents of a folder of prepared text.");
   look->add_option("folder", flags->folder, "folder of prepared text")->required();
   look->add_option("--vocabulary", flags->vocabulary, "ids, for a folder without data.json");
   look->callback([flags, &exit_code] {

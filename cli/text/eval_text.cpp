@@ -29,8 +29,8 @@ void require_same_tokenizer(const PreparedText& text, const EvalTextFlags& flags
           flags.run, vocabulary);
   if (!text.tokenizer()) return;
   require(std::filesystem::exists(flags.run + "/tokenizer.json"), "eval",
-          "{} is prepared with the tokeniser {}; nobody knows which one {} was trained with",
-          text.folder(), text.tokenizer()->name(), flags.run);
+          "{} is prepared with the tokeniser {}; the tokeniser of {} is unknown", text.folder(),
+          text.tokenizer()->name(), flags.run);
   const auto mine = tokenizer_of_run(flags.run)->fingerprint();
   require(text.tokenizer()->fingerprint() == mine, "eval",
           "{} is prepared with another tokeniser (sha256 {:.12}) than {} (sha256 {:.12})",
@@ -144,7 +144,7 @@ void evaluate_text(const LoadedRun& run, const EvalTextFlags& flags) {
   if (unknown > 0)
     fmt::print(
         "the text has the word <unk> {} times: its word perplexity is lower than that of the words "
-        "behind it\n",
+        "that it replaces\n",
         unknown);
 }
 

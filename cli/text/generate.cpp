@@ -28,8 +28,8 @@ namespace {
 
 volatile sig_atomic_t interrupted = 0;
 
-// The first Ctrl-C requests an end, a second one ends the program. Without SA_RESTART, so that one who
-// waits for a line stops waiting. Ignored when the program started, it stays ignored.
+// The first Ctrl-C requests an end, a second one ends the program. Without SA_RESTART, so that a
+// read of a line returns. Ignored when the program started, it stays ignored.
 void end_on_interrupt() {
   struct sigaction now {};
   if (sigaction(SIGINT, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) return;
@@ -212,7 +212,7 @@ std::string not_a_seed(const std::string& text) {
   const auto* const end = text.data() + text.size();
   const auto [stopped, problem] = std::from_chars(text.data(), end, seed);
   if (problem == std::errc() && stopped == end && seed >= 0) return "";
-  return fmt::format("a seed must lie in 0..{}, got {}", std::numeric_limits<int64_t>::max(),
+  return fmt::format("a seed must be in 0..{}, got {}", std::numeric_limits<int64_t>::max(),
                      quote(text));
 }
 
@@ -230,7 +230,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--run", flags->run, "folder of the run")->required();
   command->add_option(
       "--prompt", flags->prompt,
-      "text to continue; default: what stands before a text, an end of text or a line end");
+      "text to continue; default: the id before a text, an end of text or a line end");
   command->add_option("--prompt-file", flags->prompt_file,
                       "the same from a file; -: standard input");
   command->add_option("--tokens", flags->tokens, "how many [200]");
@@ -254,8 +254,7 @@ void add_generate(CLI::App& app, int& exit_code) {
     if (flags->interactive)
       for (const auto* flag : {"--prompt", "--prompt-file", "--samples"})
         require(command->count(flag) == 0, "generate",
-                "--interactive continues the lines of standard input, each once: leave out {}",
-                flag);
+                "--interactive continues the lines of standard input, each once: omit {}", flag);
     generate(*flags);
     exit_code = 0;
   });

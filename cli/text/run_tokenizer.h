@@ -9,7 +9,7 @@
 
 namespace geores::cli {
 
-// What model.json says of the data (DataOrigin::facts); empty in old runs.
+// The facts about the data in model.json (DataOrigin::facts); empty in old runs.
 nlohmann::json origin_of_run(const std::string& run);
 
 // The tokeniser in the folder. Refuses one that the run was not trained with.

@@ -26,7 +26,7 @@ struct Options {
         .add("streams", streams, "residual streams", {.min = 1, .max = 64})
         .add("gate_bias", gate_bias, "initial gate logit", {.min = -10})
         .add("name", name, "what to call it")
-        .choice("pooling", pooling, {"mean", "last"}, "what the generators see");
+        .choice("pooling", pooling, {"mean", "last"}, "input of the generators");
   }
   bool operator==(const Options&) const = default;
 };
@@ -345,7 +345,7 @@ TEST(Json, AHundredThousandObjectsAreReadInLinearTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
-TEST(Json, WhatStandsBehindANulByteIsNotIgnored) {
+TEST(Json, TextAfterANulByteIsNotIgnored) {
   EXPECT_EQ(refusal([] { parse_json(std::string_view("{}\0}", 4), "x"); }),
             "[x] not valid JSON: NUL byte at position 2");
 }

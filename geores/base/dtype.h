@@ -15,7 +15,7 @@
 namespace geores {
 
 static_assert(std::endian::native == std::endian::little,
-              "arrays are stored as they lie in memory");
+              "arrays are stored in their memory layout");
 
 // In the order in which a safetensors file lists them: with the widest types first, every tensor is
 // aligned.

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // The last state and its gradient, or the gradients on both sides of an operation.
-TEST(StepBenchmark, AFusedStepHoldsTwoStatesBesideWhatItsBlocksKeep) {
+TEST(StepBenchmark, AFusedStepHoldsTwoStatesAndTheValuesOfItsBlocks) {
   constexpr int64_t batch = 32, length = 64;
   for (const auto& [connection, width] :
        {std::pair<std::string, int64_t>{"additive", 32}, {"jpmhc", 128}}) {

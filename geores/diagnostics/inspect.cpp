@@ -290,7 +290,7 @@ void warn(Inspection& out) {
   if (out.inert && out.inert->first_pre.value_or(1) < kInertPre)
     out.warnings.push_back(fmt::format(
         "H_pre of the first connection gets hardly any gradient ({:.1g} of the others'): it scales "
-        "streams that enter equal, and the norm behind it removes the scale.",
+        "streams that enter equal, and the norm after it removes the scale.",
         *out.inert->first_pre));
   if (out.composite && out.composite->norm.most > kAmplified)
     out.warnings.push_back(

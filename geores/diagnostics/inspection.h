@@ -1,4 +1,4 @@
-// What `geores inspect` found in a model: plain numbers, as a table, as JSON and as a page.
+// The results of `geores inspect`: plain numbers, as a table, as JSON and as a page.
 // How they are measured: geores/diagnostics/inspect.h.
 #pragma once
 

@@ -70,11 +70,11 @@ TEST(MixerMeasures, GainsAreTheLargestSumsOfRowsAndColumns) {
 TEST(MixerMeasures, HistogramAndNegativeShare) {
   const auto counts = entry_histogram(matrix({-1, 0, 1.5, -7}));
   ASSERT_EQ(counts.size(), 101u);
-  EXPECT_EQ(counts.front(), 2) << "−1, and what lies below";
-  EXPECT_EQ(counts[40], 1) << "0 lies 40.4 bins above −1";
+  EXPECT_EQ(counts.front(), 2) << "−1 and below";
+  EXPECT_EQ(counts[40], 1) << "0 is 40.4 bins above −1";
   EXPECT_EQ(counts.back(), 1);
   EXPECT_EQ(negative_share(matrix({-1, 0, 1.5, -7})), 0.5);
-  EXPECT_EQ(entry_histogram(kIdentity)[80], 3) << "1 lies 80.8 bins above −1";
+  EXPECT_EQ(entry_histogram(kIdentity)[80], 3) << "1 is 80.8 bins above −1";
 }
 
 TEST(MixerMeasures, GradientNormsByWindow) {
@@ -301,7 +301,7 @@ TEST(InertMixers, AreFoundInFloat32AndNearTheIdentity) {
   }
 }
 
-TEST(RankReport, StatesAndWhatTheEndReads) {
+TEST(RankReport, StatesAndTheInputOfTheEnd) {
   const auto model = model_with("hc", nullptr);
   const auto report = describe_ranks(*model, ids());
   ASSERT_TRUE(report.has_value());

@@ -51,7 +51,7 @@ TEST(RecursionReport, HasACallForEachConnectionOfEachApplication) {
     for (const auto value : report->product) EXPECT_NEAR(value, 1, 1e-9) << mixer;
     EXPECT_TRUE(report->gate.empty());
   }
-  EXPECT_FALSE(report_of("none")) << "a plus sign mixes nothing";
+  EXPECT_FALSE(report_of("none")) << "a plain residual has no mixer";
 }
 
 TEST(RecursionReport, ProductsOfDoublyStochasticMixersShrinkFromCallToCall) {

@@ -7,6 +7,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/experiments/figures.h"
+#include "geores/experiments/language/papers.h"
 #include "geores/experiments/report.h"
 #include "geores/experiments/reproduce.h"
 #include "geores/model/transformer/transformer_kind.h"
@@ -128,6 +129,16 @@ TEST(Paper, ClaimsNameArmsThatExist) {
     EXPECT_NO_THROW(found->arm(claim.worse)) << claim.text;
     EXPECT_NO_THROW(found->column(claim.column)) << claim.text;
   }
+}
+
+TEST(LanguagePapers, OtherStepsChangeWarmUpAndEvaluationsInProportion) {
+  auto paper = language_paper("shc", "gpu", "data");
+  paper.set_steps(500);
+  const auto& arm = paper.experiment("mixers").arm("shc").config;
+  EXPECT_EQ(arm.at("steps"), 500);
+  EXPECT_EQ(arm.at("warmup"), 50);
+  EXPECT_EQ(arm.at("eval_interval"), 50);
+  EXPECT_EQ(paper.experiment("streams").arm("shc").config.at("steps"), 20);
 }
 
 TEST(Report, SamplesAreWrittenWithOneExponent) {
@@ -386,8 +397,7 @@ TEST(Results, DamagedFilesAreNamedInOneLine) {
        {"parameters", "steps", "seconds", "diverged", "best_validation", "exact_best"}) {
     auto damaged = nlohmann::json::parse(good);
     damaged.erase(key);
-    EXPECT_EQ(refused(damaged.dump()),
-              fmt::format("[{}] '{}' is missing or not what it should be", path, key));
+    EXPECT_EQ(refused(damaged.dump()), fmt::format("[{}] '{}' is missing or invalid", path, key));
   }
   EXPECT_NE(refused("[1]"), "");
   const auto metrics = (folder.path() / "metrics.jsonl").string();

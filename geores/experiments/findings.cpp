@@ -43,7 +43,8 @@ nlohmann::json to_json(const ExperimentFindings& findings) {
     for (const auto& arm : experiment.arms) {
       const auto& cell = findings.cell(column.name, arm.name);
       const auto published = arm.published.find(column.name);
-      auto runs = nlohmann::json::array();  // paths inside of the report's folder, so that it can be moved
+      auto runs =
+          nlohmann::json::array();  // paths inside of the report's folder, so that it can be moved
       for (const auto& run : cell.runs)
         runs.push_back((fs::path("runs") / fs::path(run).filename()).string());
       arms.push_back({{"name", arm.name},

@@ -24,7 +24,7 @@ Experiment main_tables() {
               "was made "
               "with the entropy gate, which the paper does not describe; the gate that it does "
               "describe "
-              "(plain) stands beside it.",
+              "(plain) is next to it.",
           .columns = {gyroscope, stability, near_pi, near_pi_multi},
           .arms = {published_arm("gpt", {{"gyroscope", three_seeds(3.78e-3, 0.04e-3)},
                                          {"stability", three_seeds(16.4e-6, 0.7e-6)},
@@ -55,9 +55,9 @@ Experiment controls() {
       .name = "controls",
       .title = "Controls: the leaked future, the initialisation, the gate",
       .text =
-          "pool = sequence averages over all positions, so an operator at position t has seen what "
-          "is to be predicted; pool = causal averages over the past only. init = identity is what "
-          "the paper states, init = reference what its code ran. JPmHC stands here for comparison.",
+          "pool = sequence averages over all positions, so an operator at position t has seen the "
+          "targets; pool = causal averages over the past only. init = identity is "
+          "the paper's statement, init = reference its code. JPmHC is here for comparison.",
       .columns = {gyroscope, stability},
       .arms = {{"edelta", "EΔ as run", edelta()},
                {"edelta_causal", "EΔ, causal pool", edelta({{"pool", "causal"}})},
@@ -86,7 +86,7 @@ Experiment gate_start() {
                {{"near_pi", one_value(single)}, {"near_pi_multi", one_value(multi)}}};
   };
   return {.name = "gate_start",
-          .title = "Table 8: where the gate starts",
+          .title = "Table 8: the initial gate",
           .text = "Initial gate logit with λ = 0.5. Published from one seed.",
           .columns = {near_pi, near_pi_multi},
           .arms = {arm("plus", "+1.5 (rotation)", 1.5, 2.10e-6, 1.27e-6),

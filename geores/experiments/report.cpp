@@ -53,8 +53,9 @@ BestModel best_model(const Experiment& experiment, Value&& value) {
 // One row per data set: the published winner, ours, and the best trivial predictor.
 Table against_no_model(const ExperimentFindings& main, int& lost) {
   Table table{
-      "The lowest validation MSE of all models, beside the best of five predictors that are not "
-      "models: zero, copy the input, running mean, minus the input, one linear map fitted on the "
+      "The lowest validation MSE of all models, compared with the best of five trivial "
+      "predictors: zero, copy the input, running mean, minus the input, one linear map fitted on "
+      "the "
       "train set.",
       {"task", "published winner", "MSE", "our winner", "MSE", "no model", "MSE", "better"},
       {}};
@@ -246,14 +247,13 @@ void add_summary(Document& document, const Findings& findings) {
     return std::count_if(judgements.begin(), judgements.end(),
                          [&](const Judgement& one) { return one.verdict == verdict; });
   };
-  document.heading("What holds, in a minute");
-  auto text = fmt::format(
-      "Of {} comparisons {} hold in our runs, {} come out the other way round, and {} are open.",
-      judgements.size(), count("holds"), count("reversed"), count("open"));
+  document.heading("Summary of the verdicts");
+  auto text =
+      fmt::format("Of {} comparisons {} hold in our runs, {} are reversed, and {} are open.",
+                  judgements.size(), count("holds"), count("reversed"), count("open"));
   if (no_model)
-    text += fmt::format(
-        " On {} of {} tasks a predictor that is no model at all beats every trained model.", lost,
-        main->experiment.columns.size());
+    text += fmt::format(" On {} of {} tasks a trivial predictor beats every trained model.", lost,
+                        main->experiment.columns.size());
   document.text(text);
   if (no_model) document.table(*no_model);
   document.table(claims_table(judgements));
@@ -290,12 +290,12 @@ Document make_report(const Findings& findings) {
     document.warning(fmt::format(
         "Scale {}: models of 1/{} of the width and 1/{} of the depth, sequences of {}, {} steps. "
         "The "
-        "numbers show that everything runs and what the tables look like; they cannot be compared "
-        "with the published ones. For that: geores reproduce --scale paper.",
+        "numbers only show that everything runs; they cannot be compared with the published "
+        "ones. For that: geores reproduce --scale paper.",
         scale.name, scale.width_divisor, scale.depth_divisor, scale.length, scale.steps));
   document.text(fmt::format(
-      "Every number of the EΔ paper (arXiv:2605.06729) that has a table, trained again and laid "
-      "beside the published one, with the baselines and controls that the paper lacks. Scale {}, "
+      "Every table of the EΔ paper (arXiv:2605.06729), trained again and compared with the "
+      "published numbers, with the baselines and controls that the paper lacks. Scale {}, "
       "device {}, {}; {:.0f} minutes of training in all.{}",
       scale.name, findings.hardware.device, findings.hardware.precision,
       findings.train_seconds / 60,
@@ -363,12 +363,11 @@ Document make_report(const Findings& findings) {
   }
   if (!findings.own_norms.empty()) {
     const auto& own = findings.find(kOwnNorms)->experiment;
-    document.heading("Norm preservation of operators that are orthogonal always")
+    document.heading("Norm preservation of operators that are always orthogonal")
         .text(
-            "Models of the experiment above, ours beside the papers'. An orthogonal operator keeps "
-            "the norm of the state that it carries; a prediction also has what the sublayers add, "
-            "so "
-            "no model has to keep norms.")
+            "Models of the experiment above, ours and the papers'. An orthogonal operator "
+            "preserves the norm of the state that it carries; a prediction also depends on the "
+            "sublayers, so no model preserves norms exactly.")
         .table(norm_table(own, findings.own_norms, findings.norm_length))
         .table(norms_by_task(own, findings.own_norms))
         .figure("own_norms", norm_figure(own, findings.own_norms, findings.norm_length),

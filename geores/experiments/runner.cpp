@@ -47,8 +47,8 @@ void train_run(const PlannedRun& run, const std::string& folder, DatasetShelf& s
         [log = std::make_shared<DiagnosticsLog>(
              validation_sample(*dataset, follow.betas ? kDiagnosedSequences : kFollowedSequences).x,
              follow, follow.betas ? 1 : followed_interval(run.config), run.config.steps)](
-            int64_t step, Model& model, const fs::path& folder) {
-          log->measure(step, model, folder);
+            int64_t step, Model& model, const fs::path& run_folder) {
+          log->measure(step, model, run_folder);
         };
   const auto result =
       train(run.config, *dataset, {.path = path, .resume = can_resume(path)}, listener);

@@ -49,7 +49,8 @@ struct Job {
   std::string name;
   int64_t size = 1;  // in steps, for the progress bar
   std::function<void(const std::function<void(int64_t done)>& progress)> work;
-  std::string after = {};  // name of a job whose result it needs; not in the list: the result exists
+  std::string after =
+      {};  // name of a job whose result it needs; not in the list: the result exists
 };
 
 // Both lists in their order, b spread over a: probes that need no GPU run next to jobs that do.

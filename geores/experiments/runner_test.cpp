@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "geores/base/error.h"
+#include "geores/experiments/language/papers.h"
 #include "geores/testing/testing.h"
 
 namespace geores {
@@ -46,7 +47,7 @@ TEST(Jobs, TheFirstFailureStopsTheRestAndIsThrown) {
   run_jobs({}, 4, {});
 }
 
-TEST(Jobs, WaitForTheOneWhoseResultTheyNeed) {
+TEST(Jobs, WaitForTheJobWhoseResultTheyNeed) {
   for (const int threads : {1, 2, 5}) {
     std::mutex mutex;
     std::string order;
@@ -65,7 +66,7 @@ TEST(Jobs, WaitForTheOneWhoseResultTheyNeed) {
     EXPECT_LT(order.find('a'), order.find('x')) << order;
     EXPECT_LT(order.find('x'), order.find('y')) << order;
     if (threads > 1) {
-      EXPECT_EQ(order.front(), 'z') << order << ": nobody waits who need not";
+      EXPECT_EQ(order.front(), 'z') << order << ": no job waits needlessly";
     }
   }
   const Job nothing{"a", 1, [](const auto&) {}, "a"};
@@ -126,6 +127,15 @@ TEST(Runner, MixesTwoListsEvenly) {
   EXPECT_EQ(names(mixed(jobs("ab"), jobs("1234"))), "a12b34");
   EXPECT_EQ(names(mixed(jobs("abc"), {})), "abc");
   EXPECT_EQ(names(mixed({}, jobs("12"))), "12");
+}
+
+TEST(LanguagePapers, ARunHasOneNameInAnyDataFolder) {
+  const auto here = language_paper("nanogpt", "quick", "data"),
+             there = language_paper("nanogpt", "quick", "/elsewhere/texts");
+  const auto name = [](const LanguagePaper& paper) {
+    return planned_runs(paper.experiments, language_scale("quick"), {}).front().name;
+  };
+  EXPECT_EQ(name(here), name(there));
 }
 
 }  // namespace

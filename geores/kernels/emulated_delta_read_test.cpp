@@ -1,4 +1,4 @@
-// What DDL reads off a token on the GPU, emulated, against its definition.
+// DDL's reading of a token on the GPU, emulated, against its definition.
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ template <class A>
 void compare_gelu(int64_t size, double limit) {
   const auto x = drawn_activations<A>(size), dy = drawn_activations<A>(size);
   std::vector<A> y(x.size()), dx = dy;
-  const double least = sizeof(A) == 8 ? 1e-12 : 2e-6;  // what the polynomials miss far from 0
+  const double least = sizeof(A) == 8 ? 1e-12 : 2e-6;  // the polynomials' error far from 0
   gelu_forward(kStream, x.data(), y.data(), size);
   gelu_backward(kStream, x.data(), static_cast<const A*>(dx.data()), dx.data(), size);  // in place
   for (size_t i = 0; i < x.size(); ++i) {

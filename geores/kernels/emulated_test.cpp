@@ -202,7 +202,7 @@ TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
   for (const auto& s : {StreamShape{3, 2, 5}, StreamShape{5, 4, 36}, StreamShape{6, 4, 200}}) {
     const auto all = s.tokens * s.n * s.d;
     const auto dout = drawn<double>(all), dread = drawn<double>(s.tokens * s.d);
-    // Inputs: X, y, l, the weights of reading. Results: X', then what is read.
+    // Inputs: X, y, l, the weights of reading. Results: X', then the read output.
     const auto forward = [&](const std::vector<Values<double>>& in) {
       auto out = zeros<double>(all), read = zeros<double>(s.tokens * s.d);
       delta_streams_forward(kStream, in[0].data(), in[1].data(), in[2].data(), out.data(), s);
@@ -231,7 +231,7 @@ TEST(Emulated, DeltaRuleHasTheGradientsOfItsDefinition) {
     }
     const auto [out, read] = forward(in);
     expect_close(out, wanted, "delta rule");
-    expect_close(read, wanted_read, "what is read");
+    expect_close(read, wanted_read, "the read output");
     auto gradients = in;
     std::fill(gradients[3].begin(), gradients[3].end(), 0.0);
     delta_streams_backward(kStream, in[0].data(), in[1].data(), in[2].data(), dout.data(),

@@ -140,7 +140,7 @@ void Model::pass(Half& half, int from, int to) {
 
 void Model::forward(const double* x, int from, int to, double* y) {
   refuse_unless(from >= 0 && from < to && to <= context_, "model",
-                "positions {} ... {} do not lie in the context of {}", {from, to - 1, context_});
+                "positions {} ... {} are not in the context of {}", {from, to - 1, context_});
   refuse_unless(traits_.causal || from == 0, "model",
                 "sees whole sequences: cannot go on from position {}", {from});
   const int copies = traits_.state_width / width_;

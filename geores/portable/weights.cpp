@@ -124,7 +124,7 @@ void Weights::add(const Json& value, std::span<const std::byte> data) {
   }
   refuse_unless(count == 2 && ends[0] >= 0 && ends[0] <= ends[1] &&
                     ends[1] <= static_cast<std::int64_t>(data.size()),
-                where_, "tensor {}: data_offsets do not lie in the {} bytes of data",
+                where_, "tensor {}: data_offsets are not in the {} bytes of data",
                 {quoted(name), data.size()});
   if (size != static_cast<double>(ends[1] - ends[0]))
     refuse(where_, "tensor {}: shape {} of {} does not fit {} bytes",
@@ -165,7 +165,7 @@ void Weights::unpack(std::string_view list) {
     used[from] += count;
     refuse_unless(
         entry.type == (from == 0 ? Type::i8 : Type::f16) && used[from] <= entry.shape.count(),
-        where_, "{} does not hold what the list of tensors says", {entry.name});
+        where_, "{} does not match the list of tensors", {entry.name});
     return entry.bytes + begin * width_of(entry.type);
   };
   int tensors = 0;

@@ -80,7 +80,7 @@ TEST(Tokens, OfAGridBeyondTheCanvasAreRefused) {
   EXPECT_EQ(refusal([&] {
               write_tokens({3, 2, {1, 1, 1, 1, 1, 1}}, 4, 2, 0, tokens);
             }),
-            "[puzzles] a grid of 3 x 2 at (2, 0) does not lie on a canvas of 4 x 4");
+            "[puzzles] a grid of 3 x 2 at (2, 0) is not within a canvas of 4 x 4");
 }
 
 TEST(Crop, IsThatOfTheGolden) {

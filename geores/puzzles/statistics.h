@@ -1,4 +1,4 @@
-// What generated puzzles are like, as tables for a terminal.
+// Statistics of generated puzzles, as tables for a terminal.
 #pragma once
 
 #include <span>

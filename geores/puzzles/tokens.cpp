@@ -8,8 +8,8 @@ namespace geores::puzzles {
 
 void write_tokens(const Grid& grid, int canvas, int row, int column, std::span<uint8_t> tokens) {
   require(row >= 0 && column >= 0 && row + grid.height <= canvas && column + grid.width <= canvas,
-          "puzzles", "a grid of {} x {} at ({}, {}) does not lie on a canvas of {} x {}",
-          grid.height, grid.width, row, column, canvas, canvas);
+          "puzzles", "a grid of {} x {} at ({}, {}) is not within a canvas of {} x {}", grid.height,
+          grid.width, row, column, canvas, canvas);
   std::ranges::fill(tokens, static_cast<uint8_t>(kPad));
   const auto at = [&](int i, int j) -> uint8_t& {
     return tokens[static_cast<std::size_t>(i * canvas + j)];

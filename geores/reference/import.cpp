@@ -58,7 +58,7 @@ Tensor with_gain(const PublicFile& file, const PublicTensor& source, const std::
   if (!gain || !ours.ends_with(".weight") || source.tensor.find(".hc_") == std::string::npos)
     return value;
   require(gain->numel() == value.size(-1), file.where(),
-          "the gain beside '{}' has {} values, expected {}", source.tensor, gain->numel(),
+          "the gain of '{}' has {} values, expected {}", source.tensor, gain->numel(),
           value.size(-1));
   return value * (1 + *gain);
 }

@@ -47,7 +47,8 @@ std::vector<Case> all_cases() {
           try {
             const auto residual = make(c);
             const auto whole = residual->traits().layout == StreamLayout::whole;
-            if (whole && streams != 4) continue;  // the number of streams does not affect layout whole
+            if (whole && streams != 4)
+              continue;  // the number of streams does not affect layout whole
           } catch (const Error&) {
             // Only the documented connections may refuse a number of streams.
             if (connection.name == "mhc_lite" && streams > 6) continue;
@@ -319,7 +320,7 @@ TEST_P(Contract, EquivariantUnderBatchOrder) {
             1e-12);
 }
 
-TEST_P(Contract, ProbedOperatorIsWhatASilentSublayerLeaves) {
+TEST_P(Contract, ProbedOperatorIsTheMapWithASilentSublayer) {
   randomize(*residual_);
   const Sublayer silent = [](const Tensor& h) { return torch::zeros_like(h); };
   const auto r = probed_operator(x_, silent);

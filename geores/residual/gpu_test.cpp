@@ -94,7 +94,8 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
     const auto residual =
         connection.make({.width = c.width, .streams = c.streams, .index = i, .options = used});
     {
-      torch::NoGradGuard no_grad;  // moves parameters away from initial values at which gradients vanish
+      torch::NoGradGuard
+          no_grad;  // moves parameters away from initial values at which gradients vanish
       // A sum over more values is larger: perceptrons of wide states would saturate, and the
       // amplified rounding would make the comparison meaningless.
       const auto noise =

@@ -71,7 +71,7 @@ Moments exact_moments(const Chain& chain) {
     const Eigen::MatrixXd in =
         branch ? Eigen::MatrixXd(branch->gather.lazyProduct(branch->gather.transpose()))
                : Eigen::MatrixXd(Eigen::MatrixXd::Identity(n, n) / n);
-    const double gathered = in.cwiseProduct(k).sum();  // what X K Xᵀ puts on `out`, over σ²
+    const double gathered = in.cwiseProduct(k).sum();  // the part of X K Xᵀ on `out`, over σ²
     const Eigen::MatrixXd mixed = conjugated(mixer, k);
     // inner(a, d) = Σ_bc in_bc Q[ab, cd] and outer(b, c) = Σ_ad in_ad Q[ab, cd].
     Eigen::MatrixXd inner = Eigen::MatrixXd::Zero(n, n);

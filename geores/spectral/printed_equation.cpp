@@ -72,7 +72,8 @@ class PrintedEquation {
 ResolventFactory printed_resolvent(const Chain& chain) {
   check(chain);
   for (const auto& layer : chain) {
-    refuse_unless(!layer.branch, "spectral", "the equation as printed knows plain branches only");
+    refuse_unless(!layer.branch, "spectral",
+                  "the equation as printed supports plain branches only");
   }
   return [chain]() -> Resolvent {
     auto equation = std::make_shared<PrintedEquation>(chain);

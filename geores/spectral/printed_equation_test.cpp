@@ -51,7 +51,7 @@ TEST(PrintedEquation, RefusesHyperConnectionBranches) {
   auto chain = make_chain({draw_mixer(Mixer::identity, 2, 1)}, 1, 0.1);
   chain[0].branch = Branch{Eigen::Vector2d::Ones(), Eigen::Vector2d::Ones()};
   EXPECT_EQ(refusal([&] { printed_resolvent(chain); }),
-            "[spectral] the equation as printed knows plain branches only");
+            "[spectral] the equation as printed supports plain branches only");
 }
 
 }  // namespace

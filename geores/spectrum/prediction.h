@@ -42,7 +42,7 @@ struct Prediction {
   Curve theory;
   double mass = 0;  // of the theory's curve on its grid; the blur puts some of it beyond
   Summary summary;
-  Moments exact;  // what summary.moments must be
+  Moments exact;  // reference for summary.moments
 
   Curve printed;  // empty when not asked for or not solvable
   std::string printed_failure;

@@ -104,7 +104,7 @@ std::shared_ptr<Tokenizer> train_bpe(std::string_view text, int64_t vocabulary,
                                      const std::string& where) {
   const auto least = static_cast<int64_t>(kByteIds) + 2;
   require(vocabulary >= least && vocabulary <= kMostIds, "bpe",
-          "--vocabulary must lie in {}..{}: 256 bytes, end of text and pieces; got {}", least,
+          "--vocabulary must be in {}..{}: 256 bytes, end of text and pieces; got {}", least,
           kMostIds, vocabulary);
   std::unordered_map<std::string, int64_t> words;
   WordPattern().each(

@@ -6,7 +6,7 @@
 
 namespace geores {
 
-static_assert(std::endian::native == std::endian::little, "ids are read as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "ids are read in the file's byte order");
 
 MappedIds::MappedIds(const std::filesystem::path& path) : path_(path), file_(path) {
   const auto where = path.string();

@@ -91,7 +91,7 @@ bool stands_behind(std::string_view text, size_t at, const std::string& separato
 // stay.
 std::vector<Source> cut_off(std::vector<Source>& sources, const PrepareOptions& options) {
   require(options.valid_fraction > 0 && options.valid_fraction < 1, "data",
-          "--valid-fraction must lie between 0 and 1, got {}", options.valid_fraction);
+          "--valid-fraction must be between 0 and 1, got {}", options.valid_fraction);
   require(options.cut != "documents" || !options.separator.empty(), "data",
           "--cut documents needs --separator");
   const bool characters = std::ranges::none_of(
@@ -123,7 +123,7 @@ std::vector<Source> cut_off(std::vector<Source>& sources, const PrepareOptions& 
               std::make_move_iterator(sources.end()));
   cut->text.resize(at);
   sources.erase(at > 0 ? std::next(cut) : cut, sources.end());
-  require(!sources.empty() && !rest.empty(), "data", "--valid-fraction {} leaves nothing to {}",
+  require(!sources.empty() && !rest.empty(), "data", "--valid-fraction {} gives an empty split {}",
           options.valid_fraction, sources.empty() ? "train on" : "validate on");
   return rest;
 }

@@ -173,7 +173,7 @@ TEST_F(PreparedFolder, OpenRefusesWhatDoesNotFit) {
   };
   PreparedText::open(out());
   const auto good = read_text_file(facts);
-  EXPECT_NE(good.find("\"time\""), std::string::npos) << "what was checked is remembered";
+  EXPECT_NE(good.find("\"time\""), std::string::npos) << "the check is recorded";
   change(facts, "\"version\": 1", "\"version\": 9");
   EXPECT_EQ(refused_to_open(),
             "[" + facts + "] is of version 9; this program reads versions up to 1");
@@ -275,7 +275,7 @@ TEST_F(PreparedFolder, PrepareRefusesInOneLine) {
             "[data] the tokeniser gpt2 needs --merges FILE (vocab.bpe)");
   given = options("abc");
   given.valid_fraction = 1;
-  EXPECT_EQ(refused(given), "[data] --valid-fraction must lie between 0 and 1, got 1");
+  EXPECT_EQ(refused(given), "[data] --valid-fraction must be between 0 and 1, got 1");
   given = options("abc", "chars");
   given.separator = "b";
   EXPECT_EQ(refused(given),

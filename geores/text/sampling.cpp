@@ -23,7 +23,7 @@ void SamplingOptions::check() const {
   require(std::isfinite(temperature) && temperature >= 0, "generate",
           "temperature must be >= 0, got {}", temperature);
   require(top_k >= 0, "generate", "top-k must be >= 1, got {}", top_k);
-  require(top_p > 0 && top_p <= 1, "generate", "top-p must lie in (0, 1], got {}", top_p);
+  require(top_p > 0 && top_p <= 1, "generate", "top-p must be in (0, 1], got {}", top_p);
   // Smaller ones make infinities of logits.
   require(std::isfinite(repetition_penalty) && repetition_penalty >= 1e-3, "generate",
           "repetition-penalty must be at least 0.001, got {}", repetition_penalty);

@@ -75,8 +75,8 @@ TEST(Sampling, RefusesWhatMakesNoSense) {
     return refusal([&] { options.check(); });
   };
   EXPECT_EQ(refused({.temperature = -1}), "[generate] temperature must be >= 0, got -1");
-  EXPECT_EQ(refused({.top_p = 0}), "[generate] top-p must lie in (0, 1], got 0");
-  EXPECT_EQ(refused({.top_p = 1.5}), "[generate] top-p must lie in (0, 1], got 1.5");
+  EXPECT_EQ(refused({.top_p = 0}), "[generate] top-p must be in (0, 1], got 0");
+  EXPECT_EQ(refused({.top_p = 1.5}), "[generate] top-p must be in (0, 1], got 1.5");
   EXPECT_EQ(refused({.top_k = -1}), "[generate] top-k must be >= 1, got -1");
   EXPECT_EQ(refusal([] {
               choose(std::vector<double>{1, NAN}, {}, {}, 0, 4);

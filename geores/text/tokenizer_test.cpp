@@ -144,9 +144,8 @@ TEST_F(Bpe, JoinsTheMostFrequentPairFirst) {
   EXPECT_EQ(tokenizer->encode("aab aab", "text"), (Ids{257, 258}));
   EXPECT_EQ(refusal([] { train_bpe("aab\naab aab", 300, "a.txt"); }),
             "[a.txt] gives only 259 different pieces; ask for a --vocabulary of at most 260");
-  EXPECT_EQ(
-      refusal([] { train_bpe("aab", 257, "a.txt"); }),
-      "[bpe] --vocabulary must lie in 258..65536: 256 bytes, end of text and pieces; got 257");
+  EXPECT_EQ(refusal([] { train_bpe("aab", 257, "a.txt"); }),
+            "[bpe] --vocabulary must be in 258..65536: 256 bytes, end of text and pieces; got 257");
 }
 
 // A pair that overlaps itself is joined from the left, in learning as in encoding.

@@ -352,7 +352,7 @@ TEST_F(Gpu, AStreamIsGoodForOtherWorkAfterAnErrorInARecording) {
   });
   for (int i = 0; i < 3; ++i) failing.run();
   EXPECT_THROW(failing.run(), std::runtime_error);
-  EXPECT_EQ(x.sum().item<float>(), 5 * 4) << "what is recorded has not been done";
+  EXPECT_EQ(x.sum().item<float>(), 5 * 4) << "recording does not run the work";
   RecordedWork again(device_, [&] { x.add_(1); });
   for (int i = 0; i < 6; ++i) again.run();
   EXPECT_EQ(x.sum().item<float>(), 5 * 10);

@@ -42,7 +42,7 @@ TextLoss text_loss(Model& model, const Tensor& ids, const TextWindows& windows,
           "a context of {} is not in 1..{}, the positions of the model", windows.context,
           shape.length);
   require(windows.stride >= 1 && windows.stride <= windows.context, "eval",
-          "the stride must lie in 1..{}, got {}", windows.context, windows.stride);
+          "the stride must be in 1..{}, got {}", windows.context, windows.stride);
   require(ids.dim() == 1 && ids.scalar_type() == torch::kInt16 && ids.is_contiguous(), "eval",
           "expected a row of int16 ids");
   const auto n = ids.size(0), count = (n + windows.stride - 1) / windows.stride;

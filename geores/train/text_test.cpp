@@ -144,7 +144,7 @@ TEST_F(Text, ExactLossScoresEveryIdOnce) {
   const auto many = text_loss(*built, ids, {.context = 8, .stride = 8});
   EXPECT_NEAR(few.nats, many.nats, 1e-5 * many.nats) << "however many are read together";
   EXPECT_EQ(refusal([&] { text_loss(*built, ids, {.context = 8, .stride = 9}); }),
-            "[eval] the stride must lie in 1..8, got 9");
+            "[eval] the stride must be in 1..8, got 9");
   EXPECT_EQ(refusal([&] { text_loss(*built, ids, {.context = 9, .stride = 9}); }),
             "[eval] a context of 9 is not in 1..8, the positions of the model");
 }

@@ -421,7 +421,7 @@ class Run {
   std::shared_ptr<Model> model_;
   TrainingStep training_;
   std::unique_ptr<DeviceLoop> loop_;  // on a GPU
-  Tensor terms_;                      // scored positions of each training sequence, where they differ
+  Tensor terms_;  // scored positions of each training sequence, where they differ
   Schedule schedule_;
   RunFiles files_;
   bool starting_;             // rank 0's folder holds nothing of this run yet

@@ -26,8 +26,8 @@ STYLE = """<style>
 .sketch .head{fill:var(--d-ink)}
 </style>"""
 
-# What stands on the path of the state (mixer), before and after F, how both meet, and whether the mixer acts
-# before the sublayer reads (first) or beside it.
+# The operators on the path of the state (mixer), before and after F, how both meet, and whether the mixer acts
+# before the sublayer reads (first) or in parallel with it.
 DRAWINGS = {
     "additive": dict(layout="whole", mixer=None, branch=["LN", "F"], merge="+", note="the state passes unchanged"),
     "edelta": dict(layout="split", mixer="G = γQ + (1−γ)H", first=True, branch=["LN", "H_pre", "F", "H_post"], merge="+",

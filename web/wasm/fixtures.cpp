@@ -198,8 +198,7 @@ nlohmann::json run(const std::string& name, std::initializer_list<double> inputs
 
 void print(const Computation& computation, int count) {
   const auto found = draws().find(computation.name);
-  require(found != draws().end(), "fixtures", "nobody has said how to draw inputs of {}",
-          computation.name);
+  require(found != draws().end(), "fixtures", "there are no inputs for {}", computation.name);
   Random random(1);
   std::cout << "[";
   for (int n = 0; n < count; ++n) {

@@ -1,5 +1,5 @@
 // The predictor's malloc, instead of the C library's eight kilobytes. Memory comes from the end of
-// what there is and never goes back: an instance holds one model, and the page drops both together.
+// the heap and is never freed: an instance holds one model, and the page drops both together.
 #include <cstddef>
 #include <cstdint>
 

@@ -107,7 +107,8 @@ inline std::int64_t value_of(const std::string& text) {
       sum += product;
       product = 1;
     } else if (c != '*') {
-      require(c == 'n' || c == 'D' || c == 'd' || c == 'h', "random_models", "what is {}?", text);
+      require(c == 'n' || c == 'D' || c == 'd' || c == 'h', "random_models", "{} is not a size",
+              text);
       product *= c == 'n' ? n : c == 'D' ? D : c == 'd' ? d : h;
     }
   }

@@ -23,7 +23,7 @@ void* __cxa_allocate_exception(std::size_t size) noexcept { return std::malloc(s
 }
 
 // The C++ library's own handlers of a failed invariant print a demangled name: 150 kilobytes that
-// nobody would see.
+// are never shown.
 extern "C" {
 [[noreturn]] static void give_up() { geores::web::stop("[explorer] out of memory"); }
 void (*__cxa_terminate_handler)() = give_up;

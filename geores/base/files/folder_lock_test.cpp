@@ -13,7 +13,7 @@
 namespace geores {
 namespace {
 
-TEST(FolderLock, KeepsASecondWriterOutAndSaysWhoHoldsTheFolder) {
+TEST(FolderLock, KeepsASecondWriterOutAndNamesTheHolder) {
   const TemporaryFolder folder;
   std::optional<FolderLock> first(folder.path());
   EXPECT_TRUE(first->works());
@@ -22,7 +22,7 @@ TEST(FolderLock, KeepsASecondWriterOutAndSaysWhoHoldsTheFolder) {
       fmt::format("[{}] is in use by process {} on ", folder.path().native(), ::getpid())))
       << text;
   first.reset();
-  EXPECT_EQ(folder.file_count(), 0) << "nothing is left behind";
+  EXPECT_EQ(folder.file_count(), 0) << "no file remains";
   const FolderLock third(folder.path());
   EXPECT_TRUE(third.works());
 }

@@ -187,7 +187,7 @@ std::string draw_cell(const Ruler& x, const Ruler& y, double column, double row,
 
 std::string draw_sums(const Heat& heat, const Ruler& x, const Ruler& y) {
   std::string result;
-  const auto beside = static_cast<double>(heat.rows.front().size());
+  const auto after_last = static_cast<double>(heat.rows.front().size());
   std::vector<double> columns(heat.rows.front().size(), 0);
   const auto add = [&](double column, double row, double sum) {
     result += draw_cell(x, y, column, row, "white");  // over the grid
@@ -200,10 +200,10 @@ std::string draw_sums(const Heat& heat, const Ruler& x, const Ruler& y) {
       sum += heat.rows[j][i];
       columns[i] += heat.rows[j][i];
     }
-    add(beside, static_cast<double>(j), sum);
+    add(after_last, static_cast<double>(j), sum);
   }
   for (std::size_t i = 0; i < columns.size(); ++i) add(static_cast<double>(i), -1, columns[i]);
-  return result + draw_cell(x, y, beside, -1, "white");
+  return result + draw_cell(x, y, after_last, -1, "white");
 }
 
 std::string draw_heat(const Heat& heat, const Ruler& x, const Ruler& y) {

@@ -75,7 +75,7 @@ Dataset load_text(const nlohmann::json& given, const std::string&) {
 
 Tensor ids_tensor(const PreparedSplit& split) {
   const auto ids = split.ids();
-  // Nobody writes to it: the file is mapped read-only.
+  // It is never written: the file is mapped read-only.
   return torch::from_blob(
       const_cast<Id*>(ids.data()), {static_cast<int64_t>(ids.size())},
       [file = split.file](void*) {}, torch::kInt16);

@@ -165,7 +165,7 @@ std::string difference_figure(const ExperimentFindings& findings) {
   const auto found = std::ranges::find_if(experiment.arms, has_runs);
   if (found == experiment.arms.end()) return "";
   const auto& first = *found;
-  svg::Figure figure{.title = fmt::format("Validation loss, less that of {}", first.label),
+  svg::Figure figure{.title = fmt::format("Validation loss minus that of {}", first.label),
                      .columns = 2,
                      .panel_width = 460,
                      .panel_height = 300};
@@ -256,7 +256,7 @@ std::string drawn(const svg::Figure& figure) {
 }  // namespace
 
 std::string over_training_figure(const ExperimentFindings& findings) {
-  svg::Figure figure{.title = "While they train", .columns = 2, .panel_width = 510};
+  svg::Figure figure{.title = "During training", .columns = 2, .panel_width = 510};
   const auto add = [&](const char* title, const json::json_pointer& known, auto&& value) {
     std::map<std::string, svg::Panel> panels;  // by column
     for_each_diagnosed(findings,

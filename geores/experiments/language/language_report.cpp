@@ -26,7 +26,7 @@ void add_mixers(Document& document, const LanguageFindings& all,
   add_table(document, mixer_table(all, findings));
   add_table(document, use_table(all, findings));
   add_figure(document, name + "_depth", mixer_figure(all, findings),
-             "One token's mixers multiplied up to each depth; first seed.");
+             "The product of one token's mixers up to each depth; first seed.");
   add_figure(document, name + "_entries", entry_figure(all, findings),
              "Entries of all mixers by thirds of the depth, 101 bins from −1 to 1.5; first seed.");
   const auto& column = findings.experiment.columns.front().name;
@@ -71,7 +71,7 @@ void add_experiment(Document& document, const LanguageFindings& all,
   if (!experiment.for_speed)
     add_figure(
         document, experiment.name + "_difference", difference_figure(findings),
-        "The same by tokens, less the loss of the first arm, seed by seed; mean and a band of one "
+        "The same by tokens, minus the loss of the first arm, seed by seed; mean and a band of one "
         "standard deviation.");
   if (experiment.name == "ablation") add_table(document, synergy_table(findings));
   if (experiment.name == "depth") add_table(document, target_table(findings));
@@ -110,15 +110,16 @@ Document make_language_report(const LanguageFindings& all) {
   Document document(all.paper.title);
   if (all.scale == "quick" && all.paper.name != "nanogpt")
     document.warning(
-        "Scale quick: tiny models, few steps, one seed. The numbers mean nothing; they show that "
-        "everything runs and what the tables look like.");
+        "Scale quick: tiny models, few steps, one seed. The numbers mean nothing; they only show "
+        "that "
+        "everything runs.");
   document.text(all.paper.text)
       .text(fmt::format("Scale {}, device {}, {}; {:.0f} minutes of training in all.", all.scale,
                         all.hardware.device, all.hardware.precision, all.train_seconds / 60));
   if (!all.made_with.empty())
     document.text(fmt::format("Trained on {}.", fmt::join(all.made_with, "; ")));
   if (const auto verdicts = verdict_table(all); !verdicts.rows.empty())
-    document.heading("What holds").table(verdicts);
+    document.heading("Verdicts").table(verdicts);
   if (const auto ngrams = ngram_table(all); !ngrams.rows.empty())
     document.heading("Without a model").table(ngrams);
   for (const auto& one : all.experiments) add_experiment(document, all, one);

@@ -101,7 +101,8 @@ const json* first_measured(const LanguageFindings& all, const CellFindings& cell
 
 Table verdict_table(const LanguageFindings& all) {
   Table table{
-      "Losses are cross entropies over what each table below names. Two-sided tests over seeds; "
+      "Losses are cross entropies over the ids that each table below names. Two-sided tests over "
+      "seeds; "
       "open: p >= 0.05, or too few seeds.",
       {"claim", "numbers", "test", "control", "verdict"},
       {}};
@@ -111,7 +112,7 @@ Table verdict_table(const LanguageFindings& all) {
 }
 
 Table sweep_table(const Experiment& experiment, const ExperimentFindings& sweep) {
-  Table table{fmt::format("Loss over {}, one seed, by learning rate.", what_is_scored(experiment)),
+  Table table{fmt::format("Loss over {}, one seed, by learning rate.", scored_part(experiment)),
               {"", "data"},
               {}};
   for (const auto rate : experiment.rates) table.heads.push_back(fmt::format("{:g}", rate));
@@ -136,7 +137,7 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
       "Tokens/s: median over steps, with the runs side by side that there were. ";
   Table table{
       "Train: mean of the last 200 logged steps. Validation: cross entropy in nats over " +
-          what_is_scored(findings.experiment) +
+          scored_part(findings.experiment) +
           ", with the best weights; on random batches: the best evaluation. ± is the standard "
           "deviation over seeds. Test: against the first row of the same data. " +
           of_speed +
@@ -215,7 +216,7 @@ Table loss_table(const LanguageFindings& all, const ExperimentFindings& findings
 Table ngram_table(const LanguageFindings& all) {
   Table table{
       "No model: tables of counts of the train ids, interpolated with an absolute discount of "
-      "0.75; nats an id on what the models are scored on.",
+      "0.75; nats an id over the ids on which the models are scored.",
       {"text"},
       {}};
   size_t most = 0;
@@ -272,7 +273,7 @@ Table rank_table(const LanguageFindings& all, const ExperimentFindings& findings
   Table table{
       "Effective rank over min(T, D) of the states of some validation windows, mean of the seeds "
       "that were measured: before the first block, in the middle and after the last one; with "
-      "the token mean removed; of what the last norm reads. Ratio: after the last block over "
+      "the token mean removed; of the last norm's input. Ratio: after the last block over "
       "before the first. Slope: of ln rank by block.",
       {"", "data", "learning rate", "validation", "untrained, end", "begin", "middle", "end",
        "centred, end", "collapsed, end", "ratio", "slope", "above 0.5", "seeds, windows"},
@@ -411,7 +412,7 @@ Table mixer_table(const LanguageFindings& all, const ExperimentFindings& finding
   Table table{
       "Row maximum: median over all mixers and tokens, before training and after. Diagonal: share "
       "of mixers whose rows are all largest on the diagonal. Composite: product of one token's "
-      "mixers through the whole depth. σ₂: what is left of directions other than the mean.",
+      "mixers through the whole depth. σ₂: the largest gain of directions other than the mean.",
       {"", "row maximum, start", "end", "10 %", "diagonal, start", "end", "negative entries",
        "column sums, most", "composite column sums, most", "composite σ₁", "σ₂", "σ_min"},
       {}};
@@ -443,7 +444,7 @@ Table mixer_table(const LanguageFindings& all, const ExperimentFindings& finding
 Table use_table(const LanguageFindings& all, const ExperimentFindings& findings) {
   Table table{
       "Validation loss of the trained model on 64 sequences with every mixer replaced. No "
-      "difference: the model does not use what its mixers do.",
+      "difference: the model does not use its mixers.",
       {"", "as it is", "identity", "token mean", "all equal (J)"},
       {}};
   const auto& column = findings.experiment.columns.front().name;

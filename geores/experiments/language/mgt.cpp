@@ -153,7 +153,7 @@ Experiment rank_experiment(const MgtSizes& sizes, const json& data) {
 
 Experiment ablation_experiment(const MgtSizes& sizes, const json& data) {
   return {.name = "ablation",
-          .title = "Experiment 2: what each part adds",
+          .title = "Experiment 2: the effect of each part",
           .text =
               "S = L(+mHC) + L(+DDL) − L(base) − L(MGT): above 0 if both parts together gain more "
               "than apart. The base enters with −1, so a base that does not train makes S negative "
@@ -179,9 +179,9 @@ Experiment beta_experiment(const MgtSizes& sizes, const json& data, const json& 
           .title = "Experiment 3: β over layers and time",
           .text =
               "The paper expects β to turn negative in deep layers and reads that as erasure. "
-              "Shuffled tokens leave nothing to learn but how often each occurs: a sign pattern "
-              "that appears there too is not erasure. With α = 0, where it starts, nothing is "
-              "erased whatever β does. Two starts, because b_β is not published.",
+              "Shuffled tokens leave only their frequencies to learn: a sign pattern "
+              "that appears there too is not erasure. With α = 0, its initial value, nothing is "
+              "erased for any β. Two initial values, because b_β is not published.",
           .columns = {real, noise},
           .arms = {{"start2", "b_β = 2 (a pre-norm block)",
                     with(common, with(kWholeMgt, {{"beta_bias", 2.0}}))},

@@ -49,8 +49,8 @@ LanguagePaper nanogpt_paper(const std::string& scale, const std::string& data) {
       .title = "Parity with nanoGPT on tinyshakespeare",
       .text =
           "The same data, model, optimiser and schedule as nanoGPT's shakespeare_char. The loss "
-          "on random batches is what nanoGPT prints; that over the whole validation text has no "
-          "luck in it.",
+          "on random batches is the one that nanoGPT prints; that over the whole validation text "
+          "has no sampling noise.",
       .experiments = {cpu},
       .claims = {}};
   if (scale != "gpu") return paper;
@@ -62,7 +62,7 @@ LanguagePaper nanogpt_paper(const std::string& scale, const std::string& data) {
       .text =
           "6 layers, 6 heads, width 384, context 256, batch 64, dropout 0.2, 5,000 steps; best "
           "of evaluations every 250 steps on 200 batches. Published: 1.4697. Without dropout "
-          "the model learns its train text by heart.",
+          "the model overfits its train text.",
       .columns = {{"shakespeare_char", "tinyshakespeare",
                    text_task(data, "shakespeare_char", 256)}},
       .arms = {{"dropout",

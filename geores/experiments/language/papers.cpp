@@ -64,7 +64,7 @@ nlohmann::json text_task(const std::string& data, const std::string& name, int64
   return task;
 }
 
-std::string what_is_scored(const Experiment& experiment) {
+std::string scored_part(const Experiment& experiment) {
   for (const auto& column : experiment.columns)
     if (const auto ids = column.config.value("validation_ids", int64_t{0}); ids > 0)
       return fmt::format("the first {} ids of the validation text", ids);

@@ -49,7 +49,7 @@ nlohmann::json text_task(const std::string& data, const std::string& name, int64
                          int64_t validation_ids = 0);
 
 // "the whole validation set", or "the first 32768 ids of the validation text".
-std::string what_is_scored(const Experiment& experiment);
+std::string scored_part(const Experiment& experiment);
 
 // NAME_warm: the same arm with `times` the warm-up. Warm-up is a share of the steps; a short
 // training may have too few for a rate that a longer one tolerates, and a difference at such a rate

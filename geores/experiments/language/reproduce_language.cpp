@@ -181,7 +181,7 @@ void find_texts(const std::vector<Experiment>& experiments) {
       make_shuffled_text(folder.substr(0, folder.size() - kShuffled.size()));
     else
       require(fs::is_directory(folder), "reproduce",
-              "{} is not there: prepare it with geores data text, or leave its experiments out "
+              "{} is not there: prepare it with geores data text, or omit its experiments "
               "with --only",
               folder);
 }

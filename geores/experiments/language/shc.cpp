@@ -107,27 +107,28 @@ Experiment geometry_experiment(const json& common, const std::vector<double>& ra
   // Two maps around each sublayer are 4 d² more in a block of 12 d².
   const auto heads = common.at("heads").get<int64_t>();
   const auto wide = common.at("width").get<int64_t>() * 9 / 8 / heads * heads;
-  return {.name = "geometry",
-          .title = "Connections made for vectors, on text",
-          .text =
-              "The plus sign, EΔ's operator with its two maps, its rotation alone (its reflection "
-              "makes gradients explode at this depth), all of it with a reflection whose direction "
-              "starts away from 0 (anchored), the same maps without an operator, and "
-              "with the complex reflection, which is orthogonal at all parameter values "
-              "(docs/notebook/own.md). All causal, without a gate loss. The maps cost a third of a "
-              "block's "
-              "parameters more; the wider plus sign has about as many.",
-          .columns = {column},
-          .arms = {arm("additive", "additive", kAdditive),
-                   arm("wide", "additive, wider", with(kAdditive, {{"width", wide}})),
-                   arm("edelta", "EΔ", causal_edelta()),
-                   arm("rotation", "EΔ, rotation only", causal_edelta({{"operator", "cayley"}})),
-                   arm("anchored", "EΔ, anchored", causal_edelta({{"anchor", 1.0}})),
-                   arm("small_maps", "no operator, small maps", with(kAdditive, small_maps)),
-                   arm("unitary", "complex reflection, small maps",
-                       with({{"connection", "isometry"}, {"operator", "unitary"}}, small_maps))},
-          .rates = rates,
-          .measures = {"gradients"}};
+  return {
+      .name = "geometry",
+      .title = "Connections made for vectors, on text",
+      .text =
+          "The plain residual, EΔ's operator with its two maps, its rotation alone (its reflection "
+          "makes gradients explode at this depth), all of it with a reflection whose direction "
+          "starts away from 0 (anchored), the same maps without an operator, and "
+          "with the complex reflection, which is orthogonal at all parameter values "
+          "(docs/notebook/own.md). All causal, without a gate loss. The maps cost a third of a "
+          "block's "
+          "parameters more; the wider plain residual has about as many.",
+      .columns = {column},
+      .arms = {arm("additive", "additive", kAdditive),
+               arm("wide", "additive, wider", with(kAdditive, {{"width", wide}})),
+               arm("edelta", "EΔ", causal_edelta()),
+               arm("rotation", "EΔ, rotation only", causal_edelta({{"operator", "cayley"}})),
+               arm("anchored", "EΔ, anchored", causal_edelta({{"anchor", 1.0}})),
+               arm("small_maps", "no operator, small maps", with(kAdditive, small_maps)),
+               arm("unitary", "complex reflection, small maps",
+                   with({{"connection", "isometry"}, {"operator", "unitary"}}, small_maps))},
+      .rates = rates,
+      .measures = {"gradients"}};
 }
 
 std::vector<Arm> shc_arms(const json& common) {
@@ -155,10 +156,10 @@ Experiment read_once_experiment(const json& training, const std::string& data, i
   text["sampling"] = "epochs";  // no window is drawn twice
   Experiment experiment{
       .name = "read_once",
-      .title = "Tables 1 and 2 in a small model: books by bytes, read once",
+      .title = "Tables 1 and 2 in a small model: one epoch of books by bytes",
       .text =
-          "The six arms on a text of which nothing is read twice, with two cheaper kinds of HC and "
-          "a plus sign with smaller deep branches.",
+          "The six arms trained for one epoch, with two cheaper kinds of HC and a plain residual "
+          "with smaller deep branches.",
       .columns = {{name, "books, by bytes", text}},
       .arms = shc_arms(common),
       .rates = {1e-3, 2e-3, 4e-3},
@@ -178,10 +179,10 @@ std::vector<Claim> order_claims(const std::string& experiment, const std::string
   const auto claim = [&](const std::string& text, const char* better, const char* worse) {
     return Claim{text + where, experiment, column, better, worse};
   };
-  return {claim("HC beats a residual connection", "hc", "additive"),
-          claim("mHC beats a residual connection", "mhc", "additive"),
-          claim("mHC-lite beats a residual connection", "mhc_lite", "additive"),
-          claim("sHC beats a residual connection", "shc", "additive"),
+  return {claim("HC beats the plain residual", "hc", "additive"),
+          claim("mHC beats the plain residual", "mhc", "additive"),
+          claim("mHC-lite beats the plain residual", "mhc_lite", "additive"),
+          claim("sHC beats the plain residual", "shc", "additive"),
           claim("sHC beats mHC", "shc", "mhc"),
           claim("sHC beats mHC-lite", "shc", "mhc_lite"),
           claim("sHC beats a fixed identity", "shc", "identity"),
@@ -200,8 +201,8 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
       .name = "mixers",
       .title = "Tables 1 and 2: hyper-connections as language models",
       .text =
-          "sHC orders them sHC < mHC-lite, mHC < RC by loss. The fixed identity has everything but "
-          "a mixer: what it reaches is not owed to one.",
+          "sHC orders them sHC < mHC-lite, mHC < RC by loss. The fixed identity (four streams with "
+          "H_res = I) has no mixer, so its gain over RC is not due to one.",
       .columns = {column},
       .arms = shc_arms(common),
       .rates = sizes.rates,
@@ -209,18 +210,19 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
 
   auto common_rate = main;
   common_rate.name = "mixers_6e-4";
-  common_rate.title = "The same at one learning rate for all";
+  common_rate.title = "The same at one learning rate for all arms";
   common_rate.text =
-      "6e-4, as sHC has it: how well one rate fits each of them is part of the answer.";
+      "6e-4, as in sHC's paper: the result also depends on how well one rate fits each arm.";
   common_rate.rates.clear();
   common_rate.measures.clear();
 
   Experiment controls{
       .name = "controls",
-      .title = "Is the identity where mHC goes, or where it is kept?",
+      .title = "Does mHC learn its identity, or does its initialisation keep it?",
       .text =
-          "mHC starts with row maxima of 0.999 and, as the public code has it, its static map "
-          "decays towards equal weights. Three controls: with that decay, from −2 instead of −8 "
+          "mHC starts with row maxima of 0.999, and in the public code weight decay moves its "
+          "static "
+          "map towards equal weights. Three controls: with that decay, from −2 instead of −8 "
           "off "
           "the diagonal, and with the gradient of Sinkhorn's limit.",
       .columns = {column},
@@ -240,10 +242,10 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
       .name = "one_stream",
       .title = "Several streams, or factors on one?",
       .text =
-          "Published HC and a fixed identity with a single stream: only learned factors on what "
-          "passes by, is read and is written are left. And a plus sign whose branches are divided "
-          "by the root of their depth, or by it: as HC lets what passes by grow with depth, its "
-          "deep branches count less.",
+          "Published HC and a fixed identity with a single stream keep only learned factors on the "
+          "carried, read and written values. The plain residual with branches divided by their "
+          "depth or its root is another control: HC's carried state grows with depth, which gives "
+          "its deep branches less weight.",
       .columns = {column},
       .arms = {{"additive", "additive (RC)", with(common, kAdditive)},
                {"root", "additive, branches / √l",
@@ -297,25 +299,25 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
   auto claims = order_claims(main.name, sizes.data, "");
   claims.insert(
       claims.end(),
-      {{"a plus sign with branches / √l beats one without", "one_stream", sizes.data, "root",
-        "additive"},
-       {"HC beats a plus sign with branches / √l", "one_stream", sizes.data, "hc", "root"},
-       {"a fixed identity beats a plus sign with branches / √l", "one_stream", sizes.data,
+      {{"the plain residual with branches / √l beats the plain residual", "one_stream", sizes.data,
+        "root", "additive"},
+       {"HC beats the plain residual with branches / √l", "one_stream", sizes.data, "hc", "root"},
+       {"a fixed identity beats the plain residual with branches / √l", "one_stream", sizes.data,
         "identity", "root"},
        {"HC beats HC with one stream", "one_stream", sizes.data, "hc", "hc_one"},
-       {"HC beats a plus sign, both with twice the warm-up", "one_stream", sizes.data, "hc_warm",
-        "additive_warm"},
-       {"a plus sign with branches / √l beats one without, both with twice the warm-up",
+       {"HC beats the plain residual, both with twice the warm-up", "one_stream", sizes.data,
+        "hc_warm", "additive_warm"},
+       {"the plain residual with branches / √l beats it without, both with twice the warm-up",
         "one_stream", sizes.data, "root_warm", "additive_warm"}});
   if (scale == "cpu")
-    for (auto& claim : order_claims("read_once", "books_bytes", ", books read once"))
+    for (auto& claim : order_claims("read_once", "books_bytes", ", one epoch of books"))
       claims.push_back(std::move(claim));
   return {
       .name = "shc",
       .title = "sHC's comparison of hyper-connections, with controls",
       .text =
           "sHC (arXiv:2603.20896) compares at 0.12B and 0.36B parameters on web text; the bodies "
-          "of its tables are not available, so what can be compared is their order. Scale gpu: "
+          "of its tables are not available, so only their order can be compared. Scale gpu: "
           "public domain books, 12 layers of width 384, context 512, 65,536 tokens a step. Scale "
           "quick: tinyshakespeare by characters, 4 layers of width 96, context 64, 40 steps of "
           "1,024 tokens, one seed, losses on 8,192 characters. Scale cpu: the same text, 12 layers "

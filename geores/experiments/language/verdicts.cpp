@@ -87,7 +87,7 @@ void add_synergy(std::vector<Verdict>& all, const LanguageFindings& findings) {
   for (const auto* base : {"pre", "post"})
     all.push_back(about_mean(
         fmt::format("S > 0 with {} as base", ablation->experiment.arm(base).label),
-        synergy(*ablation, column, base), 0, true, "the four losses beside S; matched parameters"));
+        synergy(*ablation, column, base), 0, true, "the four losses of S; matched parameters"));
 }
 
 // β of every operator at the end of a run: the last line of its diagnostics.jsonl, which every

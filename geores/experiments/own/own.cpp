@@ -31,23 +31,24 @@ json reflection() { return causal_edelta({{"operator", "householder"}}); }
 // One factor changes at a time: the operator (none, or the gated one) and the initial values of
 // H_pre and H_post. All arms are causal and have no gate loss.
 Experiment start() {
-  return {.name = "start",
-          .title = "What earns EΔ's results: the operator, or how its two linear maps start",
-          .text =
-              "H_pre and H_post stand around every sublayer. Small: both from N(0, 0.02), as the "
-              "public "
-              "code ran. Identity: as the paper states. Without an operator the state passes "
-              "unrotated (operator = identity), and nothing geometric is left. Six blocks of width "
-              "128 each; GPT has nine, to have as many parameters as EΔ.",
-          .columns = all_tasks(),
-          .arms = {
-              {"gpt", "GPT (additive)", gpt()},
-              {"none_small", "no operator, small start", causal_edelta({{"operator", "identity"}})},
-              {"none_identity", "no operator, identity start",
-               causal_edelta({{"operator", "identity"}, {"init", "identity"}})},
-              {"hybrid_small", "EΔ's operator, small start", causal_edelta()},
-              {"hybrid_identity", "EΔ's operator, identity start",
-               causal_edelta({{"init", "identity"}})}}};
+  return {
+      .name = "start",
+      .title = "The cause of EΔ's results: the operator, or its two maps' initial values",
+      .text =
+          "H_pre and H_post are around every sublayer. Small: both from N(0, 0.02), as the "
+          "public "
+          "code ran. Identity: as the paper states. Without an operator the state is "
+          "not rotated (operator = identity), and nothing geometric remains. Six blocks of width "
+          "128 each; GPT has nine, to have as many parameters as EΔ.",
+      .columns = all_tasks(),
+      .arms = {
+          {"gpt", "GPT (additive)", gpt()},
+          {"none_small", "no operator, small start", causal_edelta({{"operator", "identity"}})},
+          {"none_identity", "no operator, identity start",
+           causal_edelta({{"operator", "identity"}, {"init", "identity"}})},
+          {"hybrid_small", "EΔ's operator, small start", causal_edelta()},
+          {"hybrid_identity", "EΔ's operator, identity start",
+           causal_edelta({{"init", "identity"}})}}};
 }
 
 Experiment start_maps() {
@@ -66,7 +67,8 @@ Experiment start_maps() {
   wrapped("ddl", "DDL (ddl_pooled)", causal_ddl());
   wrapped("mhc", "mHC (mhc_split)", mhc());
   wrapped("hc", "HC", hc());
-  const json five = {{"layers", 5}};  // its routes read 512 values: six layers would have 1.90M weights
+  const json five = {
+      {"layers", 5}};  // its routes read 512 values: six layers would have 1.90M weights
   row("jpmhc", "JPmHC (Cayley)", jpmhc(), with(jpmhc(), with(kIdentityMaps, five)),
       with(jpmhc(), with(kSmallMaps, five)));
   row("edelta", "EΔ", nullptr, causal_edelta({{"init", "identity"}}), causal_edelta());
@@ -98,7 +100,7 @@ Experiment start_scale() {
     add("edelta", "EΔ", causal_edelta({{"init_std", scale}}));
   }
   return {.name = "start_scale",
-          .title = "How small the two maps start",
+          .title = "The initial scale of the two maps",
           .text =
               "Standard deviation of the entries of H_pre and H_post at the start. At 0.0884 = "
               "1/√128 a map keeps the length of a vector. Six blocks of width 128.",
@@ -108,7 +110,7 @@ Experiment start_scale() {
 
 Experiment branches() {
   return {.name = "branches",
-          .title = "Which branch of EΔ's operator helps, once the start is equal",
+          .title = "Which branch of EΔ's operator helps, at equal initial values",
           .text =
               "Six blocks, maps from N(0, 0.02), causal, no gate loss. Hard gate: γ is 0 or 1, "
               "gradients pass straight through.",
@@ -135,7 +137,7 @@ Experiment schedule() {
   add("rotation", "rotation only, small start", rotation());
   add("reflection", "reflection only, small start", reflection());
   return {.name = "schedule",
-          .title = "Where the learning rate ends",
+          .title = "The final learning rate",
           .text = "Columns: the learning rate after the cosine, from 1e-3.",
           .columns = all_tasks(),
           .arms = arms};
@@ -163,9 +165,9 @@ Experiment explain() {
           "Plain blocks number eight, blocks with two maps six: as many weights. Steps: how far "
           "AdamW moves the weights of a sublayer, by a fixed factor around it. States that start "
           "{:.1f} "
-          "times as large make what a sublayer adds as small beside them as two maps do; all "
+          "times as large make the relative size of a branch as small as two maps do; all "
           "readers "
-          "normalise the state, so at the start it is the same function.",
+          "normalise the state, so the initial function is the same.",
           kShrink, 1 / (kShrink * kShrink)),
       .columns = {gyroscope, near_pi},
       .arms = {
@@ -438,12 +440,13 @@ Experiment held_out() {
     arms.push_back({arm.name, arm.label + ", " + kFreeWay, arm.config});
   return {
       .name = "held_out",
-      .title = "Data of another seed, which no choice was made on",
+      .title = "Data of another seed, on which nothing was selected",
       .text =
-          "The data are drawn with data_seed = 2027, and no setting was chosen on them. Models are "
+          "The data are drawn with data_seed = 2027, and no setting was selected on them. Models "
+          "are "
           "trained with AdamW, a learning rate that falls from 1e-3 to 1e-4, and a weight decay of "
           "0.1, unless their label names something else: another end of the learning rate (end "
-          "1e-6), another range (3e-3 to 1e-6), no weight decay, or Muon in the place of AdamW. "
+          "1e-6), another range (3e-3 to 1e-6), no weight decay, or Muon instead of AdamW. "
           "With Muon the learning rate falls to 1e-6, from 1e-3 or, where named, 3e-3, and there "
           "is no weight decay.",
       .columns = columns,

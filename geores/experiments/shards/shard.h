@@ -14,7 +14,6 @@ namespace geores {
 struct Shard {
   int64_t index = 1, count = 1;  // index in 1..count
 
-  bool is_part() const { return count > 1; }
   bool has(size_t number) const { return static_cast<int64_t>(number) % count == index - 1; }
 
   // The items of a list that belong to this shard.

@@ -92,7 +92,7 @@ std::vector<Study> make_studies() {
        .arms = nine_arms},
       {.name = "s9_clues",
        .title = "Sudoku 9 × 9 with 36 clues",
-       .text = "Easier puzzles than those of s9, which 4,000 steps are too few for: nearly all of "
+       .text = "Easier puzzles than those of s9, for which 4,000 steps are too few: nearly all of "
                "them yield to singles alone. The average of the weights forgets in 100 steps, not "
                "in 1,000, because there are so few.",
        .data = {.kind = "sudoku",
@@ -207,9 +207,8 @@ Study quick_study(const Study& study) {
   data.variants = std::min<int64_t>(data.variants, 4);
   quick.title += ", scale quick";
   quick.text = fmt::format(
-      "30 steps of a small model on a few {}: it shows that everything runs and what the tables "
-      "look "
-      "like; the numbers mean nothing.",
+      "30 steps of a small model on a few {}: it only shows that everything runs; "
+      "the numbers mean nothing.",
       data.kind == "arc" ? fmt::format("ARC tasks of up to {0} × {0}", data.size)
                          : fmt::format("{1}s of {0} × {0}", data.size, data.kind));
   return quick;
@@ -226,7 +225,7 @@ PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
                {"precision", options.hardware.precision}},
               study.name);
   for (const auto* key : {"mixer", "layout", "seed", "data", "device", "precision"})
-    require(!options.changes.contains(key), "changes", "'{}' is what a study sets itself", key);
+    require(!options.changes.contains(key), "changes", "'{}' is set by the study", key);
   config.read(options.changes, "changes");
   // Equal width, with the mixers' parameters taken from the MLP. mlp_t has no counterpart.
   if (config.model.mlp_hidden == 0)

@@ -88,14 +88,8 @@ nlohmann::json results_of(const std::vector<std::vector<double>>& runs) {
 TEST(StudyReport, SaysWhenEachRunBegan) {
   const auto results = results_of({{0, 0.1, 0.09, 0.5}, {0, 0, 0.05, 0.0999}});
   const auto report = make_study_report(find_study("s6"), results);
-  using Row = std::vector<std::string>;
-  EXPECT_EQ(std::ranges::count_if(
-                report.tables(),
-                [](const Table& table) {
-                  return table.rows == std::vector{Row{"no mixer", "200, –", "400, –", "–, –"}};
-                }),
-            1)
-      << report.to_markdown();
+  const std::vector<std::vector<std::string>> rows = {{"no mixer", "200, –", "400, –", "–, –"}};
+  EXPECT_EQ(std::ranges::count(report.tables(), rows, &Table::rows), 1) << report.to_markdown();
 }
 
 // Low curves would be flat on an axis up to 100 %.
@@ -180,10 +174,10 @@ TEST(Studies, RefusesWhatItDoesNotHave) {
             "[study] s6 makes its own puzzles: --tasks is for a study on ARC");
   EXPECT_EQ(refused("s6", {.seeds = {1, 1}}), "[reproduce] seed 1 is given twice");
   EXPECT_EQ(refused("s6", {.changes = {{"mixer", "cayley"}}}),
-            "[changes] 'mixer' is what a study sets itself");
+            "[changes] 'mixer' is set by the study");
   EXPECT_NE(refused("s6", {.changes = {{"leyers", 3}}}), "");
   EXPECT_NE(refused("s6", {.changes = nlohmann::json::array({1})}), "");
-  EXPECT_FALSE(fs::exists(out)) << "a refused study leaves nothing";
+  EXPECT_FALSE(fs::exists(out)) << "a refused study creates nothing";
 
   // Results of another study, scale or change are not reused.
   fs::create_directories(fs::path(out) / "runs/none-1");

@@ -202,8 +202,8 @@ Document make_study_report(const Study& study, const json& results) {
                                  {"ms a step", "step_seconds", 1000}});
   document.heading("Arms").table(numbers_table(
       study, results,
-      "Mean ± standard deviation over seeds. MLP: its hidden width, which makes room for the "
-      "mixer's parameters. Milliseconds are those of runs side by side where there were any.",
+      "Mean ± standard deviation over seeds. MLP: its hidden width, reduced by the mixer's "
+      "parameters. Milliseconds are those of concurrent runs if there were any.",
       columns, /*with_sizes=*/true));
   if (study.data.kind == "sudoku")
     document.heading("By difficulty")
@@ -228,7 +228,7 @@ Document make_study_report(const Study& study, const json& results) {
              {"sampled, shuffled", "shuffled.sampled_pass_at_k.2"}},
             false));
   if (auto mixing = mixing_table(study, results); !mixing.rows.empty())
-    document.heading("What the mixers do").table(std::move(mixing));
+    document.heading("Measurements of the mixers").table(std::move(mixing));
   document.heading("Differences").table(differences_table(results));
   if (auto beginnings = beginnings_table(study, results); !beginnings.rows.empty())
     document.heading("When they begin").table(std::move(beginnings));

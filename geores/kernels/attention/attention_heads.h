@@ -24,7 +24,7 @@ class HeadColumns {
   // Packed in tiles of kTileColumns positions, (head_width, kTileColumns) each.
   HeadColumns(const T* values, const AttentionShape& s, int64_t stride, Packed* buffer)
       : tiles_(buffer), depth_(s.head_width) {
-    std::fill_n(buffer, buffer(s), T(0));
+    std::fill_n(buffer, buffer_size(s), T(0));
     for (int64_t t = 0; t < s.length; ++t) {
       const T* row = values + t * stride;
       T* column = buffer + t / kTileColumns<T> * kTileColumns<T> * depth_ + t % kTileColumns<T>;

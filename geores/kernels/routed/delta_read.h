@@ -1,4 +1,4 @@
-// What DDL's sublayer and its delta rule (delta_streams.h) read off a token, on a GPU, and the way back:
+// The inputs of DDL's sublayer and its delta rule (delta_streams.h) from a token, on a GPU, and back:
 //   c = Σ_j weight_j X_j,   h = LN(c) ⊙ norm_weight,   l = [β; V] c + bias
 //   X (tokens, n, d); c is not stored; h (tokens, d); l (tokens, 1 + n); β (1, d), V (n, d)
 // The backward pass follows that of delta_streams_backward, and writes the gradient of X once: its own

@@ -51,7 +51,7 @@ Fields RecursiveOptions::fields() {
       .choice("mixer", mixer,
               {"none", "cayley", "cayley_exact", "sinkhorn", "grassmann", "permutation", "identity",
                "sinkhorn_softmax", "edelta", "shc"},
-              "what replaces the plus sign of a layer")
+              "replaces the plain residual of a layer")
       .choice("layout", layout, {"split", "expand"},
               "streams of a mixer: the width cut into n, or n times the width")
       .add("width", width, "of the state, or of one stream for layout expand", {.min = 1})
@@ -61,8 +61,9 @@ Fields RecursiveOptions::fields() {
       .add("expansion", expansion, "hidden width of the MLP over ⅔ of its width", {.min = 1e-3})
       .add("mlp_multiple", mlp_multiple, "the hidden width is a multiple of this", {.min = 1})
       .add("mlp_hidden", mlp_hidden, "the hidden width itself; 0: from expansion", {.min = 0})
-      .add("mlp_t", mlp_t, "an MLP over the positions in place of attention")
-      .choice("positions", positions, {"rotary", "learned", "none"}, "how attention knows them")
+      .add("mlp_t", mlp_t, "an MLP over the positions instead of attention")
+      .choice("positions", positions, {"rotary", "learned", "none"},
+              "encoding of positions in attention")
       .add("rope_theta", rope_theta, "base of the rotary frequencies", {.min = 1})
       .add("norm_eps", norm_eps, "ε of the norm after each sublayer", {.min = 0})
       .add("prefix", prefix, "positions before the cells; 0: as many as a table row fills",

@@ -19,9 +19,9 @@ struct SublayerOptions {
   std::string maps_side = "both";     // or "before" or "after" alone
   double maps_std = 0.02;             // maps = normal
   double maps_factor = 1;             // maps = identity or fixed
-  double first_start = 1;             // factor on the initial values of the sublayer's first weights
-  double last_start = 1;              // and of its last weights
-  int64_t branch_width = 0;           // width of the sublayers; 0: the connection's
+  double first_start = 1;    // factor on the initial values of the sublayer's first weights
+  double last_start = 1;     // and of its last weights
+  int64_t branch_width = 0;  // width of the sublayers; 0: the connection's
 
   Fields fields();
   bool causal() const { return attention == "causal"; }

@@ -124,10 +124,10 @@ class Transformer : public Model {
   Recompute recompute_ = Recompute::nothing;
   Dropout dropout_;                                     // of the next training pass
   torch::nn::Linear input_{nullptr}, output_{nullptr};  // continuous
-  End isometry_;                // replaces input_: the weight is fixed
-  Tensor embedding_;            // tokens (vocabulary, width), also the head
-  Tensor positions_;            // (context, width)
-  Tensor kept_;                 // (context), of output_length = learned
+  End isometry_;                                        // replaces input_: the weight is fixed
+  Tensor embedding_;                                    // tokens (vocabulary, width), also the head
+  Tensor positions_;                                    // (context, width)
+  Tensor kept_;                                         // (context), of output_length = learned
   Tensor log_positions_;        // (context, 1): ln(t + 1), where early_weight is not 0
   Tensor step_;                 // (1), of the next training pass; undefined before the first
   std::shared_ptr<Past> past_;  // null: none

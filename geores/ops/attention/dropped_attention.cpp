@@ -79,7 +79,7 @@ Tensor dropped_softmax(const Tensor& scores, double scale, bool causal, const Dr
   if (!KernelChoice::state("dropped_softmax", scores)
            .need(scores.is_cuda(), "a GPU")
            .need(dropout.active() && dropout.step.device() == scores.device(),
-                 "the step's number beside the values")
+                 "the step's number on the device of the values")
            .need(scores.numel() > 0 &&
                      kernels::dropped_softmax_fits(score_rows(scores), scores.size(3)),
                  "1 to 1024 positions")

@@ -19,7 +19,8 @@ Tensors updated(const Tensors& t, bool gated, bool scaled) {
   if (gated) spec.gate_weight = t[2], spec.norm_weight = t[3];
   if (scaled) spec.beta_weight = t[4], spec.beta_bias = t[5], spec.alpha = t[6];
   Tensors all = {gated_update(t[0], t[1], spec)};
-  for (const auto& input : t) all.push_back(input * 1);  // includes the inputs that the update ignores
+  for (const auto& input : t)
+    all.push_back(input * 1);  // includes the inputs that the update ignores
   return all;
 }
 

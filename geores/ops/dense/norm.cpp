@@ -60,7 +60,8 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                        .has_bias = bias.defined(),
                        .has_branch = branch.defined(),
                        .eps = eps});
-    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
+    context->set_materialize_grads(
+        false);  // avoids zeros of the state's size for an unused skip output
     if (!with_skip) return {y};
     return {y, branch.defined() ? sum : input};
   }

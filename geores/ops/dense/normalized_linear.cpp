@@ -46,7 +46,8 @@ class FusedNormalizedLinear : public torch::autograd::Function<FusedNormalizedLi
                        .has_bias = bias.defined(),
                        .half = half,
                        .epsilon = epsilon});
-    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
+    context->set_materialize_grads(
+        false);  // avoids zeros of the state's size for an unused skip output
     return {y, input};
   }
 

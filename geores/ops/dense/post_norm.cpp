@@ -127,7 +127,7 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
                  "a branch of the state's type on a CPU")
            .need(!added.defined() ||
                      (added.sizes() == x.sizes() && added.scalar_type() == x.scalar_type()),
-                 "the same shape and type in what is added")
+                 "an added tensor of the same shape and type")
            .runs()) {
     const auto v = in_full_type(x);
     const auto state =

@@ -44,7 +44,7 @@ TEST(Products, OfLargeWeightsAreAddedToTheSlotsOfTheirGradients) {
   const auto other = flat.slice(0, 1).view({600, 520});
   const auto before = flat.clone();
   EXPECT_TRUE(slot_product(a, b, torch::kFloat32, other).defined()) << "not aligned";
-  EXPECT_TRUE(slot_product(a, b, torch::kFloat32, {}).defined()) << "no place";
+  EXPECT_TRUE(slot_product(a, b, torch::kFloat32, {}).defined()) << "no slot";
   const auto small = a.slice(0, 0, 496);
   EXPECT_TRUE(slot_product(small, b, torch::kFloat32, slot.slice(0, 0, 496)).defined());
   EXPECT_TRUE(torch::equal(flat, before));

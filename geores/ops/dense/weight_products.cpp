@@ -51,8 +51,7 @@ class HalfWeightProducts : public torch::autograd::Function<HalfWeightProducts> 
     for (const auto& factor : factors) slots.push_back(slot_of(factor));
     if (with_gradients) make_slots(halves, products, slots);
     save(context, Kept{.halves = halves, .slots = slots});
-    context->set_materialize_grads(
-        false);  // a gradient that is added to a slot is undefined here
+    context->set_materialize_grads(false);  // a gradient that is added to a slot is undefined here
     return products;
   }
 

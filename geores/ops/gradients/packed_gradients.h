@@ -50,7 +50,7 @@ struct ParameterSums {
 // The gradient of a packed matrix, kept from the forward to the backward pass.
 struct PackedGradient {
   c10::intrusive_ptr<WeightGradients> taker;  // null: the backward pass multiplies immediately
-  Tensor zeros;                               // the sum's initial zeros; undefined: the pool is exhausted
+  Tensor zeros;  // the sum's initial zeros; undefined: the pool is exhausted
 
   // Called in the forward pass, for a matrix of this shape whose products have factors of type
   // `factors`; the parameters have the type of `like`.

@@ -93,7 +93,7 @@ TEST(StepParameters, OnAGpuAParameterHasASlotForItsGradientInAPass) {
   const auto other = gradient_slot(flat.bias);
   const auto before = other._version();
   sum.add_(1);
-  EXPECT_EQ(other._version(), before) << "autograd would refuse what was kept of the others";
+  EXPECT_EQ(other._version(), before) << "autograd would refuse the saved tensors of the others";
   flat.step.end_pass();
   EXPECT_FALSE(gradient_slot(flat.weight).defined()) << "the pass has ended";
 

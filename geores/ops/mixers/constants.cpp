@@ -19,7 +19,7 @@ Tensor with_size(int64_t n, const char* where, F&& f) {
             ...);
   };
   require(try_sizes(std::make_integer_sequence<int, Last - First + 1>()), where,
-          "the number of streams must lie in {}..{}, got {}", First, Last, n);
+          "the number of streams must be in {}..{}, got {}", First, Last, n);
   return result;
 }
 

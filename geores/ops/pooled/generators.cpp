@@ -154,7 +154,8 @@ class FusedSequenceHybrid : public torch::autograd::Function<FusedSequenceHybrid
                        .n = n,
                        .entropy = entropy,
                        .penalty_share = share});
-    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
+    context->set_materialize_grads(
+        false);  // avoids zeros of the state's size for an unused skip output
     return {g, penalty, branch.defined() ? x : input};
   }
 

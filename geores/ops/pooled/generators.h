@@ -22,7 +22,8 @@ using torch::Tensor;
 struct Hybrid {
   Tensor g;        // (B, 1 or T, n, n)
   Tensor penalty;  // its sum is weight · mean 4γ(1 − γ); undefined for weight 0
-  Tensor skip;     // x with its branch, for the path around the sublayer; its gradient is added in the same pass
+  Tensor
+      skip;  // x with its branch, for the path around the sublayer; its gradient is added in the same pass
 };
 struct HybridGate {
   Tensor weight, bias;  // of the linear map to the logit: (1, D), (1)

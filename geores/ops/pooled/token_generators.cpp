@@ -108,7 +108,8 @@ class FusedTokenHybrid : public torch::autograd::Function<FusedTokenHybrid> {
               .n = n,
               .pool = pool,
               .penalty_share = share});
-    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
+    context->set_materialize_grads(
+        false);  // avoids zeros of the state's size for an unused skip output
     return {g, penalty, branch.defined() ? x : input};
   }
 

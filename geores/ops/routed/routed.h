@@ -39,7 +39,7 @@ struct RoutedSpec {
   NormSpec norm;                               // of the state
   std::vector<ProjectionWeights> projections;  // from the normalized state to raw values
   Routing routing;                             // from raw values to routes
-  Tensor read_weight{};  // of the LayerNorm of what the sublayer reads: (d), or (n·d) for n copies
+  Tensor read_weight{};  // of the LayerNorm of the sublayer's input: (d), or (n·d) for n copies
 };
 
 // The hyper-connections of Zhu et al.: RMSNorm of each stream separately, the same projections for
@@ -47,7 +47,7 @@ struct RoutedSpec {
 struct TanhRoutedSpec {
   Tensor pre, res, post;  // weights (1, d), (n, d), (1, d)
   TanhRoutes routes;
-  Tensor read_weight;  // of the LayerNorm of what the sublayer reads: (d)
+  Tensor read_weight;  // of the LayerNorm of the sublayer's input: (d)
   double epsilon = 0;  // of the RMSNorm
 };
 

@@ -91,7 +91,8 @@ class FusedSoftmaxRoutes : public torch::autograd::Function<FusedSoftmaxRoutes> 
                          .inverse = inverse,
                          .parameters = KeptParameters::of(parameters),
                          .spec = spec});
-    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
+    context->set_materialize_grads(
+        false);  // avoids zeros of the state's size for an unused skip output
     tensor_list outputs = {read, write};
     if (s.mixes) outputs.push_back(res);
     outputs.push_back(input);

@@ -19,7 +19,7 @@ struct RouteGenerator {
 
 struct SoftmaxRoutes {
   Routes
-      routes;   // as cayley_routes() computes them from the raw values; res is undefined without a mixer
+      routes;  // as cayley_routes() computes them from the raw values; res is undefined without a mixer
   Tensor skip;  // x for its other uses; their gradients are added in the same pass
 };
 

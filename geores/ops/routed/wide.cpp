@@ -243,7 +243,7 @@ std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor&
            .need(fits && x.size(3) <= kernels::kMostWideValues, width.c_str())
            .need(routes.res.scalar_type() == type && routes.read.scalar_type() == type &&
                      routes.write.scalar_type() == type,
-                 "routes of the state's type, float32 beside bfloat16")
+                 "routes of the state's type, float32 with bfloat16")
            .runs())
     return std::nullopt;
   const auto res = routes.res.contiguous();
@@ -267,7 +267,7 @@ PostNormed WideStreams::write_normalized(const Tensor& y, const PostNorm& norm) 
   if (!KernelChoice::state("write_and_norm", carried_, "one kernel each way")
            .need(fits_post_norm(carried_), "four tokens in 224 KiB")
            .need(!added.defined() || added.scalar_type() == carried_.scalar_type(),
-                 "the same type in what is added")
+                 "an added tensor of the same type")
            .runs())
     return post_norm_of_tokens(write(y), {norm.epsilon, added, norm.keeps_state});
   const bool learns = needs_gradient(carried_, write_, y, added),

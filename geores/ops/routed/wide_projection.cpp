@@ -84,7 +84,8 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
                        .has_scale = has_scale,
                        .normalized = normalized,
                        .n = n});
-    context->set_materialize_grads(false);  // avoids zeros of the state's size for an unused skip output
+    context->set_materialize_grads(
+        false);  // avoids zeros of the state's size for an unused skip output
     outputs.push_back(input);
     return outputs;
   }

@@ -26,7 +26,7 @@ class Explanation;     // ops/run/kernel_choice.h
 enum class Form {
   fused,     // kernels with a hand-written backward pass where they exist, composed elsewhere
   composed,  // LibTorch operations everywhere: the definition
-  stock  // composed like the papers' own code: Cayley by a linear solve, Sinkhorn unrolled
+  stock      // composed like the papers' own code: Cayley by a linear solve, Sinkhorn unrolled
 };
 
 enum class Precision {
@@ -36,7 +36,7 @@ enum class Precision {
          // the residual state, the small operators on it and all sums stay float32
   bf16_state  // the same, and on a GPU the state and its gradient are kept in bfloat16 too where all
               // readers and writers of it can do that (in_state_type): half the memory traffic, and
-              // what is added to the state is rounded to 8 bits each time
+              // each addition to the state is rounded to 8 bits
 };
 
 const std::vector<std::string>& precision_names();
@@ -45,10 +45,11 @@ Precision precision_from(const std::string& name);
 struct Execution {
   Form form = Form::fused;
   Precision precision = Precision::fp32;
-  StepParameters* parameters = nullptr;  // of this thread's training step; null: autograd collects the gradients
-  bool repeated_for_gradients = false;   // the pass runs again in the backward pass (recompute.h):
-                                         // without gradients it takes the forms it will take then
-  Explanation* explanation = nullptr;    // records the choices of kernels; null: not recorded
+  StepParameters* parameters =
+      nullptr;  // of this thread's training step; null: autograd collects the gradients
+  bool repeated_for_gradients = false;  // the pass runs again in the backward pass (recompute.h):
+                                        // without gradients it takes the forms it will take then
+  Explanation* explanation = nullptr;   // records the choices of kernels; null: not recorded
 };
 
 const Execution& execution();  // of this thread

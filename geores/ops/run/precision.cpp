@@ -36,7 +36,8 @@ torch::ScalarType full_type(torch::ScalarType state) {
 
 void set_float32_products(Precision precision) {
   const bool tf32 = precision != Precision::fp32;
-  if (float32_products_in_tf32() == tf32) return;  // written only on a change, because other threads read it
+  if (float32_products_in_tf32() == tf32)
+    return;  // written only on a change, because other threads read it
   at::globalContext().setFloat32MatmulPrecision(tf32 ? "high" : "highest");
 }
 

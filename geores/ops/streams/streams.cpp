@@ -314,7 +314,7 @@ Tensor mix_streams(const Tensor& m, const Tensor& x) {
           .need_on_gpu(fits && x.size(3) <= kernels::kMostWideValues,
                        "streams of at most 4096 values")
           .need(m.scalar_type() == full_type(x.scalar_type()),
-                "operators of the state's type, float32 beside bfloat16")
+                "operators of the state's type, float32 with bfloat16")
           .runs())
     return FusedMix::apply(m, x);
   return m.matmul(x);

@@ -86,7 +86,8 @@ kernels::DropoutMask mask_of(const Tensor& x, const Dropout& dropout, int64_t si
 Tensor dropped(const Tensor& x, const Dropout& dropout, int64_t site) {
   if (!dropout.active()) return x;
   if (!KernelChoice::state("dropout", x)
-           .need(dropout.step.device() == x.device(), "the step's number beside the values")
+           .need(dropout.step.device() == x.device(),
+                 "the step's number on the device of the values")
            .runs())
     return composed_dropped(x, dropout, site);
   return FusedDropout::apply(x, dropout.step, mask_of(x, dropout, site));

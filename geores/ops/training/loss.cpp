@@ -222,7 +222,7 @@ Tensor mean_cross_entropy(const Tensor& logits, const Tensor& targets) {
           .runs()) {
     // The composed form checks each target as well.
     require(targets.min().item<int64_t>() >= -1 && targets.max().item<int64_t>() < classes,
-            "cross_entropy", "targets must lie in -1..{}", classes - 1);
+            "cross_entropy", "targets must be in -1..{}", classes - 1);
     return FusedCrossEntropy::apply(logits, targets);
   }
   return at::cross_entropy_loss(logits.reshape({-1, classes}), targets.flatten(), {},

@@ -10,9 +10,9 @@ using torch::Tensor;
 
 struct FlatAdamW {
   Tensor values, gradients, first_moment, second_moment;  // (size) each
-  int64_t decayed;                                        // number of leading values with weight decay
-  double clip;                                            // 0: none
-  double decay;                                           // 1 − lr · weight decay
+  int64_t decayed;  // number of leading values with weight decay
+  double clip;      // 0: none
+  double decay;     // 1 − lr · weight decay
   double beta1, beta2;
   double step_size;     // lr / (1 − β₁ᵗ)
   double second_scale;  // 1 / √(1 − β₂ᵗ)

@@ -75,7 +75,7 @@ class Solver {
   struct State {
     std::array<Mask, most_cells> candidates;
     std::array<bool, most_cells> assigned{};
-    int open = 0;  // cells that are not placed
+    int open = 0;  // cells that are not assigned
   };
 
   // Each returns false if the board turned out to be impossible.

@@ -159,7 +159,7 @@ TEST(SudokuGenerator, PuzzlesAreUniqueMinimalAndAllDifferent) {
   }
 }
 
-// What such puzzles have: 24.4 clues (21 to 29), rating 4.3 on average, 42 % without branching.
+// Statistics of such puzzles: 24.4 clues (21 to 29), rating 4.3 on average, 42 % without branching.
 TEST(SudokuGenerator, NineByNineIsAsHardAsItShouldBe) {
   const auto shape = sudoku_shape(9);
   double clues = 0, rating = 0, easy = 0;

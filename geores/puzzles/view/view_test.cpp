@@ -26,7 +26,7 @@ TEST(Terminal, DrawsEveryKindOfToken) {
   EXPECT_EQ(draw(arc, std::vector<int32_t>{2, 1, 0, kNotScored}, false), "0 ··    \n");
 }
 
-TEST(Terminal, PutsBlocksBesideEachOther) {
+TEST(Terminal, PutsBlocksNextToEachOther) {
   EXPECT_EQ(side_by_side({{"in", "1 2 \n3 4 \n"}, {"out", "\x1b[1m5\x1b[0m\n"}}),
             "in     out\n1 2    \x1b[1m5\x1b[0m\n3 4\n");
 }

@@ -53,7 +53,7 @@ class PostNormStep final : public TokenStep {
 
 Fields AdditiveOptions::fields() {
   return Fields()
-      .choice("norm", norm, {"pre", "post"}, "where the LayerNorm stands")
+      .choice("norm", norm, {"pre", "post"}, "position of the LayerNorm")
       .add("branch_power", branch_power, "the branch of the l-th connection is divided by l^p",
            {.min = 0, .max = 2});
 }

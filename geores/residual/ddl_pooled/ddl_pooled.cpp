@@ -22,7 +22,7 @@ DdlPooled::DdlPooled(const ResidualConfig& config, const DdlPooledOptions& optio
               .causal = pool_ != Pool::sequence} {
   require_streams(config, traits_.layout, "ddl_pooled");
   const auto width = config.width, hidden = width / options.hidden_ratio;
-  require(hidden >= 1, "ddl_pooled", "hidden_ratio {} leaves no hidden unit at width {}",
+  require(hidden >= 1, "ddl_pooled", "hidden_ratio {} gives no hidden unit at width {}",
           options.hidden_ratio, width);
   norm_ = register_module("norm", std::make_shared<LayerNorm>(width));
   k_ = register_module("k", std::make_shared<Perceptron>(width, hidden, width));

@@ -13,13 +13,13 @@ Fields EdeltaOptions::fields() {
       .choice("operator", operator_name, {"hybrid", "cayley", "householder", "identity"},
               "gated blend, rotation only (γ = 1), reflection only (γ = 0), or none (G = I)")
       .choice("pool", pool, pool_names(),
-              "what the operator sees: all of the sequence (not causal), the past, or the token")
+              "input of the operator: all of the sequence (not causal), the past, or the token")
       .choice("init", init, {"identity", "reference"},
               "H_pre and H_post: identity as the paper states, or N(0, 0.02) as its code ran")
       .add("init_std", init_std, "standard deviation of H_pre and H_post with init = reference",
            {.min = 0})
       .choice("gate", gate, {"plain", "entropy"},
-              "the paper's gate, or the entropy-scaled one behind its published numbers")
+              "the paper's gate, or the entropy-scaled one of its published numbers")
       .choice("gate_value", gate_value, {"soft", "hard"},
               "blend with γ, or with γ rounded to 0 or 1 and gradients straight through")
       .add("gate_bias", gate_bias, "initial gate logit; 0 starts at a singular operator")
@@ -41,7 +41,7 @@ Edelta::Edelta(const ResidualConfig& config, const EdeltaOptions& options)
               .orthogonal = !gated() || hard()} {
   require_streams(config, traits_.layout, "edelta");
   const auto width = config.width, n = config.streams, hidden = width / options.hidden_ratio;
-  require(hidden >= 1, "edelta", "hidden_ratio {} leaves no hidden unit at width {}",
+  require(hidden >= 1, "edelta", "hidden_ratio {} gives no hidden unit at width {}",
           options.hidden_ratio, width);
 
   norm_ = register_module("norm", std::make_shared<LayerNorm>(width));

@@ -30,13 +30,13 @@ constexpr double kGateThatStaysOpen = 1000;
 Fields EdeltaStreamOptions::fields() {
   return Fields()
       .choice("pool", pool, pool_names(),
-              "what the operator sees: all of the sequence (not causal), the past, or the token")
+              "input of the operator: all of the sequence (not causal), the past, or the token")
       .add("hidden", hidden, "hidden width of the generator perceptron", {.min = 1})
       .add("gate_bias", gate_bias, "initial gate logit; 0 starts at a singular operator")
       .add("gate_weight", gate_weight, "weight of the gate loss 4γ(1 − γ)", {.min = 0})
       .choice("generator_norm", generator_norm, {"affine", "rms"},
               "before generators and routes: LayerNorm with weights, or RMS without")
-      .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
+      .choice("read_norm", read_norm, {"layer", "none"}, "norm of the sublayer's input")
       .choice("reflection", reflection, {"streams", "whole"},
               "whether k mirrors the n streams or all D values of a token")
       .choice("start", start, {"small", "spread", "zero", "identity"},

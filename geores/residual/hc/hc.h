@@ -11,7 +11,7 @@
 // Nothing bounds a product of such matrices over depth. The other hyper-connections constrain H_res
 // for that reason.
 // dynamic = false: Zhu et al.'s static hyper-connections. The routes are the b alone, the same for all
-// tokens; with one stream that is a learned factor on what passes by and one on what is written.
+// tokens; with one stream that is a learned factor on the carried state and one on the written output.
 // decay_static: b_pre and b_res decay and θ_post does not, as in the public mHC-lite code.
 //
 // form = sigmoid: not a published connection. H_pre, H_post as in mHC (sigmoid_hyper_connection.h)

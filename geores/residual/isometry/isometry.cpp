@@ -11,9 +11,9 @@ Fields IsometryOptions::fields() {
               "pairs of reflections, complex reflections, or Cayley rotations of all streams")
       .add("factors", factors, "of these in a row", {.min = 1, .max = 64})
       .choice("pool", pool, pool_names(),
-              "what the operator sees: all of the sequence (not causal), the past, or the token")
+              "input of the operator: all of the sequence (not causal), the past, or the token")
       .choice("generator", generator, generator_names(),
-              "what reads the operator off what it sees: a perceptron, a linear map, or their sum")
+              "map from the input to the operator: a perceptron, a linear map, or their sum")
       .add("hidden_ratio", hidden_ratio, "width over hidden width of the generator perceptron",
            {.min = 1})
       .add("anchor", anchor, "length of the initial bias of each direction", {.min = 0});
@@ -33,7 +33,7 @@ IsometryResidual::IsometryResidual(const ResidualConfig& config, const IsometryO
   require(n >= 2, "isometry", "needs at least 2 streams, got {}", n);
   require(n % 2 == 0 || factor_ != IsometryFactor::unitary, "isometry",
           "unitary needs an even number of streams, got {}", n);
-  require(hidden >= 1, "isometry", "hidden_ratio {} leaves no hidden unit at width {}",
+  require(hidden >= 1, "isometry", "hidden_ratio {} gives no hidden unit at width {}",
           options.hidden_ratio, width);
   norm_ = register_module("norm", std::make_shared<LayerNorm>(width));
   generators_ = register_module(

@@ -215,7 +215,7 @@ Fields JpmhcOptions::fields() {
       .choice("mixer", mixer,
               {"cayley", "cayley_exact", "sinkhorn", "grassmann", "permutation", "identity",
                "sinkhorn_softmax"},
-              "what constrains H_res")
+              "the constraint on H_res")
       .add("cayley_alpha", cayley_alpha, "α of the Cayley mixers")
       .add("cayley_iterations", cayley_iterations, "s of the iterative Cayley mixer",
            {.min = 0, .max = kMostIterations})
@@ -225,7 +225,7 @@ Fields JpmhcOptions::fields() {
               "before the fused projection: LayerNorm with weights, or RMS without")
       .add("init_std", init_std, "standard deviation of the fused projection at the start",
            {.min = 0})
-      .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
+      .choice("read_norm", read_norm, {"layer", "none"}, "norm of the sublayer's input")
       .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations",
            {.min = 1, .max = kMostIterations})
       .choice("sinkhorn_gradient", sinkhorn_gradient, {"implicit", "unrolled"},

@@ -36,7 +36,7 @@ Fields MhcOptions::fields() {
            {.min = 0, .max = 24})
       .add("off_diagonal", off_diagonal, "where the mixer's logits start off the diagonal")
       .add("guard", guard, "ε of form = v4 and of head = learned", {.min = 0})
-      .choice("head", head, {"sum", "learned"}, "what the streams become after the last block")
+      .choice("head", head, {"sum", "learned"}, "how the streams are combined after the last block")
       .add_all(hyper.fields());
 }
 

@@ -29,7 +29,7 @@ Tensor upper_triangle_to_skew(int64_t m) {
 Fields ShcOptions::fields() {
   return Fields()
       .add("fixed_amplitude", fixed_amplitude, "γ = 1, as in sHC's App. G; false: learned")
-      .choice("read_norm", read_norm, {"layer", "none"}, "of what the sublayer reads")
+      .choice("read_norm", read_norm, {"layer", "none"}, "norm of the sublayer's input")
       .add_all(hyper.fields());
 }
 

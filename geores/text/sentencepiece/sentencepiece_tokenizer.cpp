@@ -119,7 +119,7 @@ class SentencePieceTokenizer final : public Tokenizer {
 std::shared_ptr<Tokenizer> train_sentencepiece(std::string_view text, int64_t vocabulary,
                                                const std::string& where) {
   require(vocabulary >= 1 && vocabulary <= kMostIds, "sentencepiece",
-          "vocabulary must lie in 1..{}, got {}", kMostIds, vocabulary);
+          "vocabulary must be in 1..{}, got {}", kMostIds, vocabulary);
   require_encodable(text, where);
   std::vector<std::string_view> lines;
   each_line(

@@ -120,7 +120,7 @@ namespace geores {
 
 std::unique_ptr<Communicator> nccl_communicator(RunGroup::Store&, const GroupMember&) {
   fail("train",
-       "this program was built without NCCL (nccl.h beside a LibTorch with CUDA): it trains on one "
+       "this program was built without NCCL (nccl.h and a LibTorch with CUDA): it trains on one "
        "GPU only");
 }
 

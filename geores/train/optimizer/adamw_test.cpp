@@ -48,7 +48,7 @@ TEST(FlatParameters, DecayByRankButForExceptions) {
   EXPECT_FALSE((named["hidden.weight"] == 7).any().item<bool>());
 }
 
-TEST(FlatParameters, LeaveOutWhatTheyAreTold) {
+TEST(FlatParameters, RespectDecayExceptions) {
   Perceptron model(3, 4, 2);
   const auto left_out = model.parameters().front();
   FlatParameters flat(model, {left_out});
@@ -141,7 +141,8 @@ TEST(AdamW, LeavesParametersThatAreKeptReadyReady) {
       for (auto& parameter : kept.parameters()) parameter.mul_(2);
     }
     expect_ready();
-    EXPECT_EQ(kept_flat.product_values().data_ptr(), address) << "a recorded step knows this place";
+    EXPECT_EQ(kept_flat.product_values().data_ptr(), address)
+        << "a recorded step uses this address";
     EXPECT_FALSE(plain_flat.product_values().defined());
   }
 }

@@ -124,7 +124,8 @@ std::vector<int32_t> identifiers_of(const puzzles::ArcTables& tables, const std:
         static_cast<int64_t>(all.size()) < votes)
       all.push_back(static_cast<int32_t>(i + 1));
   require(!all.empty(), where,
-          "task '{}' is not in the run's data set: the model knows a task by its identifier", task);
+          "task '{}' is not in the run's data set: the model depends on the task's identifier",
+          task);
   return all;
 }
 

@@ -1,7 +1,7 @@
 // A trained recursive model answers a puzzle from a file: an ARC task of its data set, a sudoku or
 // a maze. Errors are one line, for example:
 //   [hard.txt] a sudoku of this run has 81 cells, the file has 80
-//   [x.json] task 'x' is not in the run's data set: the model knows a task by its identifier
+//   [x.json] task 'x' is not in the run's data set: the model depends on the task's identifier
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -68,7 +68,8 @@ template <class Offer>
 Answers solve_together(PuzzleSolver& solver, const Communicator& communicator, int64_t first,
                        int64_t count, Offer&& offer) {
   const auto rank = communicator.rank(), size = communicator.size();
-  const auto own = std::min(first + rank, count - 1);  // a surplus process repeats the last batch; its result is ignored
+  const auto own = std::min(
+      first + rank, count - 1);  // a surplus process repeats the last batch; its result is ignored
   const auto solved = solver.solve(offer(own));
   const auto gathered = [&](const Tensor& mine) {
     auto shape = mine.sizes().vec();

@@ -13,7 +13,7 @@ struct PuzzleResult {
   double seconds = 0;       // earlier legs of a resumed run included
   double step_seconds = 0;  // of a training step, without evaluations and checkpoints
   bool diverged = false;
-  bool interrupted = false;  // stopped by the listener; no result was written
+  bool interrupted = false;             // stopped by the listener; no result was written
   nlohmann::json training = nullptr;    // the last line of training
   nlohmann::json evaluation = nullptr;  // the averaged weights after the last step
 

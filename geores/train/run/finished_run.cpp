@@ -14,7 +14,7 @@ nlohmann::json read_result(const std::string& run_folder) {
   const auto path = (fs::path(run_folder) / "result.json").string();
   auto result = parse_json(read_text_file(path), path);
   const auto check = [&](const char* key, bool fits) {
-    require(fits, path, "'{}' is missing or not what it should be", key);
+    require(fits, path, "'{}' is missing or invalid", key);
   };
   const auto value = [&](const char* key) {
     return result.is_object() ? result.value(key, nlohmann::json("")) : nlohmann::json("");

@@ -63,7 +63,8 @@ class RunFiles {
   void write_result(const nlohmann::json& result);
 
   void keep_best(const Model& model, int64_t step);
-  void load_best(Model& model) const;  // the weights of the last keep_best(), also of an earlier leg
+  void load_best(
+      Model& model) const;  // the weights of the last keep_best(), also of an earlier leg
 
  private:
   bool in_memory() const { return folder_.path.empty(); }

@@ -270,7 +270,7 @@ TEST_F(RunFolders, WhatIsNotFiniteDoesNotEnterACheckpoint) {
   }
 }
 
-TEST_F(RunFolders, OnADeviceAStepThatNobodyLookedAtIsCheckedBeforeACheckpoint) {
+TEST_F(RunFolders, OnADeviceUncheckedStepsAreCheckedBeforeACheckpoint) {
   // One sequence is poisoned: the step that draws it is not logged.
   config_.log_interval = 100;
   config_.checkpoint_interval = 3;

@@ -65,8 +65,8 @@ std::unique_ptr<FolderLock> take_run_folder(const fs::path& run, bool must_exist
             "{} holds {}: it is a folder of data; give the run one of its own", run.native(), name);
   auto lock = std::make_unique<FolderLock>(run);
   if (!lock->works() && notice)
-    notice(
-        fmt::format("{} cannot be locked: make sure that nobody else trains there", run.native()));
+    notice(fmt::format("{} cannot be locked: make sure that no other process trains there",
+                       run.native()));
   remove_abandoned_files(run);
   finish_replacing(run);
   return lock;

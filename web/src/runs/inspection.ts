@@ -1,4 +1,4 @@
-// What `geores inspect --json` writes.
+// The output of `geores inspect --json`.
 import {
   type Json,
   list,

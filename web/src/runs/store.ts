@@ -53,7 +53,7 @@ function take(name: string, parsed: Parsed) {
   }
   if (parsed.kind === "results") {
     setOwnResults(parsed.results);
-    problems = [...problems, `results.json is open in the section “What the tables say”`].slice(-6);
+    problems = [...problems, `results.json is open in the section “The tables”`].slice(-6);
     return;
   }
   const run: Run = { ...(runs.find((item) => item.name === name) ?? { name, notes: [] }) };
@@ -102,7 +102,7 @@ export async function addFiles(files: readonly { path: string; file: File }[]) {
   tell();
 }
 
-// What `geores explore --run` put into the page.
+// The runs that `geores explore --run` put into the page.
 export async function addEmbedded(text: string) {
   const entries: unknown = JSON.parse(text);
   if (!Array.isArray(entries)) return;

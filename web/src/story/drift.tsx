@@ -1,13 +1,13 @@
 import { type Story } from "./parts.tsx";
 
 export const drift: Story = {
-  title: "The plus sign keeps no promise",
+  title: "The plain residual preserves no norm",
   before: (
     <p>
       A residual connection carries a state past every layer and adds what the layer computed. The
-      identity carries perfectly, but nothing says so for what is put in its pixel. Here four
-      streams of width eight pass through a fresh random operator in every layer, without any branch
-      at first: what you see is what the operators do to a norm by themselves.
+      identity preserves the state; an operator that replaces it may not. Here four streams of width
+      eight pass through a new random operator in every layer, at first without a branch: the curves
+      show the effect of the operators alone on the norm.
     </p>
   ),
   after: (
@@ -19,8 +19,8 @@ export const drift: Story = {
       </p>
       <p>
         Now add the branch. A flat line for Cayley is flat for the <em>path</em> alone. With F in it
-        rotations, reflections and the plain sum drift together. An orthogonal operator keeps what
-        it carries. It does not fix the norm of the network.
+        rotations, reflections and the plain residual drift together. An orthogonal operator
+        preserves the norm of the state that it carries, but not the norm of the network.
       </p>
     </>
   ),

@@ -1,13 +1,12 @@
-// Before the first section and after the last: the page's purpose, its making, its omissions
-// out.
+// Before the first section and after the last: the page's purpose, how it was made, and its limits.
 export const Opening = () => (
   <header class="opening">
     <p class="kicker">geores · explorer</p>
-    <h1>What replaces the plus sign?</h1>
+    <h1>What replaces x + F(x)?</h1>
     <p class="lead">
-      A transformer adds the output of every layer to what it carries: x + F(x). A family of recent
-      papers puts a rotation, a reflection or a mixing matrix where the identity stood. This page
-      lets you move those operators, and says which of the papers' claims hold.
+      A transformer adds the output of every layer to its residual stream: x + F(x). Several recent
+      papers replace the identity by a rotation, a reflection or a mixing matrix. This page lets you
+      move those operators, and shows which of the papers' claims hold.
     </p>
     <p>
       Nothing here is a recording. Every number comes from the C++ of geores, compiled to
@@ -38,11 +37,11 @@ export const Closing = ({ licences }: { licences: string }) => (
       </p>
     </section>
     <section aria-labelledby="not-shown">
-      <h2 id="not-shown">What it does not show</h2>
+      <h2 id="not-shown">Limits</h2>
       <p>
-        A model that needs its orthogonality: on the tasks where the operators keep norms best, a
-        predictor without a model wins. Language models. Gradients, except where a section says so.
-        Safari was not tried.
+        The page shows no model that needs its orthogonality: on the tasks where the operators
+        preserve norms best, a predictor without a model wins. It shows no language models, and
+        gradients only in some sections. Safari was not tested.
       </p>
     </section>
     <section aria-labelledby="sources">
@@ -56,7 +55,7 @@ export const Closing = ({ licences }: { licences: string }) => (
       </ul>
     </section>
     <details>
-      <summary>Licences of what is bundled</summary>
+      <summary>Licences of the bundled code</summary>
       <pre tabIndex={0}>{licences}</pre>
     </details>
   </footer>

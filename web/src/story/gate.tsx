@@ -7,11 +7,11 @@ export const gate: Story = {
       <p>EΔ does not choose between the two. It blends them with a gate γ that is learned:</p>
       <Formula tex="G = \gamma Q + (1 - \gamma) H, \qquad H = I - 2 k k^{\mathsf T}." />
       <p>
-        Both ends are orthogonal. What lies between is not: x goes to Qx and to Hx, and Gx lies on
-        the straight line between them, inside the circle. The papers call this approximately
-        orthogonal and give a bound. There is no need for a bound, the defect is known exactly: 4γ(1
-        − γ), and the smallest singular value is |2γ − 1|. Drag γ along its curve; choose more
-        streams, and the measured dots stay on the lines.
+        Both ends are orthogonal. Blends of them are not: x goes to Qx and to Hx, and Gx is on the
+        straight line between them, inside the circle. The papers call this approximately orthogonal
+        and give a bound. There is no need for a bound, the defect is known exactly: 4γ(1 − γ), and
+        the smallest singular value is |2γ − 1|. Drag γ along its curve; choose more streams, and
+        the measured dots stay on the lines.
       </p>
     </>
   ),
@@ -19,8 +19,8 @@ export const gate: Story = {
     <p>
       So the gate penalty of EΔ <em>is</em> its distance from orthogonality. At γ = ½, which the
       papers call the neutral gate and where their networks start, one direction is lost altogether;
-      with Q = I it is the projection I − kkᵀ. G never lengthens a vector. What did training make of
-      it? On gyroscope EΔ was best <em>without</em> the penalty, with gates at ½:{" "}
+      with Q = I it is the projection I − kkᵀ. G never lengthens a vector. How does training use it?
+      On gyroscope EΔ was best <em>without</em> the penalty, with gates at ½:{" "}
       <F k="controls/gyroscope/edelta_free/best" /> against <F k="controls/gyroscope/edelta/best" />{" "}
       with it. On stability it was the other way round:{" "}
       <F k="controls/stability/edelta_free/best" /> without,{" "}

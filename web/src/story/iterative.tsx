@@ -7,8 +7,8 @@ export const iterative: Story = {
       <p>JPmHC does not solve for its Cayley rotation. It iterates, from Y₀ = I + αW, twice:</p>
       <Formula tex="Y \leftarrow I + \tfrac{\alpha}{2} W (I + Y), \qquad W = H - H^{\mathsf T}." />
       <p>
-        What comes out is close to orthogonal as long as αW is small. How close is a polynomial in
-        m, the norm of αW, and nothing else.
+        The result is close to orthogonal if αW is small. Its defect is a polynomial in m, the norm
+        of αW, alone.
       </p>
     </>
   ),

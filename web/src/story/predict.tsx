@@ -13,15 +13,15 @@ export const predict: Story = {
   after: (
     <>
       <p>
-        Both learn the turn from what they have been shown, and both beat the running mean. Neither
-        beats a rule of two lines: see which coordinates changed between the last two states and by
-        what angle, and turn again. From the second state on that rule is exact. Over many paths GPT
-        is the better of the two models at this size; on a single path either may win. Fed their own
+        Both learn the turn from the given states, and both beat the running mean. Neither beats a
+        rule of two lines: see which coordinates changed between the last two states and by what
+        angle, and turn again. From the second state on that rule is exact. Over many paths GPT is
+        the better of the two models at this size; on a single path either may win. Fed their own
         predictions, both drift away.
       </p>
       <p>
         Why this task? On the tasks where orthogonal operators do best, predictors without a model
-        do better still. Gyroscope is the one where a model earns its pixel at all.
+        do better still. Gyroscope is the only task that needs a model.
       </p>
       <p>
         A run of your own, opened in the last section, is drawn here too if it was trained on

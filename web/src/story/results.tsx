@@ -1,24 +1,25 @@
 import { F, type Story } from "./parts.tsx";
 
 export const results: Story = {
-  title: "What the tables say",
+  title: "The tables",
   before: (
     <p>
-      We ran the EΔ paper's tables at its own size, three seeds each, and put beside every model
-      five predictors that are no models: zero, copy the input, the running mean, minus the input,
-      and one matrix fitted to the train set. A hollow diamond is what was published, a dot is one
-      of our runs, a dashed line needs no model. Choose a claim to see its two rows.
+      We ran the EΔ paper's tables at its own size, three seeds each, and compare every model with
+      five trivial predictors: zero, copy the input, the running mean, minus the input, and one
+      matrix fitted to the train set. A hollow diamond is a published number, a dot is one of our
+      runs, a dashed line needs no model. Choose a claim to see its two rows.
     </p>
   ),
   after: (
     <>
       <p>
         The baselines come out as published, so data and protocol are the paper's: GPT on gyroscope
-        has <F k="main/gyroscope/gpt/best" />, published <F k="main/gyroscope/gpt/published" />. On
-        three of the four tasks a predictor without a model wins. On stability the running mean has{" "}
-        <F k="main/stability/no_model/running_mean" />, EΔ <F k="main/stability/edelta/best" />,
-        published <F k="main/stability/edelta/published" />. Near π one linear map is exact, and in
-        32 planes −x alone, with <F k="main/near_pi_multi/no_model/negate" />, beats every model.
+        reaches <F k="main/gyroscope/gpt/best" />, published <F k="main/gyroscope/gpt/published" />.
+        On three of the four tasks a predictor without a model wins. On stability the running mean
+        reaches <F k="main/stability/no_model/running_mean" />, EΔ{" "}
+        <F k="main/stability/edelta/best" />, published <F k="main/stability/edelta/published" />.
+        Near π one linear map is exact, and in 32 planes −x alone, with{" "}
+        <F k="main/near_pi_multi/no_model/negate" />, beats every model.
       </p>
       <p>
         Table 18 is the other one to read with care. A norm deviation of{" "}
@@ -29,22 +30,24 @@ export const results: Story = {
         <F k="norms/gyroscope/gpt" />, EΔ <F k="norms/gyroscope/edelta" />.
       </p>
       <p>
-        What earns EΔ's results? Its code puts two linear maps around every sublayer, and both start
-        small. Keep the maps and take the operator away, and near π the error falls from{" "}
+        What explains EΔ's results? Its code puts two linear maps around every sublayer, and both
+        start small. Keep the maps and take the operator away, and near π the error falls from{" "}
         <F k="start/near_pi/hybrid_small/best" /> to <F k="start/near_pi/none_small/best" />; keep
         the operator and let the maps start as the identity, and it rises to{" "}
-        <F k="start/near_pi/hybrid_identity/best" />. Of four tasks the operator helps on gyroscope
-        alone: <F k="start/gyroscope/hybrid_small/best" /> with it,{" "}
+        <F k="start/near_pi/hybrid_identity/best" />. Of four tasks the operator helps only on
+        gyroscope: <F k="start/gyroscope/hybrid_small/best" /> with it,{" "}
         <F k="start/gyroscope/none_small/best" /> without, GPT <F k="start/gyroscope/gpt/best" />.
-        The start decides, not the operator. No map is needed either: GPT's own blocks, with weights
-        that start small and move in short steps, reach <F k="explain/gyroscope/small_slow/best" />{" "}
-        and, near π, <F k="explain/near_pi/small_slow/best" />.
+        The initialisation decides, not the operator. The maps are not needed either: GPT's own
+        blocks, with weights that start small and take short steps, reach{" "}
+        <F k="explain/gyroscope/small_slow/best" /> and, near π,{" "}
+        <F k="explain/near_pi/small_slow/best" />.
       </p>
       <p>
-        We also built an operator that is orthogonal at all parameter values, without a gate. Beside
-        no operator, all else equal, it has <F k="orthogonal/gyroscope/unitary/best" /> against{" "}
-        <F k="orthogonal/gyroscope/none/best" /> on gyroscope. Three seeds cannot tell that from
-        chance: p = <F k="contrast/orthogonal/gyroscope/complex reflection/p" />.
+        We also built an operator that is orthogonal at all parameter values, without a gate.
+        Compared with no operator, all else equal, it reaches{" "}
+        <F k="orthogonal/gyroscope/unitary/best" /> against <F k="orthogonal/gyroscope/none/best" />{" "}
+        on gyroscope. With three seeds the difference is not significant: p ={" "}
+        <F k="contrast/orthogonal/gyroscope/complex reflection/p" />.
       </p>
     </>
   ),
@@ -55,7 +58,7 @@ export const results: Story = {
       by: "results: claim/EΔ beats GPT on stability/verdict",
     },
     {
-      claim: "EΔ beats GPT on gyroscope: three seeds cannot carry it",
+      claim: "EΔ beats GPT on gyroscope: not significant with three seeds",
       verdict: "open",
       by: "results: claim/EΔ beats GPT on gyroscope/verdict",
     },

@@ -4,11 +4,10 @@ export const spectrum: Story = {
   title: "Many layers at once",
   before: (
     <p>
-      One operator is easy to draw. What matters for training is the product of all layers, each
-      with a random branch beside its mixer: the singular values of this Jacobian say how much a
-      gradient is stretched or lost on its way back. In the limit of wide streams a fixed-point
-      equation gives their density. The line is that theory, the filled shape is what random
-      matrices of the stated size really have.
+      Training depends on the product of all layers, each with a random branch next to its mixer:
+      the singular values of this Jacobian determine how much a gradient grows or shrinks in the
+      backward pass. In the limit of wide streams a fixed-point equation gives their density. The
+      line is that theory, the filled shape is the histogram of random matrices of the stated size.
     </p>
   ),
   after: (
@@ -20,8 +19,8 @@ export const spectrum: Story = {
         values with four streams. Choose others, and play the depth.
       </p>
       <p>
-        JPmHC prints an equation for the same density, with the self-energy in another pixel. Switch
-        it on to see it miss.
+        JPmHC prints an equation for the same density, with the self-energy in another position.
+        Switch it on to see its error.
       </p>
     </>
   ),

@@ -5,16 +5,16 @@ export const streams: Story = {
   before: (
     <p>
       Hyper-connections keep several streams and mix them with a small matrix before each layer. The
-      papers differ in what they ask of that matrix: nothing (HC), sums of one (mHC, by Sinkhorn or
-      by permutations), sums and norm of one (sHC), orthogonality (JPmHC, EΔ at the ends of its
-      gate), a projection (Grassmann). Put one on the bench, and another beside it.
+      papers constrain that matrix differently: not at all (HC), sums of one (mHC, by Sinkhorn or by
+      permutations), sums and norm of one (sHC), orthogonality (JPmHC, EΔ at the ends of its gate),
+      a projection (Grassmann). Choose one, and another to compare it with.
     </p>
   ),
   after: (
     <p>
       Raise the number of layers. Sums of one protect one direction, the mean of the streams, and
       nothing else: the second singular value and all below it go to zero together as layers
-      multiply. Orthogonality protects every direction. Neither says what the network should do with
+      multiply. Orthogonality protects every direction. Neither determines how the network uses
       them. The inset is about training: JPmHC's sixteen sweeps for Sinkhorn's gradient have not
       converged where mHC starts, near the identity; solving the small system directly is exact.
     </p>

@@ -1,7 +1,7 @@
 import { F, type Story } from "./parts.tsx";
 
 export const trap: Story = {
-  title: "What the gate loss really does",
+  title: "The effect of the gate loss",
   before: (
     <p>
       The penalty λ·4γ(1 − γ) is added to the loss so that the gate decides. Its slope is what
@@ -13,16 +13,16 @@ export const trap: Story = {
   after: (
     <>
       <p>
-        Exactly on the ridge nothing moves, for ever; a millionth beside it AdamW carries the gate
-        all the way. A task can shift the watershed, to ½ + t/(8λ), and only a slope of 4λ or more
-        removes it. So a gate that ends near 0 or 1 says where it started, not what the task
-        preferred.
+        Exactly on the ridge the gate never moves; a millionth away from it AdamW carries it all the
+        way. A task can shift the watershed, to ½ + t/(8λ), and only a slope of 4λ or more removes
+        it. So a gate that ends near 0 or 1 shows where it started rather than the task's
+        preference.
       </p>
       <p>
         The paper reads γ → <F k="reflection_published/edelta/gate" /> as the gate selecting the
         reflection. Without any task, the same loss takes the same gate of a whole operator to{" "}
         <F k="reflection/edelta_idle/500/gamma" />. The preset “the probe without a task” is the
-        same thing with a single logit.
+        same experiment with a single logit.
       </p>
     </>
   ),

@@ -20,10 +20,10 @@ export const turn: Story = {
   after: (
     <>
       <p>
-        “Orthogonal for every β” is a statement about exact numbers. What a computer does depends on
-        the algorithm. Solving the linear system in float32 loses orthogonality in proportion to β.
-        The closed form, which uses that A lives in one plane, does not: its curve stays at rounding
-        error up to β = 10⁸. Choose float32 and linear solve, and raise β.
+        “Orthogonal for every β” is a statement about exact numbers. The result of a computer
+        depends on the algorithm. Solving the linear system in float32 loses orthogonality in
+        proportion to β. The closed form, which uses that A lives in one plane, does not: its curve
+        stays at rounding error up to β = 10⁸. Choose float32 and linear solve, and raise β.
       </p>
     </>
   ),

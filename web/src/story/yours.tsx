@@ -7,14 +7,14 @@ export const yours: Story = {
       Everything above is drawn from files that geores writes, so it can be drawn from yours. Open a
       run folder: curves and gates come from its metrics, orthogonality and spectra from an
       inspection, live predictions (in the section before the tables) from its weights. Several runs
-      lie over each other. <code>geores explore --run DIR</code> writes this page with the runs
-      already in it.
+      are overlaid. <code>geores explore --run DIR</code> writes this page with the runs already in
+      it.
     </p>
   ),
   after: (
     <p>
-      The files are read by this page and go nowhere. A file that is not what it should be is
-      refused with the line and the key; a last line that was cut off is left out, with a note.
+      The files are read by this page and not uploaded. An invalid file is refused with the line and
+      the key; a last line that was cut off is left out, with a note.
     </p>
   ),
   claims: [],

@@ -84,7 +84,7 @@ test("fetch, remote pictures, inline scripts, handlers and styles are refused", 
   await context.close();
 });
 
-test("hostile links open the page, say what was wrong and run nothing", async () => {
+test("hostile links open the page, report the error and run nothing", async () => {
   for (const hash of [
     "#gate?gamma=NaN",
     "#gate?gamma=99&colour=red",
@@ -106,7 +106,7 @@ test("hostile links open the page, say what was wrong and run nothing", async ()
   }
 });
 
-test("without DecompressionStream or WebAssembly the page stays an article and says what is missing", async () => {
+test("without DecompressionStream or WebAssembly the page stays an article and names the missing feature", async () => {
   for (const missing of ["DecompressionStream", "WebAssembly"]) {
     const context = await browser.newContext();
     const page = await context.newPage();

@@ -119,7 +119,7 @@ test("200 MB of garbage, and 60 MB of it within the limit: a message, and the pa
   assert.match(told, /inspection\.json: not JSON/);
   assert.match(told, /best\.safetensors: header length/);
   const longest = await page.evaluate(() => globalThis.longest);
-  assert.ok(longest < 1500, `the page stood still for ${longest} ms`);
+  assert.ok(longest < 1500, `the page was unresponsive for ${longest} ms`);
   assert.deepEqual(said, []);
   await context.close();
 });

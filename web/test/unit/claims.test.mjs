@@ -50,7 +50,7 @@ test("the presets end where the page says", () => {
   assert.equal(roll({ ...probe, steps: 5000 }).gamma_end.toFixed(4), "0.0097");
 });
 
-test("the watershed lies at ½ + t/(8λ) and is gone from |t| = 4λ on", () => {
+test("the watershed is at ½ + t/(8λ) and is gone from |t| = 4λ on", () => {
   assert.ok(close(roll({ t: 0.1 }).watershed, 0.625, 1e-12));
   assert.equal(roll({ t: 0.4 }).watershed_exists, 0);
   assert.equal(roll({ t: 0.39 }).watershed_exists, 1);

@@ -74,7 +74,7 @@ class Block {
       }
       if (some && steps_ == before) end("threads wait for each other");
     }
-    if (*shared_end_ != kUnwritten) end("wrote behind the end of shared memory");
+    if (*shared_end_ != kUnwritten) end("wrote past the end of shared memory");
   }
 
   void meet_block() { meet(all_, static_cast<unsigned>(fibers_.size())); }

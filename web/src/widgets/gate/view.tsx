@@ -190,7 +190,7 @@ export function Gate() {
       <Drawing
         width={r.width}
         height={r.height}
-        label={`Against γ: the measured defect lies on 4γ(1 − γ), the smallest singular value on |2γ − 1|, for ${s.n} streams.`}
+        label={`Against γ: the measured defect is on 4γ(1 − γ), the smallest singular value on |2γ − 1|, for ${s.n} streams.`}
         handles={[onCurve]}
       >
         <Axes area={r} x={cx} y={cy} xLabel="γ" yLabel="">

@@ -140,7 +140,7 @@ export function Iterative() {
         <Drawing
           width={size}
           height={size}
-          label={`Eigenvalues of Y ${Array.from(it.re, (re, i) => `${number(re)} and ${number(it.im[i]!)}i`).join("; ")}, beside those of the exact map on the circle.`}
+          label={`Eigenvalues of Y ${Array.from(it.re, (re, i) => `${number(re)} and ${number(it.im[i]!)}i`).join("; ")}, next to those of the exact map on the circle.`}
         >
           <Cross plane={p} />
           {Array.from(it.exact_re, (re, i) => (

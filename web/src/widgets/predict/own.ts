@@ -39,7 +39,7 @@ export function useOwnModel(): Own {
             name: run.name,
             note: started.info.causal
               ? `${run.name} is drawn too.`
-              : `${run.name} sees the future: what it predicts it has been shown.`,
+              : `${run.name} is not causal: it has seen the states that it predicts.`,
             refusal: "",
           });
       } catch (error) {

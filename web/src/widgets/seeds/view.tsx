@@ -63,9 +63,9 @@ export function Seeds() {
   const rank = new Map<number, number>();
   const dots = shown.map(({ run, index }) => {
     const column = weights.indexOf(weight(run));
-    const pixel = rank.get(column) ?? 0;
-    rank.set(column, pixel + 1);
-    const aside = (((pixel * 5) % 9) - 4) * 0.085;
+    const order = rank.get(column) ?? 0;
+    rank.set(column, order + 1);
+    const aside = (((order * 5) % 9) - 4) * 0.085;
     return { run, index, at: [x(column + aside), y(run.best)] as const };
   });
   const chosen = all[Number(s.run)];
@@ -75,7 +75,7 @@ export function Seeds() {
   const label = (run: GateRun) =>
     `λ ${weight(run)}, ${run.run}, ${run.reproduction}: best ${number(run.best)}, ${reflections(run)} of ${run.gamma.length} gates at reflection`;
   const sentence = chosen
-    ? `${label(chosen)}; at step 200 it stood at ${number(chosen.step_200)}.`
+    ? `${label(chosen)}; at step 200 its error was ${number(chosen.step_200)}.`
     : `${shown.length} runs; of the ${withLoss.length} with the gate loss ${lost} end above ${number(lostAbove)}.`;
   const move = (event: KeyboardEvent) => {
     const way = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
@@ -198,7 +198,7 @@ export function Seeds() {
             </dl>
           </>
         ) : (
-          <p>Choose a run to see its twelve gates, and where it stood at step 200.</p>
+          <p>Choose a run to see its twelve gates, and its error at step 200.</p>
         )}
       </div>
     </Figure>

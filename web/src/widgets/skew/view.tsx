@@ -67,7 +67,7 @@ export function Skew() {
       widget={widget}
       caption={
         r.exists
-          ? `The parallelogram's area, ${area}, is all that A knows about the size of u and v.`
+          ? `The parallelogram's area, ${area}, is all that A depends on besides the plane of u and v.`
           : "Parallel vectors span no plane: A = 0, and the rotation is the identity."
       }
       sentence={sentence}

@@ -46,7 +46,7 @@ export function Spectrum() {
   );
   const theory = solved.theory;
   const sentence = theory
-    ? `${percent(theory.near_zero)} of the singular values lie below 0.1; the middle 90 % within ${number(theory.low)} and ${number(theory.high)}.`
+    ? `${percent(theory.near_zero)} of the singular values are below 0.1; the middle 90 % within ${number(theory.low)} and ${number(theory.high)}.`
     : "Computing.";
   const read = (at: number) => setReader(Math.min(x.to, Math.max(0, at)));
   return (
@@ -54,8 +54,8 @@ export function Spectrum() {
       widget={widget}
       caption={
         theory && theory.near_zero > 0.2
-          ? `After ${s.L} layers ${percent(theory.near_zero)} of what a gradient could carry is gone: the spike at 0.`
-          : `After ${s.L} layers the singular values still lie around 1.`
+          ? `After ${s.L} layers ${percent(theory.near_zero)} of the gradient's directions are lost: the spike at 0.`
+          : `After ${s.L} layers the singular values are still around 1.`
       }
       sentence={sentence}
       refusal={refusal || solved.printedRefusal}

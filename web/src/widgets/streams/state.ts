@@ -34,7 +34,7 @@ export const fields = {
   init: choice("numbers", { random: "random", initial: "as initialised" }, "random"),
   it: range("Sinkhorn iterations", 1, 50, 20, 1),
   layers: range("layers multiplied", 1, 96, 1, 1),
-  pin: choice("beside it", { none: "none", ...connections }, "none", [
+  pin: choice("compared with", { none: "none", ...connections }, "none", [
     "none",
     ...Object.keys(connections),
   ]),

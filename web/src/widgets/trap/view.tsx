@@ -64,14 +64,14 @@ export function Trap() {
     return best;
   };
   const end = number(t.gamma_end);
-  const sentence = `Ends at γ = ${end} after ${s.steps} steps${t.watershed_exists ? `; the watershed lies at ${number(t.watershed)}` : "; there is no watershed"}.`;
+  const sentence = `Ends at γ = ${end} after ${s.steps} steps${t.watershed_exists ? `; the watershed is at ${number(t.watershed)}` : "; there is no watershed"}.`;
   const stays = s.lambda > 0 && Math.abs(t.gamma_end - t.gamma_start) < 1e-9;
   return (
     <Figure
       widget={widget}
       caption={
         stays
-          ? "The middle is a ridge: exactly on top nothing pushes, and everything beside it rolls away."
+          ? "The middle is a ridge: exactly on top the slope is 0, and everything next to it rolls away."
           : `From γ = ${number(t.gamma_start)} the gate rolls to γ = ${end}.`
       }
       sentence={sentence}
