@@ -34,6 +34,7 @@ REFUSED = [
 ALLOWED = [
     ("page.md", "The plain residual reaches 3.806, 0.039 nats lower loss."),
     ("page.md", "Updates its values in place, in place of a copy; exact to the last place."),
+    ("page.md", "The papers place it before the sublayer."),
     ("page.md", "For readers who train language models."),
     ("page.md", "## What is a residual connection?"),
     ("code.cpp", "values_.emplace_back(std::move(replaced)); x.clamp_(0); step_in_place(x);"),
