@@ -48,7 +48,8 @@ nlohmann::json of_a_run(const Connection& connection, nlohmann::json variant) {
 }
 
 bool runs_portably(const Connection& connection, const nlohmann::json& variant) {
-  for (const auto* key : {"read_norm", "generator_norm", "reflection", "branch_power", "dynamic"})
+  for (const auto* key :
+       {"read_norm", "generator_norm", "reflection", "branch_power", "dynamic", "layout"})
     if (variant.contains(key)) return false;
   if (connection.name == "jpmhc" && variant.value("mixer", "") == "identity") return false;
   return true;
@@ -260,6 +261,13 @@ TEST(PortableModel, RefusesBranchesThatAreDividedByTheirDepth) {
   const auto model = random_model(one);
   EXPECT_EQ(refusal([&] { portable_of(*model, one, file_of(*model)); }),
             "[model] live predictions lack branch_power");
+}
+
+TEST(PortableModel, RefusesJpmhcOnStreamsOfTheFullWidth) {
+  const PortableCase one{"jpmhc", {{"layout", "expand"}, {"mixer", "permutation"}}};
+  const auto model = random_model(one);
+  EXPECT_EQ(refusal([&] { portable_of(*model, one, file_of(*model)); }),
+            "[model] live predictions lack layout expand of jpmhc");
 }
 
 TEST(PortableModel, RefusesStaticRoutes) {

@@ -63,7 +63,9 @@ struct AllPermutations {
 };
 
 // JPmHC's six permutations: the identity, the transpositions (0 1) and (n−2 n−1), the cyclic shifts
-// by +1 and −1, and one drawn from the seed (Fisher–Yates). For n ≤ 3 some coincide.
+// by +1 and −1, and one drawn from the seed (Fisher–Yates) until it is none of these. The paper does not
+// exclude repetitions: at n = 4 a fifth of the draws repeat one of the five. For n ≤ 2 some coincide, as
+// there are fewer than six.
 template <int N>
 struct JpmhcPermutations {
   static constexpr int count = 6;
@@ -80,7 +82,19 @@ struct JpmhcPermutations {
       item[3].to[i] = (i + 1) % N;
       item[4].to[i] = (i + N - 1) % N;
     }
-    for (int i = N - 1; i > 0; --i) exchange(item[5].to[i], item[5].to[random.below(i + 1)]);
+    do
+      for (int i = N - 1; i > 0; --i) exchange(item[5].to[i], item[5].to[random.below(i + 1)]);
+    while (N > 2 && repeats_one());
+  }
+
+  // The sixth is one of the first five.
+  GEORES_HOST_DEVICE constexpr bool repeats_one() const {
+    for (int m = 0; m < 5; ++m) {
+      bool same = true;
+      for (int i = 0; i < N; ++i) same = same && item[m].to[i] == item[5].to[i];
+      if (same) return true;
+    }
+    return false;
   }
 
   GEORES_HOST_DEVICE constexpr const Permutation<N>& operator[](int index) const {

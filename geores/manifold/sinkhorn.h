@@ -203,7 +203,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
 
 // The implicit gradient by Gauss–Seidel, u ← (P⊙S)1 − Pv, v ← (P⊙S)ᵀ1 − Pᵀu. Its error falls by
 // σ₂(P)² a sweep: 0.9973 at mHC's initial logits (diagonal 0, off −8, n = 4), where 16 sweeps leave
-// an error of 87 % of the gradient. Prefer the direct solve.
+// an error of 87 % of the gradient. For N(0, 1) logits they leave 9e-5 of it. Prefer the direct solve.
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_gauss_seidel(
     const Matrix<T, N>& logits, const Matrix<T, N>& p, const Matrix<T, N>& cotangent, int sweeps,

@@ -356,6 +356,8 @@ Connection* make_edelta_stream(const ConnectionSource& source) {
 }
 
 Connection* make_jpmhc(const ConnectionSource& source) {
+  refuse_unless(source.text("layout", "split") == "split", "model",
+                "live predictions lack layout expand of jpmhc");
   const auto mixer = source.text("mixer", "cayley");
   if (mixer == "cayley" || mixer == "cayley_exact") return source.arena.make<CayleyRouted>(source);
   refuse_unless(mixer == "sinkhorn" || mixer == "grassmann" || mixer == "permutation", "config",

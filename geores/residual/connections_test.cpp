@@ -232,7 +232,8 @@ TEST(Mixers, SumToOneOverRowsAndColumns) {
                      {"shc", nullptr},
                      {"mhc_split", {{"sinkhorn_iterations", 500}}},
                      {"jpmhc", {{"mixer", "sinkhorn"}, {"sinkhorn_iterations", 500}}},
-                     {"jpmhc", {{"mixer", "permutation"}}}};
+                     {"jpmhc", {{"mixer", "permutation"}}},
+                     {"jpmhc", {{"mixer", "permutation"}, {"layout", "expand"}}}};
   for (const auto& [name, options] : cases) {
     torch::manual_seed(1);
     const auto residual = make_residual(name, {.width = 12, .streams = 4, .options = options});
@@ -304,6 +305,23 @@ TEST(Grassmann, StepStaysOnTheManifoldAndDescends) {
     ASSERT_LT((gram - torch::eye(2, torch::kFloat64)).abs().max().item<double>(), 1e-12);
   }
   EXPECT_LT(loss().item<double>(), first - 1e-3);
+}
+
+// The swap of two streams has the singular value 1 twice: a limit.
+TEST(Shc, PermutationsAreLimitsThatAreNotReached) {
+  const auto shc = make_residual("shc", {.width = 6, .streams = 2});
+  shc->to(torch::kFloat64);
+  const auto swap = torch::eye(2, torch::kFloat64).flip(0);
+  const auto distance = [&](double b) {
+    torch::NoGradGuard no_grad;
+    shc->named_parameters()["singular.bias"].fill_(b);
+    const auto r = operator_of(*shc, torch::randn({1, 1, 2, 6}, torch::kFloat64))[0][0];
+    return (r - swap).abs().max().item<double>();
+  };
+  for (const double b : {-2.0, -4.0, -8.0}) {
+    EXPECT_GT(distance(b), 0.9 * std::exp(2 * b)) << b;
+    EXPECT_LT(distance(b), 1.1 * std::exp(2 * b)) << b;
+  }
 }
 
 TEST(Grassmann, MixerIsAProjectorOfHalfTheStreams) {

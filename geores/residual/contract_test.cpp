@@ -53,6 +53,8 @@ std::vector<Case> all_cases() {
             // Only the documented connections may refuse a number of streams.
             if (connection.name == "mhc_lite" && streams > 6) continue;
             if (connection.name == "isometry" && streams % 2 == 1) continue;
+            if (options.is_object() && options.value("mixer", "") == "quaternions" && streams != 4)
+              continue;
             throw;
           }
           cases.push_back(c);
@@ -275,7 +277,8 @@ bool has_token_step(const Case& c) {
   if (name == "mhc") return option("form", "paper") == "paper";
   if (name == "shc") return c.streams >= 3 && option("fixed_amplitude", true) == true;
   if (name == "jpmhc")
-    return option("mixer", "").get<std::string>().starts_with("cayley") &&
+    return option("layout", "split") == "split" &&
+           option("mixer", "").get<std::string>().starts_with("cayley") &&
            option("read_norm", "layer") == "layer";
   if (name == "edelta")
     return option("pool", "sequence") != "sequence" && option("operator", "hybrid") == "hybrid";

@@ -131,6 +131,46 @@ Experiment geometry_experiment(const json& common, const std::vector<double>& ra
       .measures = {"gradients"}};
 }
 
+// JPmHC's mixers, reflections and quaternions with the routes of mHC.
+json full_width(const char* mixer, const json& options = json::object()) {
+  return with({{"connection", "jpmhc"}, {"layout", "expand"}, {"mixer", mixer}}, options);
+}
+
+// The question that JPmHC, sHC, EΔ and mHC-lite leave to each other: which set of matrices for H_res? All
+// arms have the same routes, norms and starts of read and write.
+Experiment manifolds_experiment(const json& common, const std::vector<double>& rates,
+                                const Column& column) {
+  const auto arm = [&](const char* name, const char* label, const json& connection) {
+    return Arm{name, label, with(common, connection)};
+  };
+  // JPmHC's α = 0.1 lets a mixer turn a tenth as fast.
+  const json fast = {{"cayley_alpha", 1.0}};
+  return {
+      .name = "manifolds",
+      .title = "Which set of matrices for H_res?",
+      .text =
+          "Four streams of the full width with the routes of mHC; the arms differ in H_res "
+          "alone: none (I), any matrix, doubly stochastic by Sinkhorn's iteration or by "
+          "permutations, the spectral sphere, orthogonal in five ways, projectors. RC and HC "
+          "as published stand beside them.",
+      .columns = {column},
+      .arms =
+          {arm("identity", "I (mHC without its mixer)", kIdentity),
+           arm("cayley_exact", "orthogonal: exact Cayley, α = 1", full_width("cayley_exact", fast)),
+           arm("mhc", "doubly stochastic: mHC", kMhc), arm("shc", "spectral sphere: sHC", kShc),
+           arm("quaternions", "orthogonal: two quaternions", full_width("quaternions")),
+           arm("free", "any matrix (HC with mHC's routes)", with(kHc, {{"form", "sigmoid"}})),
+           arm("mhc_lite", "doubly stochastic: all permutations (mHC-lite)", kLite),
+           arm("reflections", "orthogonal: four reflections", full_width("reflections")),
+           arm("cayley", "nearly orthogonal: iterated Cayley, α = 1", full_width("cayley", fast)),
+           arm("cayley_slow", "nearly orthogonal: JPmHC's Cayley, α = 0.1", full_width("cayley")),
+           arm("permutation", "doubly stochastic: six permutations", full_width("permutation")),
+           arm("grassmann", "projectors: Grassmann", full_width("grassmann")), arm("hc", "HC", kHc),
+           arm("additive", "additive (RC)", kAdditive)},
+      .rates = rates,
+      .measures = {"mixers", "use", "gradients"}};
+}
+
 std::vector<Arm> shc_arms(const json& common) {
   const auto arm = [&](const char* name, const char* label, const json& connection) {
     return Arm{name, label, with(common, connection)};
@@ -291,7 +331,9 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
   for (const auto n : sizes.many_streams) many.columns.push_back(column_of(n));
 
   std::vector<Experiment> experiments = {
-      main,   common_rate, controls, one_stream, geometry_experiment(common, sizes.rates, column),
+      main,       common_rate,
+      controls,   manifolds_experiment(common, sizes.rates, column),
+      one_stream, geometry_experiment(common, sizes.rates, column),
       streams};
   if (!many.columns.empty()) experiments.push_back(many);
   if (scale == "cpu") experiments.push_back(read_once_experiment(common, data, sizes.context));
@@ -309,6 +351,16 @@ LanguagePaper shc_paper(const std::string& scale, const std::string& data) {
         "hc_warm", "additive_warm"},
        {"the plain residual with branches / √l beats it without, both with twice the warm-up",
         "one_stream", sizes.data, "root_warm", "additive_warm"}});
+  const auto of_manifolds = [&](const char* claimed, const char* better, const char* worse) {
+    claims.push_back({claimed, "manifolds", sizes.data, better, worse});
+  };
+  of_manifolds("an exactly orthogonal mixer beats none", "cayley_exact", "identity");
+  of_manifolds("a mixer of two quaternions beats none", "quaternions", "identity");
+  of_manifolds("an exactly orthogonal mixer beats a doubly stochastic one", "cayley_exact", "mhc");
+  of_manifolds("an exactly orthogonal mixer beats one on the spectral sphere", "cayley_exact",
+               "shc");
+  of_manifolds("a free mixer beats an exactly orthogonal one", "free", "cayley_exact");
+  of_manifolds("an exact Cayley map beats an iterated one", "cayley_exact", "cayley");
   if (scale == "cpu")
     for (auto& claim : order_claims("read_once", "books_bytes", ", one epoch of books"))
       claims.push_back(std::move(claim));

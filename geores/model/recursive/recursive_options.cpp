@@ -38,6 +38,8 @@ MixerChoice mixer_choice(const RecursiveOptions& options) {
           {{"mixer", options.mixer},
            {"cayley_alpha", options.cayley_alpha},
            {"cayley_iterations", options.cayley_iterations},
+           {"sinkhorn_iterations", options.sinkhorn_iterations},
+           {"sinkhorn_gradient", options.sinkhorn_gradient},
            {"bias", !options.expands()},
            {"generator_norm", options.expands() ? "affine" : "rms"},
            {"init_std", options.expands() ? 0.02 : 0.0},
@@ -79,6 +81,9 @@ Fields RecursiveOptions::fields() {
       .add("train_continue", train_continue, "train q_continue as HRM does, and halt by both")
       .add("cayley_alpha", cayley_alpha, "α of the Cayley mixers")
       .add("cayley_iterations", cayley_iterations, "s of the iterative Cayley mixer", {.min = 0})
+      .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations", {.min = 1})
+      .choice("sinkhorn_gradient", sinkhorn_gradient, {"implicit", "unrolled", "gauss_seidel"},
+              "of mixers sinkhorn and sinkhorn_softmax; gauss_seidel: JPmHC's sixteen sweeps")
       .add("hidden", hidden, "hidden width of the generators of mixer edelta", {.min = 1})
       .choice("reflection", reflection, {"streams", "whole"},
               "of mixer edelta: k mirrors the streams, or all values of a position")

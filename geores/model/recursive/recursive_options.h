@@ -36,6 +36,8 @@ struct RecursiveOptions {
 
   double cayley_alpha = 0.1;
   int64_t cayley_iterations = 2;
+  int64_t sinkhorn_iterations = 20;
+  std::string sinkhorn_gradient = "implicit";
   int64_t hidden = 48;
   std::string reflection = "streams";
   std::string mixer_start = "alive";

@@ -66,10 +66,23 @@ Tensor implicit_gradient(const Tensor& p, const Tensor& cotangent) {
   return p * gradient;
 }
 
-// The composed form, with the gradient of the fixed point.
+// The same by Gauss-Seidel sweeps, as manifold::sinkhorn_backward_gauss_seidel has it.
+Tensor gauss_seidel_gradient(const Tensor& p, const Tensor& cotangent) {
+  const auto weighted = p * cotangent;
+  const auto rows = weighted.sum(-1, /*keepdim=*/true), columns = weighted.sum(-2).unsqueeze(-1);
+  auto u = torch::zeros_like(rows), v = torch::zeros_like(columns);
+  for (int64_t sweep = 0; sweep < kGaussSeidelSweeps; ++sweep) {
+    u = rows - p.matmul(v);
+    v = columns - p.transpose(-1, -2).matmul(u);
+  }
+  return p * (cotangent - u - v.transpose(-1, -2));
+}
+
+// Composed, with a gradient of the fixed point.
 class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
   struct Kept {
     Tensor p;
+    bool sweeps;  // by Gauss-Seidel
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -78,14 +91,17 @@ class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
   };
 
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& logits, int64_t iterations) {
+  static Tensor forward(AutogradContext* context, const Tensor& logits, int64_t iterations,
+                        bool sweeps) {
     const auto p = iterate(logits, iterations);
-    save(context, Kept{.p = p});
+    save(context, Kept{.p = p, .sweeps = sweeps});
     return p;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    return {implicit_gradient(saved<Kept>(context).p, gradients[0]), Tensor()};
+    const auto [p, sweeps] = saved<Kept>(context);
+    return {sweeps ? gauss_seidel_gradient(p, gradients[0]) : implicit_gradient(p, gradients[0]),
+            Tensor(), Tensor()};
   }
 };
 
@@ -180,7 +196,8 @@ bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
   static const auto gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams",
                     cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams";
   const auto n = logits.size(-1);
-  if (execution().form == Form::stock) return false;
+  if (execution().form == Form::stock || spec.gradient == SinkhornGradient::gauss_seidel)
+    return false;
   const auto has_scalings =
       logits.is_cuda() ? kernels::is_device_mixer_size(n) : kernels::is_compiled_size(n);
   if (spec.gradient == SinkhornGradient::implicit && spec.logit_bound > 0 && has_scalings)
@@ -235,7 +252,8 @@ class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkho
 SinkhornGradient sinkhorn_gradient_from(const std::string& name) {
   if (name == "implicit") return SinkhornGradient::implicit;
   if (name == "unrolled") return SinkhornGradient::unrolled;
-  fail("sinkhorn", "gradient must be implicit or unrolled, got '{}'", name);
+  if (name == "gauss_seidel") return SinkhornGradient::gauss_seidel;
+  fail("sinkhorn", "gradient must be implicit, unrolled or gauss_seidel, got '{}'", name);
 }
 
 SinkhornOrder sinkhorn_order_from(const std::string& name) {
@@ -258,8 +276,10 @@ Tensor with_columns_last(const Tensor& logits, const SinkhornSpec& spec) {
           .runs())
     return FusedSinkhorn::apply(logits, spec.iterations, bound);
   const auto bounded = bound > 0 ? logits.clamp(-bound, bound) : logits;
-  if (!implicit || execution().form == Form::stock) return iterate(bounded, spec.iterations);
-  return ImplicitSinkhorn::apply(bounded, spec.iterations);
+  const bool sweeps = spec.gradient == SinkhornGradient::gauss_seidel;
+  if (!sweeps && (!implicit || execution().form == Form::stock))
+    return iterate(bounded, spec.iterations);
+  return ImplicitSinkhorn::apply(bounded, spec.iterations, sweeps);
 }
 
 }  // namespace

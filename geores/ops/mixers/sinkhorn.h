@@ -5,12 +5,13 @@
 // public mHC-lite code the columns. JPmHC clamps logits to ±10, and clamped logits have no
 // gradient; mHC does not clamp.
 //
-// Two gradients, which differ until the iteration has converged:
+// Three gradients, which differ while the iteration has not converged:
 //   implicit  differentiates the fixed point: dL/dlogits = P ⊙ (S − u1ᵀ − 1vᵀ) with
 //             u + Pv = (P⊙S)1, Pᵀu + v = (P⊙S)ᵀ1, solved directly in a way that keeps its digits next
-//             to permutations and blocks (manifold/sinkhorn.h). Memory O(n²) a matrix. Gauss-Seidel
-//             sweeps, as in JPmHC, converge at rate σ₂(P)² and are useless near the identity, where
-//             mHC starts.
+//             to permutations and blocks (manifold/sinkhorn.h). Memory O(n²) a matrix.
+//   gauss_seidel  the same system by sixteen sweeps, as JPmHC's Alg. 7 solves it. The error falls by
+//             σ₂(P)² a sweep: 87 % of the gradient is left near the identity, where mHC starts, and
+//             9e-5 of it for N(0, 1) logits of four streams (rms). Composed on every device.
 //   unrolled  differentiates the iterations that were run. Memory a matrix: composed O(iterations ·
 //             n²); kernels keep the logits alone.
 #pragma once
@@ -23,8 +24,9 @@ namespace geores {
 
 using torch::Tensor;
 
-enum class SinkhornGradient { implicit, unrolled };
-SinkhornGradient sinkhorn_gradient_from(const std::string& name);  // "implicit" or "unrolled"
+enum class SinkhornGradient { implicit, unrolled, gauss_seidel };
+inline constexpr int64_t kGaussSeidelSweeps = 16;  // k of JPmHC's Alg. 7
+SinkhornGradient sinkhorn_gradient_from(const std::string& name);
 
 enum class SinkhornOrder { rows_last, columns_last };
 SinkhornOrder sinkhorn_order_from(const std::string& name);  // "rows_last" or "columns_last"

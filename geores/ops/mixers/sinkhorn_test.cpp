@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
+#include "geores/manifold/algebra/random.h"
+#include "geores/manifold/sinkhorn.h"
 #include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/testing/gradient_check.h"
@@ -59,6 +61,52 @@ TEST(SinkhornOp, UnrolledGradientIsThatOfTheIterationsRun) {
         {{"logits", logits}}, 4);
     EXPECT_LT(check.error, 1e-8) << iterations << " iterations";
   }
+}
+
+// In both forms and both orders, the sweeps of manifold/.
+TEST(SinkhornOp, GaussSeidelGradientIsThatOfSixteenSweeps) {
+  manifold::SplitMix64 random(6);
+  for (const double spread : {0.1, 1.0, 3.0})
+    for (const auto form : {Form::stock, Form::fused}) {
+      const ExecutionScope scope(form);
+      const auto logits =
+          (spread * torch::randn({4, 4}, torch::kFloat64) + 6 * torch::eye(4, torch::kFloat64) - 6)
+              .requires_grad_(true);
+      const auto cotangent = torch::randn({4, 4}, torch::kFloat64);
+      const auto matrix = [](const Tensor& x) {
+        manifold::Matrix<double, 4> m{};
+        for (int i = 0; i < 4; ++i)
+          for (int j = 0; j < 4; ++j) m(i, j) = x[i][j].item<double>();
+        return m;
+      };
+      const auto l = matrix(logits), s = matrix(cotangent);
+      const auto wanted = manifold::sinkhorn_backward_gauss_seidel(
+          l, manifold::sinkhorn(l), s, static_cast<int>(kGaussSeidelSweeps));
+      const auto p = sinkhorn(logits, {20, SinkhornGradient::gauss_seidel});
+      (p * cotangent).sum().backward();
+      const auto rows =
+          sinkhorn(logits.detach().t(), {20, SinkhornGradient::implicit, SinkhornOrder::rows_last});
+      EXPECT_TRUE(torch::allclose(p.detach(), rows.t(), 1e-12, 1e-12));
+      for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j)
+          EXPECT_NEAR(logits.grad()[i][j].item<double>(), wanted(i, j), 1e-12);
+    }
+}
+
+// N(0, 1) logits of four streams: sixteen sweeps are enough there; near the identity they are not
+// (manifold/sinkhorn_test.cpp).
+TEST(SinkhornOp, SixteenSweepsAreAccurateForMixedLogits) {
+  torch::manual_seed(7);
+  const auto start = torch::randn({500, 4, 4}, torch::kFloat64), s = torch::randn_like(start);
+  const auto gradient = [&](SinkhornGradient kind) {
+    auto logits = start.clone().requires_grad_(true);
+    (sinkhorn(logits, {200, kind}) * s).sum().backward();
+    return logits.grad();
+  };
+  const auto exact = gradient(SinkhornGradient::implicit);
+  const auto error = (gradient(SinkhornGradient::gauss_seidel) - exact).norm() / exact.norm();
+  RecordProperty("relative_error", std::to_string(error.item<double>()));
+  EXPECT_NEAR(error.item<double>(), 9e-5, 5e-5);
 }
 
 TEST(SinkhornOp, TheTwoGradientsDifferForFewIterations) {

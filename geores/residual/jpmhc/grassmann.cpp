@@ -26,31 +26,39 @@ Tensor orthonormal_factor(const Tensor& a) {
   return torch::stack(columns, -1);
 }
 
-GrassmannMixer::GrassmannMixer(int64_t width, int64_t n, double step_size)
-    : SigmoidRouting(width, n), step_size_(step_size) {
-  require(n >= 2, "jpmhc", "mixer grassmann needs at least 2 streams, got {}", n);
-  const auto p = n / 2;
-  // The initial value is drawn in double, so it is orthonormal for every type of the model.
-  const auto start = orthonormal_factor(torch::randn({n, p}, torch::kFloat64));
-  res_ = projection("res", start.to(torch::kFloat32), torch::full({n, 1}, 0.01));
-  momentum_ = register_buffer("momentum", torch::zeros({n, p}));
-  variance_ = register_buffer("variance", torch::zeros({1}));
-  steps_ = register_buffer("steps", torch::zeros({1}));
+// Drawn in double, so that it is orthonormal in whatever type the model is used.
+Tensor random_subspace(int64_t n) {
+  return orthonormal_factor(torch::randn({n, n / 2}, torch::kFloat64)).to(torch::kFloat32);
 }
 
-Tensor GrassmannMixer::mixing(const Tensor& projected) {
-  const auto u = orthonormal_factor(projected);
+Tensor projector_onto(const Tensor& z) {
+  const auto u = orthonormal_factor(z);
   return u.matmul(u.transpose(-1, -2));
 }
 
-void GrassmannMixer::manifold_step() {
-  auto& u = res_->bias();
+GrassmannMixer::GrassmannMixer(int64_t width, int64_t n, double step_size)
+    : SigmoidRouting(width, n) {
+  require(n >= 2, "jpmhc", "mixer grassmann needs at least 2 streams, got {}", n);
+  res_ = projection("res", random_subspace(n), torch::full({n, 1}, 0.01));
+  steps_.emplace(*this, basis(), step_size);
+}
+
+Tensor GrassmannMixer::mixing(const Tensor& projected) { return projector_onto(projected); }
+void GrassmannMixer::manifold_step() { steps_->step(res_->bias()); }
+
+GrassmannSteps::GrassmannSteps(torch::nn::Module& owner, const Tensor& u, double step_size)
+    : step_size_(step_size),
+      momentum_(owner.register_buffer("momentum", torch::zeros(u.sizes()))),
+      variance_(owner.register_buffer("variance", torch::zeros({1}))),
+      steps_(owner.register_buffer("steps", torch::zeros({1}))) {}
+
+void GrassmannSteps::step(Tensor& u) {
   if (!u.grad().defined()) return;
   torch::NoGradGuard no_grad;
   const auto gradient = horizontal(u, u.grad());
   steps_.add_(1);
   momentum_.copy_(horizontal(u, kMomentum * momentum_ + (1 - kMomentum) * gradient));
-  variance_.mul_(kVarianceDecay).add_((1 - kVarianceDecay) * gradient.square().sum());
+  variance_.mul_(kVarianceDecay).add_((1 - kVarianceDecay) * gradient.square().mean());
   const auto variance = variance_ / (1 - torch::pow(kVarianceDecay, steps_));
   const auto direction =
       -momentum_ / (1 - torch::pow(kMomentum, steps_)) / (variance.sqrt() + kEpsilon);

@@ -3,16 +3,27 @@
 //   U itself is a point of St(n, p) and takes Riemannian steps (below), not AdamW's.
 // Invariant: UᵀU = I_p, H_res² = H_res, trace p. A projector loses n − p directions at every layer.
 //
-// Step (momentum 0.9, second moment 0.999, step size α = 0.01, s = 2):
-//   g = ∇ − U Uᵀ∇                                   horizontal projection
-//   m ← 0.9 m + 0.1 g, projected again; v ← 0.999 v + 0.001 ‖g‖²;  m̂ = −m̂/√v̂
-//   W = m̂Uᵀ − Um̂ᵀ,  Y₀ = U + αm̂,  Y ← U + (α/2) W (U + Y),  U ← qf(Y)
-// m, v and the step count are buffers, saved and loaded with the model.
+// The step is that of manifold/grassmann.h, which has its formulas: the first moment, the second as one
+// number for the matrix, both with Adam's bias correction. Unlike the paper's Alg. 9 as printed, it goes
+// down the gradient.
 #pragma once
+
+#include <optional>
 
 #include "geores/residual/jpmhc/sigmoid_routing.h"
 
 namespace geores {
+
+// Riemannian steps of one U (n, p); the moments are buffers of its module, saved and loaded with it.
+class GrassmannSteps {
+ public:
+  GrassmannSteps(torch::nn::Module& owner, const Tensor& u, double step_size);
+  void step(Tensor& u);  // by u's gradient; nothing without one
+
+ private:
+  double step_size_;
+  Tensor momentum_, variance_, steps_;
+};
 
 class GrassmannMixer final : public SigmoidRouting {
  public:
@@ -24,9 +35,11 @@ class GrassmannMixer final : public SigmoidRouting {
   Tensor mixing(const Tensor& projected) override;
   const Tensor& basis() const { return res_->bias(); }  // U
 
-  double step_size_;
-  Tensor momentum_, variance_, steps_;
+  std::optional<GrassmannSteps> steps_;
 };
+
+Tensor random_subspace(int64_t n);       // U (n, n/2)
+Tensor projector_onto(const Tensor& z);  // qf(z) qf(z)ᵀ: z (..., n, p) -> (..., n, n)
 
 // Orthonormal columns spanning those of a (..., n, p), R with positive diagonal: Gram-Schmidt, each
 // column twice. Differentiable, and never waits for the device as a library QR would.

@@ -1,11 +1,23 @@
 #include "geores/residual/jpmhc/jpmhc.h"
 
+#include "geores/base/error.h"
 #include "geores/ops/routed/routed.h"
 #include "geores/ops/streams/streams.h"
+#include "geores/residual/jpmhc/expanded.h"
 #include "geores/residual/probe_routes.h"
 #include "geores/residual/routed_step.h"
 
 namespace geores {
+namespace {
+
+std::shared_ptr<Residual> make_jpmhc(const ResidualConfig& config, const JpmhcOptions& options) {
+  if (options.layout == "expand") return std::make_shared<ExpandedJpmhc>(config, options);
+  require(options.mixer != "reflections" && options.mixer != "quaternions", "jpmhc",
+          "mixer {} needs layout expand", options.mixer);
+  return std::make_shared<Jpmhc>(config, options);
+}
+
+}  // namespace
 
 Jpmhc::Jpmhc(const ResidualConfig& config, const JpmhcOptions& options)
     : traits_{.layout = StreamLayout::split,
@@ -76,9 +88,10 @@ std::vector<Tensor> Jpmhc::manifold_parameters() const { return mixer_->manifold
 void Jpmhc::manifold_step() { mixer_->manifold_step(); }
 
 Connection jpmhc_connection() {
-  return describe_connection<Jpmhc, JpmhcOptions>(
+  return describe_connection_by<JpmhcOptions, make_jpmhc>(
       {.name = "jpmhc",
-       .summary = "per-token mixers on split streams: Cayley, Sinkhorn, Grassmann, permutations",
+       .summary =
+           "per-token mixers: Cayley, Sinkhorn, Grassmann, permutations, reflections, quaternions",
        .paper = "JPmHC, arXiv:2602.18308",
        .variants = {{{"mixer", "cayley"}},
                     {{"mixer", "cayley_exact"}, {"bias", false}},
@@ -87,8 +100,16 @@ Connection jpmhc_connection() {
                     {{"mixer", "permutation"}},
                     {{"mixer", "identity"}},
                     {{"mixer", "sinkhorn_softmax"}, {"read_norm", "none"}},
-                    {{"mixer", "cayley"}, {"generator_norm", "rms"}, {"read_norm", "none"}}},
-       .silent_at_start = {"mixer.pre.scale", "mixer.post.scale", "mixer.res.scale"}});
+                    {{"mixer", "cayley"}, {"generator_norm", "rms"}, {"read_norm", "none"}},
+                    {{"layout", "expand"}, {"mixer", "cayley"}, {"cayley_alpha", 1.0}},
+                    {{"layout", "expand"}, {"mixer", "cayley_exact"}},
+                    {{"layout", "expand"}, {"mixer", "reflections"}, {"read_norm", "none"}},
+                    {{"layout", "expand"}, {"mixer", "quaternions"}},
+                    {{"layout", "expand"}, {"mixer", "grassmann"}},
+                    {{"layout", "expand"}, {"mixer", "permutation"}}},
+       .silent_at_start = {"mixer.pre.scale", "mixer.post.scale", "mixer.res.scale", "pre.scale",
+                           "post.scale", "res.scale"},
+       .in_earlier_runs = {{"permutation_seed", 0}}});
 }
 
 }  // namespace geores

@@ -1,9 +1,12 @@
-// JPmHC residual (arXiv:2602.18308), split layout. X (n, d) is one token as n streams of width
+// JPmHC residual (arXiv:2602.18308). layout = expand, with streams of the full width, is a class of its
+// own (expanded.h); this is split. X (n, d) is one token as n streams of width
 // d = D/n, and the sublayer F works at width d:
 //   X'_i = Σ_j (H_res)_ij X_j + write_i F(LN(Σ_j read_j X_j))
-// The paper has n × n matrices H_pre and H_post instead of the vectors read and write. H_pre acts
-// only through the means of its columns (read), and H_post only through the sums of its rows
-// (write).
+// The paper's Eq. 14 has no norm before F: read_norm = none. LN is the default for transformers whose
+// sublayers bring no norm of their own.
+// The paper has n × n matrices H_pre and H_post in place of the vectors read and write. H_pre acts
+// only through the means of its columns, which are read; H_post only through the sums of its rows,
+// which are write.
 //
 // One of seven mixers computes H_res, read and write for each token:
 //   mixer         H_res                                              read and write
@@ -24,7 +27,8 @@
 // of LN(x) for the softmaxes, and read_norm = none omits the LN before F: the model itself
 // normalizes the state after each connection.
 // The other mixers project RMSNorm(x) linearly (sigmoid_routing.h). Sinkhorn's gradient is by
-// default that of the limit, not of the executed iterations.
+// default that of the limit, not of the iterations that were run; sinkhorn_gradient = gauss_seidel is
+// the paper's approximation of it (Alg. 7).
 // Probes: operator = H_res (B, T, n, n); pre = read, post = write (B, T, n).
 #pragma once
 

@@ -1,5 +1,7 @@
 #include "geores/residual/jpmhc/mixer.h"
 
+#include <cmath>
+
 #include "geores/base/error.h"
 #include "geores/modules/layers.h"
 #include "geores/ops/mixers/cayley.h"
@@ -186,36 +188,48 @@ class SinkhornMixer final : public SigmoidRouting {
 class PermutationMixer final : public SigmoidRouting {
  public:
   PermutationMixer(int64_t width, int64_t n, const JpmhcOptions& options)
-      : SigmoidRouting(width, n), n_(n) {
-    auto bias = torch::full({6}, -8.0);
-    bias[0] = 0.0;
-    res_ = projection("res", bias, Tensor());
-    const auto seed = static_cast<uint64_t>(options.permutation_seed);
-    permutations_ =
-        register_buffer("permutations", jpmhc_permutations(n, seed).flatten(1).to(torch::kFloat32));
+      : SigmoidRouting(width, n) {
+    res_ = projection("res", permutation_start(), Tensor());
+    permutations_ = register_buffer("permutations", flat_permutations(n, options));
   }
 
   InitialMap initial_map() const override { return InitialMap::near_identity; }
 
  private:
   Tensor mixing(const Tensor& projected) override {
-    const ExecutionScope exact(Precision::fp32);  // rows and columns must sum to 1
-    const auto weights = projected.softmax(-1);
-    return linear_map(weights, permutations_.t()).unflatten(-1, std::vector<int64_t>{n_, n_});
+    return permutation_mixture(projected, permutations_);
   }
 
-  int64_t n_;
   Tensor permutations_;
 };
 
 }  // namespace
 
+Tensor permutation_start() {
+  auto logits = torch::full({6}, -8.0);
+  logits[0] = 0.0;
+  return logits;
+}
+
+Tensor flat_permutations(int64_t n, const JpmhcOptions& options) {
+  const auto seed = static_cast<uint64_t>(options.permutation_seed);
+  return jpmhc_permutations(n, seed).flatten(1).to(torch::kFloat32);
+}
+
+Tensor permutation_mixture(const Tensor& logits, const Tensor& permutations) {
+  const ExecutionScope exact(Precision::fp32);  // rows and columns are to sum to 1
+  const auto n = static_cast<int64_t>(std::lround(std::sqrt(permutations.size(1))));
+  return linear_map(logits.softmax(-1), permutations.t()).unflatten(-1, std::vector<int64_t>{n, n});
+}
+
 Fields JpmhcOptions::fields() {
   return Fields()
+      .choice("layout", layout, {"split", "expand"},
+              "streams: the width cut into n, or n of the full width with the routes of mhc")
       .choice("mixer", mixer,
               {"cayley", "cayley_exact", "sinkhorn", "grassmann", "permutation", "identity",
-               "sinkhorn_softmax"},
-              "the constraint on H_res")
+               "sinkhorn_softmax", "reflections", "quaternions"},
+              "what constrains H_res; reflections and quaternions: layout expand")
       .add("cayley_alpha", cayley_alpha, "α of the Cayley mixers")
       .add("cayley_iterations", cayley_iterations, "s of the iterative Cayley mixer",
            {.min = 0, .max = kMostIterations})
@@ -228,8 +242,9 @@ Fields JpmhcOptions::fields() {
       .choice("read_norm", read_norm, {"layer", "none"}, "norm of the sublayer's input")
       .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations",
            {.min = 1, .max = kMostIterations})
-      .choice("sinkhorn_gradient", sinkhorn_gradient, {"implicit", "unrolled"},
-              "of the fixed point, or of the iterations that were run")
+      .choice("sinkhorn_gradient", sinkhorn_gradient, {"implicit", "unrolled", "gauss_seidel"},
+              "of the fixed point, of the iterations that were run, or of the fixed point by the "
+              "paper's sixteen sweeps")
       .add("grassmann_step", grassmann_step, "step size of the Riemannian update", {.min = 0})
       .add("permutation_seed", permutation_seed, "seed of the sixth permutation", {.min = 0});
 }

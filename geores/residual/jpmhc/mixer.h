@@ -13,6 +13,7 @@
 namespace geores {
 
 struct JpmhcOptions {
+  std::string layout = "split";
   std::string mixer = "cayley";
   double cayley_alpha = 0.1;
   int64_t cayley_iterations = 2;
@@ -24,7 +25,7 @@ struct JpmhcOptions {
   int64_t sinkhorn_iterations = 20;
   std::string sinkhorn_gradient = "implicit";
   double grassmann_step = 0.01;
-  int64_t permutation_seed = 0;
+  int64_t permutation_seed = 42;
 
   Fields fields();
 };
@@ -44,6 +45,12 @@ class JpmhcMixer : public torch::nn::Module {
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }
   virtual void manifold_step() {}
 };
+
+// The mixture of six permutations: Σ softmax(logits)_m P_m.
+Tensor permutation_start();                                        // logits (6): the identity
+Tensor flat_permutations(int64_t n, const JpmhcOptions& options);  // (6, n²)
+Tensor permutation_mixture(const Tensor& logits,
+                           const Tensor& permutations);  // (..., 6) -> (..., n, n)
 
 std::shared_ptr<JpmhcMixer> make_jpmhc_mixer(int64_t width, int64_t n, const JpmhcOptions& options);
 

@@ -9,8 +9,11 @@
 //   learned, as in its §5.2 (fixed_amplitude = false)
 // Cayley(A) = (I + A)⁻¹(I − A); the paper does not say which of the two conventions it uses.
 // Invariant: the rows and columns of H_res sum to 1, and ‖H_res‖₂ = 1; products of such matrices
-// have the same form. Unlike a doubly stochastic matrix, H_res may have negative entries, so it can
-// keep information that averaging loses.
+// are again of this form. Unlike a doubly stochastic matrix, H_res may have negative entries, so it
+// can keep information that averaging loses.
+// App. F of the paper shows that every matrix of the sphere has this form. Not all of them are reached:
+// tanh and γ = 1 keep the entries of Σ and of the skew matrices below 1, so a matrix with another singular
+// value of 1, such as a permutation, is a limit.
 // Start: all W = 0, b_U = b_V = 0, b_Σ = 4, all τ = 0.01, γ_U = γ_V = 1. tanh 4 = 0.99933, so H_res
 // is not quite the identity. A learned γ_U has no gradient while W_U = 0 and b_U = 0, likewise γ_V. For n = 2
 // a skew matrix of size n − 1 has no entries, so there are no U and V.
