@@ -275,11 +275,11 @@ bool work(const ReproduceOptions& options, const std::vector<Experiment>& experi
     add_missing(norms, measurements, listener.stop);
   }
   if (listener.notice && !jobs.empty()) {
-    int64_t beside = 0;
+    int64_t other_steps = 0;
     for (const auto* others : {&probes, &norms})
-      for (const auto& job : *others) beside += job.size;
+      for (const auto& job : *others) other_steps += job.size;
     listener.notice(
-        estimate_time(runs_to_time(planned, runs, shelf), beside, options.jobs, listener.stop)
+        estimate_time(runs_to_time(planned, runs, shelf), other_steps, options.jobs, listener.stop)
             .text());
   }
   try {

@@ -124,15 +124,15 @@ std::string TimeEstimate::text() const {
       timed < kinds ? fmt::format(" ({} of {} kinds of runs were timed)", timed, kinds) : "");
 }
 
-TimeEstimate estimate_time(const std::vector<RunToTime>& runs, int64_t beside, int jobs,
+TimeEstimate estimate_time(const std::vector<RunToTime>& runs, int64_t other_steps, int jobs,
                            const std::function<bool()>& stop) {
   std::map<std::string, Timing> timings;
   std::vector<Job> probes;
   const auto start = Clock::now();
   for (const auto& run : runs) {
-    const auto [place, is_new] = timings.emplace(run.kind, Timing());
+    const auto [entry, is_new] = timings.emplace(run.kind, Timing());
     if (!is_new) continue;
-    probes.push_back({"timing", 1, [&, &timing = place->second](const auto&) {
+    probes.push_back({"timing", 1, [&, &timing = entry->second](const auto&) {
                         const auto late = [&] {
                           return duration<double>(Clock::now() - start).count() > kMostSeconds;
                         };
@@ -164,7 +164,7 @@ TimeEstimate estimate_time(const std::vector<RunToTime>& runs, int64_t beside, i
     longest = std::max(longest, seconds);
     estimate.seconds += seconds;
   }
-  estimate.seconds += static_cast<double>(beside) * mean.step;
+  estimate.seconds += static_cast<double>(other_steps) * mean.step;
   if (estimate.seconds / estimate.jobs < longest)
     estimate.seconds = longest;
   else

@@ -39,8 +39,8 @@ struct TimeEstimate {
   std::string text() const;
 };
 
-// `beside`: other work, in steps of an average run. Ends early when it is asked to stop.
-TimeEstimate estimate_time(const std::vector<RunToTime>& runs, int64_t beside, int jobs,
+// `other_steps`: other work, in steps of an average run. Ends early when it is asked to stop.
+TimeEstimate estimate_time(const std::vector<RunToTime>& runs, int64_t other_steps, int jobs,
                            const std::function<bool()>& stop);
 
 }  // namespace geores

@@ -16,7 +16,7 @@ int create_temporary_file(const std::filesystem::path& folder, std::filesystem::
 // it before this process writes into the folder. Problems are ignored.
 void remove_abandoned_files(const std::filesystem::path& folder);
 
-// TARGET.partial-PROCESS: where this process makes a folder before it takes its place.
+// TARGET.partial-PROCESS: the folder that this process makes, until it is renamed to TARGET.
 std::filesystem::path partial_folder(const std::filesystem::path& target);
 
 // The same as remove_abandoned_files() for the partial folders of one target.

@@ -12,7 +12,7 @@
 //   writer.save("model.safetensors");
 //
 // A writer that was asked for a checksum puts one into the metadata: "geores_xxh3", XXH3 of the whole file
-// with sixteen zeros in the place of the checksum's own digits. A reader verifies it wherever it is.
+// with sixteen zeros instead of the checksum's own digits. A reader verifies it wherever it is.
 //
 // A file that breaks any rule of the format is refused with one line that names the file, the
 // tensor and the values:

@@ -16,7 +16,7 @@ struct Table {
     bool operator==(const Cell&) const = default;
   };
 
-  std::string explanation;  // what a reader should know, in a sentence or two
+  std::string explanation;  // notes for the reader, in a sentence or two
   std::vector<std::string> heads;
   std::vector<std::vector<std::string>> rows;  // the first cell names the row
   std::vector<Cell> marked = {};               // cells that stand out: bold on pages, * in texts

@@ -152,7 +152,7 @@ Experiment manifolds_experiment(const json& common, const std::vector<double>& r
           "Four streams of the full width with the routes of mHC; the arms differ in H_res "
           "alone: none (I), any matrix, doubly stochastic by Sinkhorn's iteration or by "
           "permutations, the spectral sphere, orthogonal in five ways, projectors. RC and HC "
-          "as published stand beside them.",
+          "as published are in the same table.",
       .columns = {column},
       .arms =
           {arm("identity", "I (mHC without its mixer)", kIdentity),

@@ -1,7 +1,7 @@
 // JPmHC's mixers on streams of the full width (layout = expand): hyper-connections
 // (sigmoid_hyper_connection.h) with the routes, starts and norms of mhc, and another set of matrices
 // for H_res. So a comparison with mhc, mhc_lite, shc and hc (form = sigmoid) is one of H_res alone.
-// z = α x'W + b is what the mixer reads off the normalized state x' of a token; W = 0 and α = 0.01 at
+// z = α x'W + b is read by the mixer off the normalized state x' of a token; W = 0 and α = 0.01 at
 // the start.
 //   mixer         H_res                                                  z           b at the start
 //   cayley        `cayley_iterations` steps towards the Cayley map of    n × n       0

@@ -92,7 +92,7 @@ void DeviceLoop::fill_window() {
           "train", "a batch asks for sequences that are not there");
   require(terms.empty() || static_cast<int64_t>(terms.size()) == end - first, "train",
           "{} batches need as many counts of terms, not {}", end - first, terms.size());
-  // The tables stay where they are: a recording knows their place.
+  // The tables stay where they are: a recording holds their addresses.
   const auto put = [&](Tensor& kept, const Tensor& from) {
     if (!kept.defined()) {
       auto shape = from.sizes().vec();

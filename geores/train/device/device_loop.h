@@ -24,11 +24,10 @@ struct DeviceData {
 
 enum class EvaluatedSet { validation, train };
 
-// What a step is taken with: a function of its number alone.
+// The batch of a step, a function of its number alone.
 struct LoopBatch {
-  std::vector<int64_t> rows;  // this process's rows of the batch
-  std::optional<double>
-      terms;  // what TrainingStep::run calls whole_terms; every step has it or none
+  std::vector<int64_t> rows;    // this process's rows of the batch
+  std::optional<double> terms;  // whole_terms of TrainingStep::run; every step has it or none
 };
 using LoopBatches = std::function<LoopBatch(int64_t step)>;
 
