@@ -18,6 +18,9 @@ inline constexpr LabCommand kSpectralGap{
     "spectral-gap", "Which permutations mix n streams best: the largest spectral gap."};
 inline constexpr LabCommand kBench{
     "bench", "What a training step costs, fused against LibTorch operations."};
-inline constexpr LabCommand kLabCommands[] = {kReproduce, kStudy, kSpectrum, kSpectralGap, kBench};
+inline constexpr LabCommand kCompletion{
+    "completion", "A script that completes commands and options in a shell, bash or zsh."};
+inline constexpr LabCommand kLabCommands[] = {kReproduce,   kStudy, kSpectrum,
+                                              kSpectralGap, kBench, kCompletion};
 
 }  // namespace geores::cli

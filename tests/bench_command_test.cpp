@@ -1,7 +1,12 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
+#include "geores/base/file.h"
+#include "geores/testing/testing.h"
 #include "tests/program.h"
 
 namespace geores {
@@ -72,6 +77,32 @@ TEST(BenchCommand, TakesOptionsOfAConnectionAndKeepsTheOrderOfModels) {
     EXPECT_NE(refused.exit_code, 0) << models;
     EXPECT_NE(refused.output.find(part), std::string::npos) << refused.output;
   }
+}
+
+// What bash offers where the cursor is.
+TEST(Completion, BashKnowsCommandsAndTheirOptions) {
+  const TemporaryFolder folder;
+  const auto script = run_program("completion bash");
+  ASSERT_EQ(script.exit_code, 0) << script.output;
+  write_file_atomically(folder.path() / "script", script.output);
+  const auto offered = [&](const std::string& words) {
+    const auto command = fmt::format(
+        "bash -c 'set -eu; source {0}/script; COMP_WORDS=({1}); COMP_CWORD=$((${{#COMP_WORDS[@]}} "
+        "- "
+        "1)); _geores; echo \"${{COMPREPLY[*]}}\"' > {0}/out 2>&1",
+        folder.path().string(), words);
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return read_text_file(folder.path() / "out");
+  };
+  EXPECT_EQ(offered("geores tr"), "train\n");
+  EXPECT_EQ(offered("geores --vers"), "--version\n");
+  EXPECT_EQ(offered("geores data ma"), "maze\n");
+  EXPECT_EQ(offered("geores data maze --dih"), "--dihedral\n");
+  EXPECT_EQ(offered("geores train --task text --sinkhorn-it"), "--sinkhorn-iterations\n");
+  EXPECT_EQ(offered("geores train --data d"), "\n") << "files";
+  EXPECT_NE(run_program("completion zsh").output.find("\"geores data maze\" \"--help"),
+            std::string::npos);
+  EXPECT_EQ(run_program("completion fish").exit_code, 2);
 }
 
 }  // namespace

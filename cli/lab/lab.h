@@ -12,5 +12,6 @@ void add_study(CLI::App& app, int& exit_code);
 void add_spectrum(CLI::App& app, int& exit_code);
 void add_spectral_gap(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);
 
 }  // namespace geores::cli
