@@ -1,5 +1,5 @@
 # cpack -G DEB: two Debian packages, `geores` with the program and its kernels, `libgeores-dev` with the
-# libraries and headers. scripts/package makes what is beside them: manual pages and completions.
+# libraries and headers. scripts/package makes the rest: manual pages and completions.
 option(GEORES_PACKAGES "Configure cpack for Debian packages" OFF)
 if(NOT GEORES_PACKAGES)
   return()

@@ -79,7 +79,7 @@ TEST(BenchCommand, TakesOptionsOfAConnectionAndKeepsTheOrderOfModels) {
   }
 }
 
-// What bash offers where the cursor is.
+// Bash's proposals at the cursor.
 TEST(Completion, BashKnowsCommandsAndTheirOptions) {
   const TemporaryFolder folder;
   const auto script = run_program("completion bash");
