@@ -9,7 +9,7 @@
 #include "geores/base/files/folder_lock.h"
 #include "geores/base/nearest.h"
 #include "geores/experiments/report.h"
-#include "geores/experiments/time_estimate.h"
+#include "geores/experiments/time/time_estimate.h"
 #include "geores/ops/run/device_named.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/recorded_work.h"

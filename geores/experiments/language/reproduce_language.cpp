@@ -16,7 +16,7 @@
 #include "geores/experiments/language/sweep.h"
 #include "geores/experiments/language/verdicts.h"
 #include "geores/experiments/report.h"
-#include "geores/experiments/time_estimate.h"
+#include "geores/experiments/time/time_estimate.h"
 #include "geores/ops/run/precision.h"
 #include "geores/text/ngrams.h"
 #include "geores/text/prepared.h"

@@ -9,7 +9,7 @@
 #include "geores/diagnostics/recursion_report.h"
 #include "geores/experiments/report.h"
 #include "geores/experiments/studies/study_report.h"
-#include "geores/experiments/time_estimate.h"
+#include "geores/experiments/time/time_estimate.h"
 #include "geores/puzzles/arc/recipe.h"
 #include "geores/puzzles/files/dataset_writer.h"
 #include "geores/puzzles/scoring/plain_scores.h"

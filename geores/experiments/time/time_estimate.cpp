@@ -1,4 +1,4 @@
-#include "geores/experiments/time_estimate.h"
+#include "geores/experiments/time/time_estimate.h"
 
 #include <fmt/format.h>
 
