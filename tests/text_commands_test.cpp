@@ -225,8 +225,7 @@ TEST_F(TextCommands, EvalOfBareIds) {
   succeed("eval --run bare");
   succeed("eval --run bare --data nano");
   refuse("eval --run bare --data data",
-         "[eval] data is prepared with the tokeniser bytes; the tokeniser of bare is unknown"
-         "with");
+         "[eval] data is prepared with the tokeniser bytes; the tokeniser of bare is unknown");
 }
 
 // A relative folder is one of the moment; a run is for later.
