@@ -6,7 +6,7 @@ export const budgets = {
   script: { name: "script", raw: 120_000, packed: 40_000 },
   operators: { name: "operators", raw: 80_000, packed: 40_000 },
   spectrum: { name: "spectrum", raw: 450_000, packed: 160_000 },
-  predictor: { name: "predictor", raw: 60_000, packed: 25_000 },
+  predictor: { name: "predictor", raw: 60_000, packed: 25_200 },
   models: { name: "weights of the models", raw: 400_000, packed: 400_000 },
 };
 
