@@ -16,6 +16,7 @@ import posixpath
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,23 +27,16 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import TextLexer, get_lexer_for_filename
 from pygments.util import ClassNotFound
 
+sys.path.insert(0, str(Path(__file__).parent))
+from references import LINK, NAMED, line_of, outside, problems  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 KATEX = Path("/usr/share/javascript/katex")
 EXPLORER = ROOT / "build/web/explorer.html"
-LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
-NAMED = re.compile(r"`((?:geores|cli|tests|scripts|web)/[\w/.-]+\.\w+)(?::([\w:~.]+))?`(?!\])")
 
 log = logging.getLogger("mkdocs.site")
 source_pages = {}  # path in the repository -> address in the site
 scratch = tempfile.TemporaryDirectory()
-
-
-def outside(page_path, link):
-    """The file outside docs/ that a link of a page means, or None."""
-    if "://" in link or link.startswith(("mailto:", "/")):
-        return None
-    path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page_path), link))
-    return None if path.startswith("docs/") else path
 
 
 def source_page(path):
@@ -73,8 +67,7 @@ def on_files(files, config):
         wanted.update(m[1] for m in NAMED.finditer(text) if m[2] or (ROOT / m[1]).is_file())
     for path in sorted(wanted):
         if not (ROOT / path).is_file():
-            log.warning(f"a page names {path}, which is not a file of the repository")
-            continue
+            continue  # problems() reports it
         address = f"source/{path}.html"
         target = Path(scratch.name) / address
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,22 +78,6 @@ def on_files(files, config):
         (Path(scratch.name) / "explorer.html").write_bytes(EXPLORER.read_bytes())
         files.append(File("explorer.html", scratch.name, config["site_dir"], False))
     return files
-
-
-def line_of(path, name):
-    """The line of a source that defines a name, or None. Of a test source: the test of that name."""
-    word = re.escape(name.split("::")[-1].split(".")[-1])
-    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
-    if path.endswith("_test.cpp"):
-        patterns = [rf"^\s*(TYPED_)?TEST(_F|_P)?\(\w+,\s*{word}\)"]
-        lines = [f"{line}{after}" for line, after in zip(lines, lines[1:] + [""])]  # a name may be wrapped
-    else:
-        patterns = [rf"^(?!\s*//)[\w:<>,&*\s\[\]]*\b{word}\([^;]*$", rf"^(?!\s*//).*\b{word}\(", rf"^\s*(class|struct) {word}\b", rf"^def {word}\b"]
-    for pattern in patterns:
-        for number, line in enumerate(lines, 1):
-            if re.search(pattern, line):
-                return number
-    return None
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -120,17 +97,15 @@ def on_page_markdown(markdown, page, config, files):
         if path not in source_pages:
             return match[0]
         number = line_of(path, name) if name else None
-        if name and number is None:
-            log.warning(f"{page.file.src_path} names {name} in {path}, which is not there")
         return f"[`{name or path}`]({address(path, f'#line-{number}' if number else '')})"
 
     def outside_code(text):
         return NAMED.sub(named, LINK.sub(link, text))
 
     markdown = re.sub(r"<!-- header: (\S+) -->", head_comment, markdown)
+    for problem in problems(page.file.src_path, markdown):
+        log.warning(f"{page.file.src_path}: {problem}")
     # Fenced blocks stay as they are.
-    if page.file.src_path.startswith("understand/connections/"):
-        check_connection(page.file.src_path, markdown)
     parts = re.split(r"(^```.*?^```\s*$)", markdown, flags=re.M | re.S)
     markdown = "".join(part if part.startswith("```") else outside_code(part) for part in parts)
     if page.file.src_path == "guides/explorer.md":
@@ -158,21 +133,6 @@ def on_page_content(content, page, config, files):
         )
     content = re.sub(r"<code>([^<\n]{1,28})</code>", r'<code class="short">\1</code>', content)
     return re.sub(r'<img[^>]*src="[^"]*(?:assets/drawings/\w+|loss_against_time)\.svg"[^>]*>', inline, content)
-
-
-PARTS = ["Start", "Invariants", "Options", "Cost", "What published code does differently", "Equation, code, test"]
-
-
-def check_connection(path, markdown):
-    """A page of a connection has all its parts, and a test in every row of its last table."""
-    headings = re.findall(r"^## (.*)$", markdown, flags=re.M)
-    if headings != PARTS:
-        log.warning(f"{path} has the parts {headings}, not {PARTS}")
-    rows = markdown.partition("## Equation, code, test")[2].strip().splitlines()[2:]
-    for row in (row for row in rows if row.startswith("|")):
-        cells = row.replace("\\|", "").strip("|").split("|")
-        if len(cells) != 3 or not NAMED.search(cells[1]) or "_test.cpp:" not in cells[2]:
-            log.warning(f"{path}: a row without code or test: {row}")
 
 
 def head_comment(match):
