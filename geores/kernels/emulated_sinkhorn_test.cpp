@@ -2,37 +2,34 @@
 #include <gtest/gtest.h>
 
 #include "geores/kernels/emulated_check_test.h"
-#include "geores/kernels/mixers/quad_log_sinkhorn.h"
-#include "geores/manifold/sinkhorn.h"
+#include "geores/kernels/mixers/sinkhorn.h"
 
 namespace geores::kernels {
 namespace {
 
-TEST(EmulatedSinkhorn, FourLanesEqualTheManifold) {
+// One thread or four lanes for each token, both gradients, both orders, every kind of guard.
+TEST(EmulatedSinkhorn, EqualsTheCpus) {
   constexpr int64_t kTokens = 37;
-  auto logits = drawn<double>(kTokens * 16);
-  for (auto& x : logits) x *= 6;
-  for (const bool rows_last : {false, true})
-    for (const double bound : {0.0, 5.0}) {
-      const LogSinkhorn<double> spec{
-          .iterations = 7, .bound = bound, .unrolled = false, .rows_last = rows_last};
-      auto p = zeros<double>(kTokens * 16), wanted = p;
-      quad_log_sinkhorn_forward(kStream, logits.data(), spec, p.data(), kTokens);
-      for (int64_t t = 0; t < kTokens; ++t) {
-        manifold::Matrix<double, 4> l{};
-        const auto at = [&](int i, int j) {
-          return static_cast<size_t>(t * 16 + (rows_last ? j * 4 + i : i * 4 + j));
-        };
-        for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) l(i, j) = logits[at(i, j)];
-        const auto m =
-            manifold::sinkhorn(l, manifold::SinkhornOptions<double>{
-                                      .iterations = 7, .clamp = bound, .bounded = bound > 0});
-        for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) wanted[at(i, j)] = m(i, j);
-      }
-      expect_close(p, wanted, "sinkhorn");
-    }
+  for (const int64_t n : {2, 3, 4, 8})
+    for (const auto& options :
+         {manifold::SinkhornOptions{.iterations = 35, .bound = 0},
+          manifold::SinkhornOptions{.iterations = 3, .bound = 5},
+          manifold::SinkhornOptions{3, 0, 1e-2}, manifold::SinkhornOptions{3, 0, 1e-2, true}})
+      for (const bool rows_last : {false, true})
+        for (const bool unrolled : {false, true}) {
+          const Sinkhorn spec{options, unrolled, rows_last};
+          const MixerShape shape{kTokens, n};
+          auto logits = drawn<double>(kTokens * n * n);
+          for (auto& x : logits) x *= 6;
+          const auto dp = drawn<double>(kTokens * n * n);
+          auto p = zeros<double>(kTokens * n * n), wanted = p, d = p, wanted_d = p;
+          sinkhorn_forward(kStream, logits.data(), spec, p.data(), shape);
+          sinkhorn_forward(logits.data(), spec, wanted.data(), shape);
+          expect_close(p, wanted, "sinkhorn");
+          sinkhorn_backward(kStream, logits.data(), spec, p.data(), dp.data(), d.data(), shape);
+          sinkhorn_backward(logits.data(), spec, p.data(), dp.data(), wanted_d.data(), shape);
+          expect_close(d, wanted_d, "gradient");
+        }
 }
 
 }  // namespace

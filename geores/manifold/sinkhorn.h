@@ -1,152 +1,183 @@
-// Sinkhorn–Knopp, the doubly stochastic matrix diag(a) e^L diag(b) of clamped logits L, as mHC
-// uses it (in arXiv:2603.20896, Eqs. 1–9; JPmHC, arXiv:2602.18308):
-//   L = clamp(logits, ±10),  P_ij = e^{L_ij + f_i + g_j}               logits, P (n, n); f, g (n)
-//   from g = 0, repeat:  f_i = −log Σ_j e^{L_ij + g_j},   g_j = −log Σ_i e^{L_ij + f_i}
-// Without a clamp (bounded = false) L = logits, as mHC has it (Xie et al., arXiv:2512.24880).
-// Invariant: rows are normalized first, then columns. So the columns of P sum to 1 to rounding, and
-// its rows as far as the iteration has converged; of transposed logits the transpose has it the
-// other way round. Cost: 2n² exponentials per iteration;
-// sinkhorn_scaling() needs n² in all.
+// Sinkhorn–Knopp, the doubly stochastic matrix diag(a) e^L diag(b) of logits L, as mHC
+// (arXiv:2512.24880), JPmHC (arXiv:2602.18308), the EΔ paper's mHC and DeepSeek-V4 use it. All of
+// them divide rows, then columns, by their sums, again and again:
+//   P = e^L,   repeat:  P_ij /= Σ_k P_ik + guard,   P_ij /= Σ_k P_kj + guard        logits, P (n, n)
+// The columns of P sum to 1 to rounding, its rows as far as the iteration has converged; of transposed
+// logits the transpose has it the other way round. Logits may be clamped to ±bound; those beyond have
+// no gradient.
+//
+// Without a guard e^L is taken relative to the largest logit of a row, which the first division
+// cancels. Entries then stay in [0, 1] and need no logarithm. The price: a logit that is more than
+// 80 below the largest of its row counts as 80 below it (700 in double). DeepSeek-V4's first division is
+// a softmax: its guard is added to the quotients, not to the sums.
 //
 // There are two gradients, each exact for its own definition, with S = dL/dP:
 //   implicit, of the limit:  dL/dL_ij = P_ij (S_ij − u_i − v_j), where u + Pv = (P⊙S)1 and
 //     Pᵀu + v = (P⊙S)ᵀ1. Cost: O(n³), nothing stored.
-//   unrolled, of the stopped iteration. Cost: as the forward pass; stores some of the g.
-// Entries at the clamp's limits receive no gradient.
+//   unrolled, of the stopped iteration. Cost: twice the forward pass; stores divisors alone.
 #pragma once
 
 #include "geores/manifold/algebra/matrix.h"
 
 namespace geores::manifold {
 
-template <class T>
 struct SinkhornOptions {
   int iterations = 20;
-  T clamp = 10;         // sinkhorn_scaling() needs it below 25 in float, below 200 in double
-  bool bounded = true;  // false: no clamp
-  // Without a clamp sinkhorn_scaling() still bounds how far a logit is below the largest of its
-  // row: at most 40 in float and 300 in double, or its factors would overflow.
-  T range = 40;
+  double bound = 10;     // of the logits; 0: they are not clamped
+  double guard = 0;      // added to every sum
+  bool softmax = false;  // whether the first division adds its guard to the quotients
 };
+
+// How far below the largest of its row a logit counts: e^−range and its inverse are numbers of this type.
+template <class T>
+inline constexpr double kSinkhornRange = 80;
+template <>
+inline constexpr double kSinkhornRange<double> = 700;
+
+// p ← p / (sum + guard) over rows or columns. Returns the divisors.
+template <bool Rows, class T, int N>
+GEORES_HOST_DEVICE constexpr Vector<T, N> divide_lines(Matrix<T, N>& p, double guard) {
+  Vector<T, N> divisors{};
+  for (int line = 0; line < N; ++line) {
+    T sum = T(guard);
+    for (int k = 0; k < N; ++k) sum += Rows ? p(line, k) : p(k, line);
+    divisors[line] = sum;
+    const T inverse = T(1) / sum;
+    for (int k = 0; k < N; ++k) (Rows ? p(line, k) : p(k, line)) *= inverse;
+  }
+  return divisors;
+}
+
+// p ← the matrix before such a division.
+template <bool Rows, class T, int N>
+GEORES_HOST_DEVICE constexpr void undo_division(Matrix<T, N>& p, const Vector<T, N>& divisors) {
+  for (int line = 0; line < N; ++line)
+    for (int k = 0; k < N; ++k) (Rows ? p(line, k) : p(k, line)) *= divisors[line];
+}
+
+// d ← the gradient before a division with the result p, from the gradient after it.
+template <bool Rows, class T, int N>
+GEORES_HOST_DEVICE constexpr void divide_lines_backward(const Matrix<T, N>& p,
+                                                        const Vector<T, N>& divisors,
+                                                        Matrix<T, N>& d) {
+  for (int line = 0; line < N; ++line) {
+    T along = T(0);
+    for (int k = 0; k < N; ++k) along += Rows ? p(line, k) * d(line, k) : p(k, line) * d(k, line);
+    const T inverse = T(1) / divisors[line];
+    for (int k = 0; k < N; ++k) {
+      T& entry = Rows ? d(line, k) : d(k, line);
+      entry = (entry - along) * inverse;
+    }
+  }
+}
+
+template <class T, int N>
+GEORES_HOST_DEVICE constexpr void add_to_entries(Matrix<T, N>& p, double x) {
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < N; ++j) p(i, j) += T(x);
+}
+
+// The iteration itself, on a Matrix or on another type with these four functions: a GPU holds a
+// matrix in several lanes (kernels/mixers/quad_sinkhorn.cuh).
+template <class P>
+GEORES_HOST_DEVICE constexpr auto divide_rows(P& p, int iteration, const SinkhornOptions& options) {
+  const bool quotients = options.softmax && iteration == 0;
+  const auto divisors = divide_lines<true>(p, quotients ? 0 : options.guard);
+  if (quotients) add_to_entries(p, options.guard);
+  return divisors;
+}
+
+template <class P>
+GEORES_HOST_DEVICE constexpr void sinkhorn_iterations(P& p, const SinkhornOptions& options) {
+  for (int k = 0; k < options.iterations; ++k) {
+    divide_rows(p, k, options);
+    divide_lines<false>(p, options.guard);
+  }
+}
+
+// d, the gradient of the result of the iterations, becomes the gradient of their start. Divisors are
+// kept for `Window` iterations at a time and multiplied back; a longer iteration runs again from its
+// start for each window.
+template <int Window = 32, class P>
+GEORES_HOST_DEVICE constexpr void sinkhorn_iterations_backward(const P& start,
+                                                               const SinkhornOptions& options,
+                                                               P& d) {
+  decltype(divide_lines<true>(d, 0.0)) rows[Window], columns[Window];
+  for (int end = options.iterations; end > 0;) {
+    const int first = end > Window ? end - Window : 0;
+    auto p = start;
+    for (int k = 0; k < end; ++k) {
+      const int at = k > first ? k - first : 0;
+      rows[at] = divide_rows(p, k, options);
+      columns[at] = divide_lines<false>(p, options.guard);
+    }
+    for (; end > first; --end) {
+      const int at = end - 1 - first;
+      divide_lines_backward<false>(p, columns[at], d);
+      undo_division<false>(p, columns[at]);
+      if (options.softmax && end == 1) {  // subtracting the guard would leave rounding
+        p = start;
+        divide_lines<true>(p, 0);
+      }
+      divide_lines_backward<true>(p, rows[at], d);
+      undo_division<true>(p, rows[at]);
+    }
+  }
+}
 
 namespace detail {
 
 template <class T, int N>
-GEORES_HOST_DEVICE constexpr Matrix<T, N> clamp_logits(const Matrix<T, N>& logits, T bound) {
-  Matrix<T, N> result{};
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) result(i, j) = clamp(logits(i, j), -bound, bound);
-  return result;
-}
-
-template <class T, int N>
-GEORES_HOST_DEVICE constexpr Matrix<T, N> bounded_logits(const Matrix<T, N>& logits,
-                                                         const SinkhornOptions<T>& options) {
-  return options.bounded ? clamp_logits(logits, options.clamp) : logits;
-}
-
-// The logits of each row relative to the largest one: the first normalisation of rows cancels
-// the subtraction, and potentials stay small, so that they keep their digits.
-template <class T, int N>
-GEORES_HOST_DEVICE constexpr Matrix<T, N> relative_to_largest_of_row(const Matrix<T, N>& logits) {
-  Matrix<T, N> result{};
+GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_start(const Matrix<T, N>& logits,
+                                               const SinkhornOptions& options) {
+  const bool relative = options.guard == 0 || options.softmax;
+  const T bound = T(options.bound), range = T(kSinkhornRange<T>);
+  auto p = logits;
   for (int i = 0; i < N; ++i) {
-    T largest = logits(i, 0);
-    for (int j = 1; j < N; ++j) largest = larger(largest, logits(i, j));
-    for (int j = 0; j < N; ++j) result(i, j) = logits(i, j) - largest;
+    if (options.bound > 0)
+      for (int j = 0; j < N; ++j) p(i, j) = clamp(p(i, j), -bound, bound);
+    if (relative) {
+      T largest = p(i, 0);
+      for (int j = 1; j < N; ++j) largest = larger(largest, p(i, j));
+      for (int j = 0; j < N; ++j) p(i, j) = larger(p(i, j) - largest, -range);
+    }
+    for (int j = 0; j < N; ++j) p(i, j) = exponential(p(i, j));
   }
-  return result;
-}
-
-// The same, none below −range.
-template <class T, int N>
-GEORES_HOST_DEVICE constexpr Matrix<T, N> below_largest_of_row(const Matrix<T, N>& logits,
-                                                               T range) {
-  auto result = relative_to_largest_of_row(logits);
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) result(i, j) = larger(result(i, j), -range);
-  return result;
+  return p;
 }
 
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr void drop_clamped(const Matrix<T, N>& logits,
-                                               const SinkhornOptions<T>& options,
+                                               const SinkhornOptions& options,
                                                Matrix<T, N>& gradient) {
-  if (!options.bounded) return;
+  if (!(options.bound > 0)) return;
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j)
-      gradient(i, j) = zero_beyond(logits(i, j), options.clamp, gradient(i, j));
-}
-
-// −log Σ_j e^{x_j}, computed relative to the largest x_j.
-template <class T, int N>
-GEORES_HOST_DEVICE T minus_log_sum_exp(const Vector<T, N>& x) {
-  T largest = x[0];
-  for (int j = 1; j < N; ++j) largest = larger(largest, x[j]);
-  T sum = 0;
-  for (int j = 0; j < N; ++j) sum += exponential(x[j] - largest);
-  return -largest - logarithm(sum);
-}
-
-// Computes f from g: afterwards the rows of e^{L + f + g} sum to one.
-template <class T, int N>
-GEORES_HOST_DEVICE Vector<T, N> row_potential(const Matrix<T, N>& l, const Vector<T, N>& g) {
-  Vector<T, N> f{};
-  for (int i = 0; i < N; ++i) {
-    Vector<T, N> row{};
-    for (int j = 0; j < N; ++j) row[j] = l(i, j) + g[j];
-    f[i] = minus_log_sum_exp(row);
-  }
-  return f;
-}
-
-template <class T, int N>
-GEORES_HOST_DEVICE Vector<T, N> column_potential(const Matrix<T, N>& l, const Vector<T, N>& f) {
-  return row_potential(transpose(l), f);
-}
-
-template <class T, int N>
-GEORES_HOST_DEVICE Matrix<T, N> coupling(const Matrix<T, N>& l, const Vector<T, N>& f,
-                                         const Vector<T, N>& g) {
-  Matrix<T, N> p{};
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) p(i, j) = exponential(l(i, j) + f[i] + g[j]);
-  return p;
+      gradient(i, j) = zero_beyond(logits(i, j), T(options.bound), gradient(i, j));
 }
 
 }  // namespace detail
 
 template <class T, int N>
 GEORES_HOST_DEVICE Matrix<T, N> sinkhorn(const Matrix<T, N>& logits,
-                                         const SinkhornOptions<T>& options = {}) {
-  const auto l = detail::bounded_logits(logits, options);
-  Vector<T, N> f{}, g{};
-  for (int iteration = 0; iteration < options.iterations; ++iteration) {
-    f = detail::row_potential(l, g);
-    g = detail::column_potential(l, f);
-  }
-  return detail::coupling(l, f, g);
+                                         const SinkhornOptions& options = {}) {
+  auto p = detail::sinkhorn_start(logits, options);
+  sinkhorn_iterations(p, options);
+  return p;
 }
 
-// The same matrix by a = 1/(Kb), b = 1/(Kᵀa), K = e^L: no exponential inside the loop. This is safe
-// because the clamp bounds the factors to e^{±3·clamp}, or `range` to e^{±2·range}.
-template <class T, int N>
-GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
-                                                 const SinkhornOptions<T>& options = {}) {
-  auto p = detail::coupling(options.bounded ? detail::clamp_logits(logits, options.clamp)
-                                            : detail::below_largest_of_row(logits, options.range),
-                            Vector<T, N>{}, Vector<T, N>{});
-  Vector<T, N> a{}, b{};
-  for (int i = 0; i < N; ++i) a[i] = b[i] = T(1);
-  for (int iteration = 0; iteration < options.iterations; ++iteration) {
-    const auto rows = p * b;
-    for (int i = 0; i < N; ++i) a[i] = T(1) / rows[i];
-    const auto columns = transpose_times(p, a);
-    for (int j = 0; j < N; ++j) b[j] = T(1) / columns[j];
-  }
+// The gradient of the iteration itself, stopped after options.iterations.
+template <int Window = 32, class T, int N>
+GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_backward_unrolled(const Matrix<T, N>& logits,
+                                                           const Matrix<T, N>& cotangent,
+                                                           const SinkhornOptions& options = {}) {
+  const auto start = detail::sinkhorn_start(logits, options);
+  auto gradient = cotangent;
+  sinkhorn_iterations_backward<Window>(start, options, gradient);
   for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) p(i, j) *= a[i] * b[j];
-  return p;
+    for (int j = 0; j < N; ++j) gradient(i, j) *= start(i, j);
+  detail::drop_clamped(logits, options, gradient);
+  return gradient;
 }
 
 // The implicit gradient by a direct solve. I − PᵀP is the Laplacian of a graph with weights w_jk =
@@ -160,7 +191,7 @@ GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_scaling(const Matrix<T, N>& logits,
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
     const Matrix<T, N>& logits, const Matrix<T, N>& p, const Matrix<T, N>& cotangent,
-    const SinkhornOptions<T>& options = {}) {
+    const SinkhornOptions& options = {}) {
   Matrix<T, N> weight{}, flow{};  // below the diagonal: flow(k, j) would be −flow(j, k)
   for (int i = 0; i < N; ++i)
     for (int j = 1; j < N; ++j)
@@ -207,7 +238,7 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_implicit(
 template <class T, int N>
 GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_gauss_seidel(
     const Matrix<T, N>& logits, const Matrix<T, N>& p, const Matrix<T, N>& cotangent, int sweeps,
-    const SinkhornOptions<T>& options = {}) {
+    const SinkhornOptions& options = {}) {
   Vector<T, N> rows{}, columns{}, u{}, v{};
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j) {
@@ -221,57 +252,6 @@ GEORES_HOST_DEVICE constexpr Matrix<T, N> sinkhorn_backward_gauss_seidel(
   Matrix<T, N> gradient{};
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j) gradient(i, j) = p(i, j) * (cotangent(i, j) - u[i] - v[j]);
-  detail::drop_clamped(logits, options, gradient);
-  return gradient;
-}
-
-// The gradient of the iteration itself, stopped after options.iterations. g is stored for `Window`
-// iterations at a time; a longer iteration is run again from its start for each window.
-template <int Window = 32, class T, int N>
-GEORES_HOST_DEVICE Matrix<T, N> sinkhorn_backward_unrolled(const Matrix<T, N>& logits,
-                                                           const Matrix<T, N>& cotangent,
-                                                           const SinkhornOptions<T>& options = {}) {
-  const auto l = detail::bounded_logits(logits, options);
-  const auto p = sinkhorn(logits, options);
-  Matrix<T, N> gradient{};
-  Vector<T, N> df{}, dg{};
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) {
-      gradient(i, j) = p(i, j) * cotangent(i, j);
-      df[i] += gradient(i, j);
-      dg[j] += gradient(i, j);
-    }
-
-  Vector<T, N> kept[Window + 1];  // g before iterations first, first + 1, ...
-  for (int end = options.iterations; end > 0;) {
-    const int first = end > Window ? end - Window : 0;
-    Vector<T, N> g{};
-    for (int iteration = 0; iteration < end; ++iteration) {
-      if (iteration >= first) kept[iteration - first] = g;
-      g = detail::column_potential(l, detail::row_potential(l, g));
-    }
-    kept[end - first] = g;
-    for (; end > first; --end) {
-      const auto& before = kept[end - 1 - first];
-      const auto f = detail::row_potential(l, before);
-      const auto columns = detail::coupling(l, f, kept[end - first]);
-      for (int i = 0; i < N; ++i)
-        for (int j = 0; j < N; ++j) {
-          const T flow = dg[j] * columns(i, j);
-          gradient(i, j) -= flow;
-          df[i] -= flow;
-        }
-      const auto rows = detail::coupling(l, f, before);
-      dg = {};
-      for (int i = 0; i < N; ++i)
-        for (int j = 0; j < N; ++j) {
-          const T flow = df[i] * rows(i, j);
-          gradient(i, j) -= flow;
-          dg[j] -= flow;
-        }
-      df = {};
-    }
-  }
   detail::drop_clamped(logits, options, gradient);
   return gradient;
 }

@@ -273,8 +273,10 @@ class SigmoidRouted final : public Routed {
                               doubly_stochastic(manifold::transpose(raw), n, iterations_, bound_))
                         : doubly_stochastic(raw, n, iterations_, bound_);
     if (mixing_ == Mixing::softmax_sinkhorn)
-      return softmax_doubly_stochastic(raw, n, iterations_, guard_);
-    if (mixing_ == Mixing::guarded) return guarded_doubly_stochastic(raw, n, iterations_);
+      return manifold::transpose(
+          softmax_doubly_stochastic(manifold::transpose(raw), n, iterations_, guard_));
+    if (mixing_ == Mixing::guarded)
+      return doubly_stochastic(raw, n, iterations_, /*bound=*/0, /*guard=*/1e-8);
     return mixing_ == Mixing::projector ? projector(raw, n) : raw;
   }
 

@@ -41,53 +41,44 @@ inline double rotation_angle(const manifold::HybridGenerators<double, kMostStrea
   return 2 * __builtin_atan(manifold::rotation_plane(p.u, p.v, p.beta).omega);
 }
 
-// Sinkhorn–Knopp, columns last; logits clamped to ±bound, or none where bound is 0.
-inline Square doubly_stochastic(const Square& logits, int n, int iterations, double bound = 10) {
-  constexpr double infinity = __builtin_inf();
-  Square apart{};
-  for (int i = 0; i < kMostStreams; ++i) {
-    double largest = bound > 0 ? 0 : logits(i, 0);  // the first normalisation removes it
-    for (int j = 1; j < n && bound == 0; ++j) largest = manifold::larger(largest, logits(i, j));
-    for (int j = 0; j < kMostStreams; ++j) {
-      const bool inside = i < n && j < n;
-      apart(i, j) = !inside     ? (i == j ? 0 : -infinity)
-                    : bound > 0 ? manifold::clamp(logits(i, j), -bound, bound)
-                                : logits(i, j) - largest;
-    }
-  }
-  return manifold::sinkhorn_scaling(apart, {.iterations = iterations, .clamp = infinity});
-}
-
-// Rows, then columns, then rows ... divided by their sums, `count` times; `guard` is added to each sum.
-inline void normalize_lines(Square& p, int n, int count, double guard) {
-  for (int pass = 0; pass < count; ++pass)
-    for (int i = 0; i < n; ++i) {
-      double sum = guard;
-      for (int j = 0; j < n; ++j) sum += pass % 2 == 0 ? p(i, j) : p(j, i);
-      for (int j = 0; j < n; ++j) (pass % 2 == 0 ? p(i, j) : p(j, i)) /= sum;
-    }
-}
-
-// As DeepSeek-V4 has it: softmax of the columns, then rows, then (iterations − 1) × (columns, rows);
-// `guard` is added to the softmax and to every sum.
-inline Square softmax_doubly_stochastic(const Square& logits, int n, int iterations, double guard) {
-  Square p{};
-  for (int j = 0; j < n; ++j) {
-    double largest = logits(0, j), sum = 0;
-    for (int i = 1; i < n; ++i) largest = manifold::larger(largest, logits(i, j));
-    for (int i = 0; i < n; ++i) sum += p(i, j) = manifold::exponential(logits(i, j) - largest);
-    for (int i = 0; i < n; ++i) p(i, j) = p(i, j) / sum + guard;
-  }
-  normalize_lines(p, n, 2 * iterations - 1, guard);
+// `entry(i, j)` in the leading block of n streams, and the identity outside of it.
+template <class F>
+Square beside_identity(int n, F&& entry) {
+  auto p = manifold::identity<double, kMostStreams>();
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) p(i, j) = entry(i, j);
   return p;
 }
 
-// The EΔ paper's: every sum gets 1e-8 against division by zero.
-inline Square guarded_doubly_stochastic(const Square& logits, int n, int iterations) {
-  Square p{};
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) p(i, j) = manifold::exponential(logits(i, j));
-  normalize_lines(p, n, 2 * iterations, 1e-8);
+inline double largest_of_row(const Square& logits, int i, int n) {
+  double largest = logits(i, 0);
+  for (int j = 1; j < n; ++j) largest = manifold::larger(largest, logits(i, j));
+  return largest;
+}
+
+// Sinkhorn–Knopp, columns last; logits clamped to ±bound, or none where bound is 0. With a guard on
+// their exponentials alone, as the EΔ paper has it.
+inline Square doubly_stochastic(const Square& logits, int n, int iterations, double bound = 10,
+                                double guard = 0) {
+  auto p = beside_identity(n, [&](int i, int j) {
+    const double logit = bound > 0 ? manifold::clamp(logits(i, j), -bound, bound) : logits(i, j);
+    return manifold::exponential(bound > 0 || guard > 0 ? logit
+                                                        : logit - largest_of_row(logits, i, n));
+  });
+  manifold::sinkhorn_iterations(p, {.iterations = iterations, .guard = guard});
+  return p;
+}
+
+// As DeepSeek-V4 has it, on transposed logits: softmax of the rows, then columns, then
+// (iterations − 1) × (rows, columns); `guard` is added to the softmax and to every sum.
+inline Square softmax_doubly_stochastic(const Square& logits, int n, int iterations, double guard) {
+  auto softmax = beside_identity(n, [&](int i, int j) {
+    return manifold::exponential(logits(i, j) - largest_of_row(logits, i, n));
+  });
+  manifold::divide_lines<true>(softmax, 0);
+  auto p = beside_identity(n, [&](int i, int j) { return softmax(i, j) + guard; });
+  manifold::divide_lines<false>(p, guard);
+  manifold::sinkhorn_iterations(p, {.iterations = iterations - 1, .guard = guard});
   return p;
 }
 

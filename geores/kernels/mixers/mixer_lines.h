@@ -13,43 +13,6 @@ GEORES_HOST_DEVICE S sum_over(const manifold::Matrix<S, N>& m, int line) {
   return sum;
 }
 
-// p ← p / (sum + guard) over rows or columns; also writes the divisors.
-template <bool Rows, class S, int N>
-GEORES_HOST_DEVICE void normalize_lines(manifold::Matrix<S, N>& p, S guard,
-                                        manifold::Vector<S, N>& divisors) {
-  for (int line = 0; line < N; ++line) {
-    divisors[line] = sum_over<Rows>(p, line) + guard;
-    const auto inverse = S(1) / divisors[line];
-    for (int k = 0; k < N; ++k) (Rows ? p(line, k) : p(k, line)) *= inverse;
-  }
-}
-
-// From the gradient after such a division to the gradient before it; p is the result of the
-// division.
-template <bool Rows, class S, int N>
-GEORES_HOST_DEVICE void normalize_lines_backward(const manifold::Matrix<S, N>& p,
-                                                 const manifold::Vector<S, N>& divisors,
-                                                 manifold::Matrix<S, N>& dp) {
-  for (int line = 0; line < N; ++line) {
-    S along(0);
-    for (int k = 0; k < N; ++k) along += Rows ? p(line, k) * dp(line, k) : p(k, line) * dp(k, line);
-    const auto inverse = S(1) / divisors[line];
-    for (int k = 0; k < N; ++k) {
-      auto& entry = Rows ? dp(line, k) : dp(k, line);
-      entry = (entry - along) * inverse;
-    }
-  }
-}
-
-template <class S, int N>
-GEORES_HOST_DEVICE manifold::Matrix<S, N> exponentials(const manifold::Matrix<S, N>& logits) {
-  using manifold::exponential;
-  manifold::Matrix<S, N> p;
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) p(i, j) = exponential(logits(i, j));
-  return p;
-}
-
 // Softmax of logits/τ over each row, or over each column.
 template <bool Rows, class S, int N>
 GEORES_HOST_DEVICE manifold::Matrix<S, N> softmax(const manifold::Matrix<S, N>& logits,

@@ -1,85 +1,12 @@
 #include "geores/kernels/mixers/mixers.h"
 
-#include "geores/kernels/cpu/lanes.h"
-#include "geores/kernels/cpu/parallel.h"
 #include "geores/kernels/mixers/mixer_lines.h"
-#include "geores/kernels/sizes.h"
+#include "geores/kernels/mixers/token_groups.h"
 #include "geores/manifold/cayley_iterative.h"
-#include "geores/manifold/sinkhorn.h"
 #include "geores/manifold/spectral_sphere.h"
 
 namespace geores::kernels {
 namespace {
-
-template <class T, int N>
-using LaneMatrix = manifold::Matrix<Lanes<T>, N>;
-
-// f(size, first token, tokens) for groups of as many tokens as a vector has lanes. A thread is worth
-// its start for `grain` groups.
-template <class T, class F>
-void for_each_group(const MixerShape& s, F&& f, int64_t grain = 64) {
-  with_size(s.n, [&](auto size) {
-    const auto groups = (s.tokens + kLanes<T> - 1) / kLanes<T>;
-    parallel_ranges(groups, threads_for(groups, grain), [&](int64_t begin, int64_t end, int) {
-      for (auto group = begin; group < end; ++group) {
-        const auto first = group * kLanes<T>;
-        f(size, first, std::min<int64_t>(kLanes<T>, s.tokens - first));
-      }
-    });
-  });
-}
-
-template <class T, int N>
-LaneMatrix<T, N> turned(const LaneMatrix<T, N>& m, bool transposed) {
-  return transposed ? transpose(m) : m;
-}
-
-// Potentials are sums of exponentials and logarithms: a group takes many times as long as with scalings.
-constexpr int64_t kLogGrain = 8;
-
-template <class T, int N>
-LaneMatrix<T, N> relative_unless_bounded(const LaneMatrix<T, N>& logits,
-                                         const LogSinkhorn<T>& spec) {
-  return spec.bound > 0 ? logits : manifold::detail::relative_to_largest_of_row(logits);
-}
-
-// iterations = 0: of a gradient that needs none. A bound of 0 clamps nothing.
-template <class T>
-manifold::SinkhornOptions<Lanes<T>> sinkhorn_options(int iterations, T bound) {
-  return {.iterations = iterations,
-          .clamp = Lanes<T>(bound),
-          .bounded = bound > 0,
-          .range = Lanes<T>(kSinkhornRange<T>)};
-}
-
-// One division of guarded_sinkhorn: its result and its divisors.
-template <class T, int N>
-struct Division {
-  LaneMatrix<T, N> p;
-  manifold::Vector<Lanes<T>, N> divisors;
-};
-
-template <class T, int N>
-LaneMatrix<T, N> guarded_gradient(const LaneMatrix<T, N>& logits, int iterations, T guard,
-                                  LaneMatrix<T, N> d) {
-  thread_local std::vector<Division<T, N>> divisions;  // rows and columns in turn
-  divisions.resize(static_cast<size_t>(2 * iterations));
-  const auto start = exponentials(logits);
-  auto p = start;
-  for (size_t i = 0; i < divisions.size(); i += 2) {
-    normalize_lines<true>(p, Lanes<T>(guard), divisions[i].divisors);
-    divisions[i].p = p;
-    normalize_lines<false>(p, Lanes<T>(guard), divisions[i + 1].divisors);
-    divisions[i + 1].p = p;
-  }
-  for (size_t i = divisions.size(); i > 0; i -= 2) {
-    normalize_lines_backward<false>(divisions[i - 1].p, divisions[i - 1].divisors, d);
-    normalize_lines_backward<true>(divisions[i - 2].p, divisions[i - 2].divisors, d);
-  }
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) d(i, j) *= start(i, j);
-  return d;
-}
 
 // (I + M)⁻¹(I − M) for skew M. The symmetric part of I + M is I, so elimination needs no pivots:
 // all of them are at least 1.
@@ -190,93 +117,6 @@ void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
 }
 
 template <class T>
-void sinkhorn_forward(const T* logits, int iterations, T bound, T* p, const MixerShape& s) {
-  const auto size2 = s.n * s.n;
-  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    scatter(manifold::sinkhorn_scaling(gather<n, n>(logits + first * size2, size2, tokens),
-                                       sinkhorn_options(iterations, bound)),
-            p + first * size2, size2, tokens);
-  });
-}
-
-template <class T>
-void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlogits,
-                       const MixerShape& s) {
-  const auto size2 = s.n * s.n;
-  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    const auto at = [&](const T* values) {
-      return gather<n, n>(values + first * size2, size2, tokens);
-    };
-    scatter(
-        manifold::sinkhorn_backward_implicit(at(logits), at(p), at(dp), sinkhorn_options(0, bound)),
-        dlogits + first * size2, size2, tokens);
-  });
-}
-
-template <class T>
-void log_sinkhorn_forward(const T* logits, const LogSinkhorn<T>& spec, T* p, const MixerShape& s) {
-  const auto size2 = s.n * s.n;
-  for_each_group<T>(
-      s,
-      [&](auto n, int64_t first, int64_t tokens) {
-        const auto m = relative_unless_bounded(
-            turned<T, n>(gather<n, n>(logits + first * size2, size2, tokens), spec.rows_last),
-            spec);
-        const auto made = manifold::sinkhorn(m, sinkhorn_options(spec.iterations, spec.bound));
-        scatter(turned<T, n>(made, spec.rows_last), p + first * size2, size2, tokens);
-      },
-      kLogGrain);
-}
-
-template <class T>
-void log_sinkhorn_backward(const T* logits, const LogSinkhorn<T>& spec, const T* p, const T* dp,
-                           T* dlogits, const MixerShape& s) {
-  const auto size2 = s.n * s.n;
-  const auto options = sinkhorn_options(spec.iterations, spec.bound);
-  for_each_group<T>(
-      s,
-      [&](auto n, int64_t first, int64_t tokens) {
-        const auto at = [&](const T* values) {
-          return turned<T, n>(gather<n, n>(values + first * size2, size2, tokens), spec.rows_last);
-        };
-        const auto made =
-            spec.unrolled
-                ? manifold::sinkhorn_backward_unrolled(relative_unless_bounded(at(logits), spec),
-                                                       at(dp), options)
-                : manifold::sinkhorn_backward_implicit(at(logits), at(p), at(dp), options);
-        scatter(turned<T, n>(made, spec.rows_last), dlogits + first * size2, size2, tokens);
-      },
-      kLogGrain);
-}
-
-template <class T>
-void guarded_sinkhorn_forward(const T* logits, int iterations, T guard, T* p, const MixerShape& s) {
-  const auto size2 = s.n * s.n;
-  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    auto m = exponentials(gather<n, n>(logits + first * size2, size2, tokens));
-    manifold::Vector<Lanes<T>, n> divisors;
-    for (int i = 0; i < iterations; ++i) {
-      normalize_lines<true>(m, Lanes<T>(guard), divisors);
-      normalize_lines<false>(m, Lanes<T>(guard), divisors);
-    }
-    scatter(m, p + first * size2, size2, tokens);
-  });
-}
-
-template <class T>
-void guarded_sinkhorn_backward(const T* logits, int iterations, T guard, const T* dp, T* dlogits,
-                               const MixerShape& s) {
-  const auto size2 = s.n * s.n;
-  for_each_group<T>(s, [&](auto n, int64_t first, int64_t tokens) {
-    const auto at = [&](const T* values) {
-      return gather<n, n>(values + first * size2, size2, tokens);
-    };
-    scatter(guarded_gradient<T, n>(at(logits), iterations, guard, at(dp)), dlogits + first * size2,
-            size2, tokens);
-  });
-}
-
-template <class T>
 void cayley_routes_forward(const T* raw, const CayleyRoutes<T>& routes, T* res, T* read, T* write,
                            const MixerShape& s) {
   const auto size2 = s.n * s.n, all = (res ? 3 : 2) * size2;
@@ -326,20 +166,13 @@ void cayley_routes_backward(const T* raw, const CayleyRoutes<T>& routes, const T
   });
 }
 
-#define GEORES_INSTANTIATE(T)                                                                  \
-  template void sinkhorn_forward(const T*, int, T, T*, const MixerShape&);                     \
-  template void sinkhorn_backward(const T*, T, const T*, const T*, T*, const MixerShape&);     \
-  template void log_sinkhorn_forward(const T*, const LogSinkhorn<T>&, T*, const MixerShape&);  \
-  template void log_sinkhorn_backward(const T*, const LogSinkhorn<T>&, const T*, const T*, T*, \
-                                      const MixerShape&);                                      \
-  template void guarded_sinkhorn_forward(const T*, int, T, T*, const MixerShape&);             \
-  template void guarded_sinkhorn_backward(const T*, int, T, const T*, T*, const MixerShape&);  \
-  template void cayley_routes_forward(const T*, const CayleyRoutes<T>&, T*, T*, T*,            \
-                                      const MixerShape&);                                      \
-  template void cayley_routes_backward(const T*, const CayleyRoutes<T>&, const T*, const T*,   \
-                                       const T*, T*, const MixerShape&);                       \
-  template void spectral_sphere_forward(const SphereArrays<const T>&, T*, const MixerShape&);  \
-  template void spectral_sphere_backward(const SphereArrays<const T>&, const T*,               \
+#define GEORES_INSTANTIATE(T)                                                                 \
+  template void cayley_routes_forward(const T*, const CayleyRoutes<T>&, T*, T*, T*,           \
+                                      const MixerShape&);                                     \
+  template void cayley_routes_backward(const T*, const CayleyRoutes<T>&, const T*, const T*,  \
+                                       const T*, T*, const MixerShape&);                      \
+  template void spectral_sphere_forward(const SphereArrays<const T>&, T*, const MixerShape&); \
+  template void spectral_sphere_backward(const SphereArrays<const T>&, const T*,              \
                                          const SphereArrays<T>&, const MixerShape&);
 GEORES_INSTANTIATE(float)
 GEORES_INSTANTIATE(double)

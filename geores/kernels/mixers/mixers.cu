@@ -4,6 +4,7 @@
 #include "geores/kernels/cuda/device.cuh"
 #include "geores/kernels/mixers/mixer_lines.h"
 #include "geores/kernels/mixers/quad_sinkhorn.cuh"
+#include "geores/kernels/mixers/token_threads.cuh"
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/sinkhorn.h"
 
@@ -12,26 +13,6 @@ namespace {
 
 using namespace device;
 using manifold::Matrix;
-
-constexpr int kTokensPerBlock = 64;  // small, so that 16 000 tokens reach all multiprocessors
-
-__device__ inline int64_t token_of_thread() {
-  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-
-template <int R, int C, class T>
-__device__ inline Matrix<T, R, C> matrix_at(const T* values) {
-  Matrix<T, R, C> m;
-#pragma unroll
-  for (int i = 0; i < R * C; ++i) m.at[i / C][i % C] = values[i];
-  return m;
-}
-
-template <int R, int C, class T>
-__device__ inline void put(const Matrix<T, R, C>& m, T* values) {
-#pragma unroll
-  for (int i = 0; i < R * C; ++i) values[i] = m.at[i / C][i % C];
-}
 
 // Moves a block's tokens, Width values each, between global memory (coalesced) and threads. Each
 // thread finds its own token in one row of shared memory, padded against bank conflicts. All
@@ -80,36 +61,6 @@ struct Stage {
     for (int i = threadIdx.x; i < count; i += kTokensPerBlock) f(first + i, i / Width, i % Width);
   }
 };
-
-template <class T>
-__host__ __device__ manifold::SinkhornOptions<T> sinkhorn_options(int iterations, T bound) {
-  return {.iterations = iterations,
-          .clamp = bound,
-          .bounded = bound > T(0),
-          .range = kSinkhornRange<T>};
-}
-
-template <int N, class T>
-__global__ void sinkhorn(const T* logits, int iterations, T bound, T* p, int64_t tokens) {
-  wait_for_previous();
-  const auto t = token_of_thread();
-  if (t >= tokens) return;
-  put(manifold::sinkhorn_scaling(matrix_at<N, N>(logits + t * N * N),
-                                 sinkhorn_options(iterations, bound)),
-      p + t * N * N);
-}
-
-template <int N, class T>
-__global__ void sinkhorn_back(const T* logits, T bound, const T* p, const T* dp, T* dlogits,
-                              int64_t tokens) {
-  wait_for_previous();
-  const auto t = token_of_thread();
-  if (t >= tokens) return;
-  const auto at = t * N * N;
-  put(manifold::sinkhorn_backward_implicit(matrix_at<N, N>(logits + at), matrix_at<N, N>(p + at),
-                                           matrix_at<N, N>(dp + at), sinkhorn_options(0, bound)),
-      dlogits + at);
-}
 
 template <int N, class T>
 __global__ void cayley_routes(const T* raw, const T* bias, CayleyRoutes<T> routes, T* res, T* read,
@@ -165,6 +116,11 @@ __device__ inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
+template <class T>
+__device__ inline manifold::SinkhornOptions options_of(const GuardedRoutes<T>& routes) {
+  return {.iterations = routes.iterations, .bound = 0, .guard = routes.guard};
+}
+
 template <int N, class T>
 __global__ void guarded_routes(const T* raw, const T* bias, GuardedRoutes<T> routes, T* res,
                                T* read, T* write, int64_t tokens) {
@@ -179,25 +135,9 @@ __global__ void guarded_routes(const T* raw, const T* bias, GuardedRoutes<T> rou
     read[t * N + i] = sigmoid(token[i]);
     write[t * N + i] = T(2) * sigmoid(token[N + i]);
   }
-  auto p = exponentials(matrix_at<N, N>(token + 2 * N));
-  manifold::Vector<T, N> divisors;
-  for (int i = 0; i < routes.iterations; ++i) {
-    normalize_lines<true>(p, routes.guard, divisors);
-    normalize_lines<false>(p, routes.guard, divisors);
-  }
-  put(p, res + t * N * N);
+  put(manifold::sinkhorn(matrix_at<N>(token + 2 * N), options_of(routes)), res + t * N * N);
 }
 
-// p ← the matrix before a division.
-template <bool Rows, int N, class T>
-__device__ inline void undo_division(Matrix<T, N>& p, const manifold::Vector<T, N>& divisors) {
-#pragma unroll
-  for (int line = 0; line < N; ++line)
-#pragma unroll
-    for (int k = 0; k < N; ++k) (Rows ? p(line, k) : p(k, line)) *= divisors[line];
-}
-
-// Stores only the divisors: the backward pass multiplies p back.
 template <int N, class T, class A>
 __global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T> routes,
                                     const T* dres, const T* dread, const T* dwrite, A* draw,
@@ -214,22 +154,8 @@ __global__ void guarded_routes_back(const T* raw, const T* bias, GuardedRoutes<T
     token[i] = dread[t * N + i] * open * (T(1) - open);
     token[N + i] = dwrite[t * N + i] * T(2) * half * (T(1) - half);
   }
-  manifold::Vector<T, N> rows[kMostGuardedIterations], columns[kMostGuardedIterations];
-  const auto start = exponentials(matrix_at<N, N>(token + 2 * N));
-  auto p = start;
-  for (int i = 0; i < routes.iterations; ++i) {
-    normalize_lines<true>(p, routes.guard, rows[i]);
-    normalize_lines<false>(p, routes.guard, columns[i]);
-  }
-  auto d = matrix_at<N, N>(dres + t * N * N);
-  for (int i = routes.iterations - 1; i >= 0; --i) {
-    normalize_lines_backward<false>(p, columns[i], d);
-    undo_division<false>(p, columns[i]);
-    normalize_lines_backward<true>(p, rows[i], d);
-    undo_division<true>(p, rows[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < N * N; ++i) d.at[i / N][i % N] *= start.at[i / N][i % N];
+  const auto d = manifold::sinkhorn_backward_unrolled(
+      matrix_at<N>(token + 2 * N), matrix_at<N>(dres + t * N * N), options_of(routes));
   put(d, token + 2 * N);
   stage.store(draw, tokens);
   if (dbias) stage.add_sums(dbias, tokens);
@@ -271,11 +197,8 @@ struct QuadToken {
 };
 
 template <class T>
-__device__ inline QuadRow<T> exponentials_of(const QuadRow<T>& logits) {
-  QuadRow<T> p;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) p.at[j] = exp(logits.at[j]);
-  return p;
+__device__ inline QuadRow<T> start_of(const QuadRow<T>& logits, const GuardedRoutes<T>& routes) {
+  return quad_start(logits, options_of(routes), [](T x) { return manifold::exponential(x); });
 }
 
 template <class T>
@@ -287,9 +210,8 @@ __global__ void guarded_routes_by_quad(const T* raw, const T* bias, GuardedRoute
   const auto t = min(thread / 4, tokens - 1);
   const int i = threadIdx.x % 4;
   const QuadToken<T> token(raw, bias, t, i);
-  auto p = exponentials_of(token.res);
-  T row, column;
-  for (int k = 0; k < routes.iterations; ++k) normalize_quad(p, routes.guard, row, column);
+  auto p = start_of(token.res, routes);
+  manifold::sinkhorn_iterations(p, options_of(routes));
   if (!there) return;
   read[t * 4 + i] = sigmoid(token.read);
   write[t * 4 + i] = T(2) * sigmoid(token.write);
@@ -307,11 +229,11 @@ __global__ void guarded_routes_back_by_quad(const T* raw, const T* bias, Guarded
   const auto t = min(thread / 4, tokens - 1);
   const int i = threadIdx.x % 4;
   QuadToken<T> token(raw, bias, t, i);
-  const auto start = exponentials_of(token.res);
+  const auto start = start_of(token.res, routes);
   QuadRow<T> d;
 #pragma unroll
   for (int j = 0; j < 4; ++j) d.at[j] = dres[(t * 4 + i) * 4 + j];
-  normalized_quad_backward(start, routes, d);
+  manifold::sinkhorn_iterations_backward(start, options_of(routes), d);
   const T open = sigmoid(token.read), half = sigmoid(token.write), counts = there ? T(1) : T(0);
   token.read = counts * dread[t * 4 + i] * open * (T(1) - open);
   token.write = counts * dwrite[t * 4 + i] * T(2) * half * (T(1) - half);
@@ -344,26 +266,6 @@ void with_mixers(const MixerShape& s, F&& f) {
 }
 
 }  // namespace
-
-template <class T>
-void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T bound, T* p,
-                      const MixerShape& s) {
-  with_mixers(s, [&](auto n, unsigned blocks) {
-    launch(stream, {blocks, kTokensPerBlock}, sinkhorn<n.value, T>, logits, iterations, bound, p,
-           s.tokens);
-  });
-  check_launch("sinkhorn_forward");
-}
-
-template <class T>
-void sinkhorn_backward(CudaStream stream, const T* logits, T bound, const T* p, const T* dp,
-                       T* dlogits, const MixerShape& s) {
-  with_mixers(s, [&](auto n, unsigned blocks) {
-    launch(stream, {blocks, kTokensPerBlock}, sinkhorn_back<n.value, T>, logits, bound, p, dp,
-           dlogits, s.tokens);
-  });
-  check_launch("sinkhorn_backward");
-}
 
 template <class T>
 void routes_forward(CudaStream stream, const T* raw, const T* bias, const CayleyRoutes<T>& routes,
@@ -423,9 +325,6 @@ void routes_backward(CudaStream stream, const T* raw, const T* bias, const Guard
 }
 
 #define GEORES_INSTANTIATE(T)                                                                      \
-  template void sinkhorn_forward(CudaStream, const T*, int, T, T*, const MixerShape&);             \
-  template void sinkhorn_backward(CudaStream, const T*, T, const T*, const T*, T*,                 \
-                                  const MixerShape&);                                              \
   template void routes_forward(CudaStream, const T*, const T*, const CayleyRoutes<T>&, T*, T*, T*, \
                                const MixerShape&);                                                 \
   template void routes_forward(CudaStream, const T*, const T*, const GuardedRoutes<T>&, T*, T*,    \

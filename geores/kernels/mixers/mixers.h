@@ -13,44 +13,8 @@ struct MixerShape {
   int64_t tokens, n;
 };
 
-// Sinkhorn-Knopp, rows then columns, on logits clamped to ±bound, or not clamped for bound = 0: p
-// (tokens, n, n). The gradient is the implicit one (manifold/sinkhorn.h): the gradient of the limit,
-// by a direct solve.
-template <class T>
-void sinkhorn_forward(const T* logits, int iterations, T bound, T* p, const MixerShape& shape);
-template <class T>
-void sinkhorn_backward(const T* logits, T bound, const T* p, const T* dp, T* dlogits,
-                       const MixerShape& shape);
-
-// How far a logit may be below the largest of its row if nothing is clamped: SinkhornOptions::range.
-template <class T>
-inline constexpr T kSinkhornRange = sizeof(T) == 4 ? T(40) : T(300);
-
-// Sinkhorn-Knopp in log space, for logits of any size: clamped to ±bound, or not for bound = 0. The
-// gradient is the implicit one, or that of the iterations. Rows are normalized first, then columns,
-// or with rows_last the other way round. On a GPU n is one of is_log_mixer_size.
+// On a GPU the mixers of these sizes are one thread's work.
 constexpr bool is_log_mixer_size(int64_t n) { return n >= 2 && n <= 8; }
-template <class T>
-struct LogSinkhorn {
-  int iterations;
-  T bound;
-  bool unrolled, rows_last;
-};
-template <class T>
-void log_sinkhorn_forward(const T* logits, const LogSinkhorn<T>& spec, T* p,
-                          const MixerShape& shape);
-template <class T>
-void log_sinkhorn_backward(const T* logits, const LogSinkhorn<T>& spec, const T* p, const T* dp,
-                           T* dlogits, const MixerShape& shape);
-
-// Sinkhorn-Knopp on exp(logits) with `guard` added to every sum. The gradient is that of exactly
-// these iterations.
-template <class T>
-void guarded_sinkhorn_forward(const T* logits, int iterations, T guard, T* p,
-                              const MixerShape& shape);
-template <class T>
-void guarded_sinkhorn_backward(const T* logits, int iterations, T guard, const T* dp, T* dlogits,
-                               const MixerShape& shape);
 
 // JPmHC: raw (tokens, 3, n, n) -> read (tokens, n), the column means of softmax(raw₀/τ) over rows;
 // write (tokens, n), the row sums of softmax(raw₁/τ) over columns; res (tokens, n, n), the Cayley
@@ -82,21 +46,6 @@ template <class T>
 void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
                               const SphereArrays<T>& gradients, const MixerShape& shape);
 
-// On a GPU, one thread for each token; n is one of is_device_mixer_size and routes.steps >= 0.
-template <class T>
-void sinkhorn_forward(CudaStream stream, const T* logits, int iterations, T bound, T* p,
-                      const MixerShape& shape);
-template <class T>
-void sinkhorn_backward(CudaStream stream, const T* logits, T bound, const T* p, const T* dp,
-                       T* dlogits, const MixerShape& shape);
-
-template <class T>
-void log_sinkhorn_forward(CudaStream stream, const T* logits, const LogSinkhorn<T>& spec, T* p,
-                          const MixerShape& shape);
-template <class T>
-void log_sinkhorn_backward(CudaStream stream, const T* logits, const LogSinkhorn<T>& spec,
-                           const T* p, const T* dp, T* dlogits, const MixerShape& shape);
-
 // sHC's mixer on a GPU; n is one of is_log_mixer_size and at least 3.
 template <class T>
 void spectral_sphere_forward(CudaStream stream, const SphereArrays<const T>& in, T* h,
@@ -118,7 +67,7 @@ void routes_backward(CudaStream stream, const T* raw, const T* bias, const Cayle
                      const MixerShape& shape);
 
 // Sigmoid routes around a guarded Sinkhorn mixer: raw (tokens, 2n + n²) -> read = σ(raw), write =
-// 2σ(raw), res = guarded_sinkhorn(raw). At most kMostGuardedIterations iterations.
+// 2σ(raw), res = Sinkhorn of raw with a guard (sinkhorn.h). At most kMostGuardedIterations iterations.
 inline constexpr int kMostGuardedIterations = 32;
 template <class T>
 struct GuardedRoutes {

@@ -53,10 +53,13 @@ struct GuardedLane : SigmoidLane, RawSums<GuardedLane, 24, 6> {
     for (int j = 0; j < 4; ++j) start.at[j] = __expf(raw[kMixer + 4 * i + j]);
   }
 
+  __device__ manifold::SinkhornOptions options() const {
+    return {.iterations = routes.iterations, .bound = 0, .guard = routes.guard};
+  }
+
   __device__ void forward(float* made) const {
     auto p = start;
-    float row, column;
-    for (int k = 0; k < routes.iterations; ++k) normalize_quad(p, routes.guard, row, column);
+    manifold::sinkhorn_iterations(p, options());
 #pragma unroll
     for (int j = 0; j < 4; ++j) made[4 * i + j] = p.at[j];
     forward_sigmoids(made);
@@ -66,7 +69,7 @@ struct GuardedLane : SigmoidLane, RawSums<GuardedLane, 24, 6> {
     QuadRow<float> dp;
 #pragma unroll
     for (int j = 0; j < 4; ++j) dp.at[j] = d[4 * i + j];
-    normalized_quad_backward(start, routes, dp);
+    manifold::sinkhorn_iterations_backward(start, options(), dp);
     backward_sigmoids(d, draw[0], draw[1]);
 #pragma unroll
     for (int j = 0; j < 4; ++j) draw[2 + j] = dp.at[j] * start.at[j];
@@ -78,7 +81,6 @@ struct GuardedLane : SigmoidLane, RawSums<GuardedLane, 24, 6> {
 struct SinkhornLane : SigmoidLane, RawSums<SinkhornLane, 24, 6> {
   using Routes = SinkhornRoutes;
   static constexpr int kRaw = 24, kHeld = 6;
-  static constexpr float kRange = 80;  // e⁻⁸⁰ and its inverse are floats
   Routes routes;
   QuadRow<float> start;
   bool beyond[4];  // logits that the bound has cut off
@@ -89,22 +91,21 @@ struct SinkhornLane : SigmoidLane, RawSums<SinkhornLane, 24, 6> {
   }
 
   __device__ SinkhornLane(const float* raw, const Routes& with) : SigmoidLane(raw), routes(with) {
-    float largest = -INFINITY;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const float logit = raw[kMixer + 4 * j + i], bound = routes.bound;
-      beyond[j] = bound > 0 && fabsf(logit) > bound;
-      start.at[j] = bound > 0 ? fminf(fmaxf(logit, -bound), bound) : logit;
-      largest = fmaxf(largest, start.at[j]);
+      start.at[j] = raw[kMixer + 4 * j + i];
+      beyond[j] = routes.bound > 0 && fabsf(start.at[j]) > routes.bound;
     }
-#pragma unroll
-    for (int j = 0; j < 4; ++j) start.at[j] = __expf(fmaxf(start.at[j] - largest, -kRange));
+    start = quad_start(start, options(), [](float x) { return __expf(x); });
+  }
+
+  __device__ manifold::SinkhornOptions options() const {
+    return {.iterations = routes.iterations, .bound = routes.bound};
   }
 
   __device__ void forward(float* made) const {
     auto p = start;
-    float line, across;
-    for (int k = 0; k < routes.iterations; ++k) normalize_quad(p, 0.f, line, across);
+    manifold::sinkhorn_iterations(p, options());
 #pragma unroll
     for (int j = 0; j < 4; ++j) made[4 * j + i] = p.at[j];
     forward_sigmoids(made);
@@ -116,7 +117,7 @@ struct SinkhornLane : SigmoidLane, RawSums<SinkhornLane, 24, 6> {
       QuadRow<float> dp;
 #pragma unroll
       for (int j = 0; j < 4; ++j) dp.at[j] = d[4 * j + i];
-      normalized_quad_backward(start, GuardedRoutes<float>{routes.iterations, 0.f}, dp);
+      manifold::sinkhorn_iterations_backward(start, options(), dp);
 #pragma unroll
       for (int j = 0; j < 4; ++j) draw[2 + j] = dp.at[j] * start.at[j];
     } else {  // every lane solves the same system
@@ -125,7 +126,7 @@ struct SinkhornLane : SigmoidLane, RawSums<SinkhornLane, 24, 6> {
       for (int row = 0; row < 4; ++row)
 #pragma unroll
         for (int j = 0; j < 4; ++j) p(row, j) = res[4 * j + row], dp(row, j) = d[4 * j + row];
-      const auto all = manifold::sinkhorn_backward_implicit(p, p, dp, {.bounded = false});
+      const auto all = manifold::sinkhorn_backward_implicit(p, p, dp, {.bound = 0});
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         draw[2 + j] = i == 0 ? all(0, j) : i == 1 ? all(1, j) : i == 2 ? all(2, j) : all(3, j);

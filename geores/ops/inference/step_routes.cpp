@@ -7,7 +7,7 @@
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/constants.h"
-#include "geores/ops/mixers/sinkhorn_kernel.h"
+#include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/run/dispatch.h"
 
 namespace geores {
@@ -109,23 +109,15 @@ struct MakeMix {
   }
 
   Mix operator()(const GuardedRouting& routing) const {
-    if (!kernels::is_compiled_size(n)) return {};
-    return [logits = columns(0, n * n), routing](const Tensor& raw, StepRoutes& to) mutable {
-      for_type_of(raw, [&]<class T>(T) {
-        kernels::guarded_sinkhorn_forward(values<T>(logits.of(raw)),
-                                          static_cast<int>(routing.iterations), T(kSinkhornGuard),
-                                          values<T>(to.res), shape_of(to));
-      });
-    };
+    return (*this)(SinkhornRouting{guarded_sinkhorn_spec(routing.iterations)});
   }
 
   Mix operator()(const SinkhornRouting& routing) const {
     if (!kernels::is_compiled_size(n)) return {};
-    return [logits = columns(0, n * n), spec = routing.spec](const Tensor& raw,
-                                                             StepRoutes& to) mutable {
+    return [logits = columns(0, n * n), spec = sinkhorn_kernel(routing.spec)](
+               const Tensor& raw, StepRoutes& to) mutable {
       for_type_of(raw, [&]<class T>(T) {
-        kernels::log_sinkhorn_forward(values<T>(logits.of(raw)), fused::log_sinkhorn<T>(spec),
-                                      values<T>(to.res), shape_of(to));
+        kernels::sinkhorn_forward(values<T>(logits.of(raw)), spec, values<T>(to.res), shape_of(to));
       });
     };
   }

@@ -2,7 +2,6 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/sizes.h"
-#include "geores/ops/mixers/sinkhorn_kernel.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
@@ -13,12 +12,23 @@ namespace {
 
 using namespace fused;
 
-Tensor iterate(Tensor log_p, int64_t iterations) {
-  for (int64_t i = 0; i < iterations; ++i) {
-    log_p = log_p - log_p.logsumexp(-1, /*keepdim=*/true);
-    log_p = log_p - log_p.logsumexp(-2, /*keepdim=*/true);
+// Columns last. In log space, where any logits keep their digits, unless there is a guard to add.
+Tensor iterate(const Tensor& logits, const SinkhornSpec& spec) {
+  constexpr int64_t kRows = -1, kColumns = -2;
+  if (spec.guard == 0) {
+    auto log_p = logits;
+    for (int64_t i = 0; i < spec.iterations; ++i)
+      for (const auto axis : {kRows, kColumns})
+        log_p = log_p - log_p.logsumexp(axis, /*keepdim=*/true);
+    return log_p.exp();
   }
-  return log_p.exp();
+  auto p = spec.softmax ? logits : logits.exp();
+  for (int64_t i = 0; i < spec.iterations; ++i)
+    for (const auto axis : {kRows, kColumns})
+      p = spec.softmax && i == 0 && axis == kRows
+              ? p.softmax(axis) + spec.guard
+              : p / (p.sum(axis, /*keepdim=*/true) + spec.guard);
+  return p;
 }
 
 // The gradient of the fixed point, by the method of manifold::sinkhorn_backward_implicit for all
@@ -91,17 +101,16 @@ class ImplicitSinkhorn : public torch::autograd::Function<ImplicitSinkhorn> {
   };
 
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& logits, int64_t iterations,
-                        bool sweeps) {
-    const auto p = iterate(logits, iterations);
-    save(context, Kept{.p = p, .sweeps = sweeps});
+  static Tensor forward(AutogradContext* context, const Tensor& logits, const SinkhornSpec& spec) {
+    const auto p = iterate(logits, spec);
+    save(context, Kept{.p = p, .sweeps = spec.gradient == SinkhornGradient::gauss_seidel});
     return p;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto [p, sweeps] = saved<Kept>(context);
     return {sweeps ? gauss_seidel_gradient(p, gradients[0]) : implicit_gradient(p, gradients[0]),
-            Tensor(), Tensor()};
+            Tensor()};
   }
 };
 
@@ -110,47 +119,11 @@ kernels::MixerShape mixer_shape(const Tensor& matrices) {
   return {.tokens = matrices.numel() / (n * n), .n = n};
 }
 
+// The kernel: any logits, guard and order, and the two gradients.
 class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
   struct Kept {
-    Tensor logits, p;
-    double bound;
-
-    template <class Self, class F>
-    static void tensors(Self& s, F&& f) {
-      f(s.logits), f(s.p);
-    }
-  };
-
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations,
-                        double bound) {
-    const auto logits = input.contiguous();
-    auto p = torch::empty_like(logits);
-    on(logits, [&]<class T>(T, auto... cuda_stream) {
-      kernels::sinkhorn_forward(cuda_stream..., values<T>(logits), static_cast<int>(iterations),
-                                T(bound), values<T>(p), mixer_shape(p));
-    });
-    save(context, Kept{.logits = logits, .p = p, .bound = bound});
-    return p;
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto s = saved<Kept>(context);
-    const auto dp = gradients[0].contiguous();
-    auto dlogits = torch::empty_like(dp);
-    on(dp, [&]<class T>(T, auto... cuda_stream) {
-      kernels::sinkhorn_backward(cuda_stream..., values<T>(s.logits), T(s.bound), values<T>(s.p),
-                                 values<T>(dp), values<T>(dlogits), mixer_shape(dp));
-    });
-    return {dlogits, Tensor(), Tensor()};
-  }
-};
-
-// The kernels in log space: any logits, both gradients, both orders.
-class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
-  struct Kept {
     Tensor logits, p;  // tensors that the gradient does not need are undefined
-    SinkhornSpec spec;
+    kernels::Sinkhorn spec;
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
@@ -159,16 +132,16 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
   };
 
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& input, const SinkhornSpec& spec) {
+  static Tensor forward(AutogradContext* context, const Tensor& input,
+                        const kernels::Sinkhorn& spec) {
     const auto logits = input.contiguous();
     auto p = torch::empty_like(logits);
     on(logits, [&]<class T>(T, auto... cuda_stream) {
-      kernels::log_sinkhorn_forward<T>(cuda_stream..., values<T>(logits), log_sinkhorn<T>(spec),
-                                       values<T>(p), mixer_shape(p));
+      kernels::sinkhorn_forward(cuda_stream..., values<T>(logits), spec, values<T>(p),
+                                mixer_shape(p));
     });
-    const bool unrolled = spec.gradient == SinkhornGradient::unrolled;
-    save(context, Kept{.logits = unrolled || spec.logit_bound > 0 ? logits : Tensor(),
-                       .p = unrolled ? Tensor() : p,
+    save(context, Kept{.logits = spec.unrolled || spec.options.bound > 0 ? logits : Tensor(),
+                       .p = spec.unrolled ? Tensor() : p,
                        .spec = spec});
     return p;
   }
@@ -182,27 +155,19 @@ class FusedLogSinkhorn : public torch::autograd::Function<FusedLogSinkhorn> {
     const auto dp = gradients[0].contiguous();
     auto dlogits = torch::empty_like(dp);
     on(dp, [&]<class T>(T, auto... cuda_stream) {
-      kernels::log_sinkhorn_backward<T>(cuda_stream..., values<T>(logits), log_sinkhorn<T>(s.spec),
-                                        values<T>(p), values<T>(dp), values<T>(dlogits),
-                                        mixer_shape(dp));
+      kernels::sinkhorn_backward(cuda_stream..., values<T>(logits), s.spec, values<T>(p),
+                                 values<T>(dp), values<T>(dlogits), mixer_shape(dp));
     });
     return {dlogits, Tensor()};
   }
 };
 
-// The kernel with a bound and the implicit gradient works with scalings, which is faster. This
-// kernel covers all other cases.
-bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
+bool has_kernel(const Tensor& logits, const SinkhornSpec& spec) {
   static const auto gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams",
                     cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams";
   const auto n = logits.size(-1);
-  if (execution().form == Form::stock || spec.gradient == SinkhornGradient::gauss_seidel)
-    return false;
-  const auto has_scalings =
-      logits.is_cuda() ? kernels::is_device_mixer_size(n) : kernels::is_compiled_size(n);
-  if (spec.gradient == SinkhornGradient::implicit && spec.logit_bound > 0 && has_scalings)
-    return false;
-  return KernelChoice("sinkhorn", logits, "kernel in log space")
+  return KernelChoice("sinkhorn", logits)
+      .need(spec.gradient != SinkhornGradient::gauss_seidel, "a gradient without sweeps")
       .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
       .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
       // The kernel repeats the iterations for every 32 of them.
@@ -212,40 +177,18 @@ bool runs_in_log_space(const Tensor& logits, const SinkhornSpec& spec) {
       .runs();
 }
 
-class FusedGuardedSinkhorn : public torch::autograd::Function<FusedGuardedSinkhorn> {
-  struct Kept {
-    Tensor logits;
-    int iterations;
-
-    template <class Self, class F>
-    static void tensors(Self& s, F&& f) {
-      f(s.logits);
-    }
-  };
-
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& input, int64_t iterations) {
-    const auto logits = input.contiguous();
-    auto p = torch::empty_like(logits);
-    for_type_of(logits, [&]<class T>(T) {
-      kernels::guarded_sinkhorn_forward(values<T>(logits), static_cast<int>(iterations),
-                                        T(kSinkhornGuard), values<T>(p), mixer_shape(p));
-    });
-    save(context, Kept{.logits = logits, .iterations = static_cast<int>(iterations)});
-    return p;
+Tensor composed(const Tensor& logits, const SinkhornSpec& spec) {
+  if (spec.order == SinkhornOrder::rows_last) {
+    auto turned = spec;
+    turned.order = SinkhornOrder::columns_last;
+    return composed(logits.transpose(-1, -2), turned).transpose(-1, -2);
   }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto s = saved<Kept>(context);
-    const auto dp = gradients[0].contiguous();
-    auto dlogits = torch::empty_like(dp);
-    for_type_of(dp, [&]<class T>(T) {
-      kernels::guarded_sinkhorn_backward(values<T>(s.logits), s.iterations, T(kSinkhornGuard),
-                                         values<T>(dp), values<T>(dlogits), mixer_shape(dp));
-    });
-    return {dlogits, Tensor()};
-  }
-};
+  const auto bound = spec.logit_bound;
+  const auto bounded = bound > 0 ? logits.clamp(-bound, bound) : logits;
+  const bool stock = spec.gradient == SinkhornGradient::implicit && execution().form == Form::stock;
+  if (stock || spec.gradient == SinkhornGradient::unrolled) return iterate(bounded, spec);
+  return ImplicitSinkhorn::apply(bounded, spec);
+}
 
 }  // namespace
 
@@ -262,63 +205,46 @@ SinkhornOrder sinkhorn_order_from(const std::string& name) {
   fail("sinkhorn", "order must be rows_last or columns_last, got '{}'", name);
 }
 
-namespace {
-
-// The kernels outside of log space.
-Tensor with_columns_last(const Tensor& logits, const SinkhornSpec& spec) {
-  const bool implicit = spec.gradient == SinkhornGradient::implicit;
-  const auto bound = spec.logit_bound;
-  if (need_mixer(KernelChoice("sinkhorn", logits)
-                     .need(implicit, "the implicit gradient")
-                     // Works on exponentials; widely spread logits would overflow float32.
-                     .need(bound > 0, "a bound of the logits"),
-                 logits.size(-1))
-          .runs())
-    return FusedSinkhorn::apply(logits, spec.iterations, bound);
-  const auto bounded = bound > 0 ? logits.clamp(-bound, bound) : logits;
-  const bool sweeps = spec.gradient == SinkhornGradient::gauss_seidel;
-  if (!sweeps && (!implicit || execution().form == Form::stock))
-    return iterate(bounded, spec.iterations);
-  return ImplicitSinkhorn::apply(bounded, spec.iterations, sweeps);
+kernels::Sinkhorn sinkhorn_kernel(const SinkhornSpec& spec) {
+  return {.options = {.iterations = static_cast<int>(spec.iterations),
+                      .bound = spec.logit_bound,
+                      .guard = spec.guard,
+                      .softmax = spec.softmax},
+          .unrolled = spec.gradient == SinkhornGradient::unrolled,
+          .rows_last = spec.order == SinkhornOrder::rows_last};
 }
 
-}  // namespace
-
 Tensor sinkhorn(const Tensor& logits, const SinkhornSpec& spec) {
-  const auto iterations = spec.iterations;
   const auto bound = spec.logit_bound;
-  require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
+  require(spec.iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", spec.iterations);
   require(bound >= 0 && bound < 25, "sinkhorn", "the bound of logits must be 0 or below 25, got {}",
           bound);
+  require(spec.guard == 0 || spec.gradient == SinkhornGradient::unrolled, "sinkhorn",
+          "a guard has the gradient of the iterations");
   require(logits.dim() >= 2 && logits.size(-1) == logits.size(-2), "sinkhorn",
           "logits must be square matrices (..., n, n), got a last axis of {}", logits.size(-1));
-  if (runs_in_log_space(logits, spec)) return FusedLogSinkhorn::apply(logits, spec);
-  if (spec.order == SinkhornOrder::columns_last) return with_columns_last(logits, spec);
-  return with_columns_last(logits.transpose(-1, -2), spec).transpose(-1, -2);
+  if (has_kernel(logits, spec)) return FusedSinkhorn::apply(logits, sinkhorn_kernel(spec));
+  return composed(logits, spec);
+}
+
+SinkhornSpec guarded_sinkhorn_spec(int64_t iterations) {
+  return {.iterations = iterations,
+          .gradient = SinkhornGradient::unrolled,
+          .logit_bound = 0,
+          .guard = kSinkhornGuard};
 }
 
 Tensor guarded_sinkhorn(const Tensor& logits, int64_t iterations) {
-  require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
-  if (need_mixer(KernelChoice("guarded_sinkhorn", logits).need(logits.device().is_cpu(), "a CPU"),
-                 logits.size(-1))
-          .runs())
-    return FusedGuardedSinkhorn::apply(logits, iterations);
-  auto p = logits.exp();
-  for (int64_t i = 0; i < iterations; ++i) {
-    p = p / (p.sum(-1, /*keepdim=*/true) + kSinkhornGuard);
-    p = p / (p.sum(-2, /*keepdim=*/true) + kSinkhornGuard);
-  }
-  return p;
+  return sinkhorn(logits, guarded_sinkhorn_spec(iterations));
 }
 
 Tensor softmax_sinkhorn(const Tensor& logits, int64_t iterations, double guard) {
-  require(iterations >= 1, "sinkhorn", "iterations must be >= 1, got {}", iterations);
-  const auto divided = [guard](const Tensor& p, int64_t axis) {
-    return p / (p.sum(axis, /*keepdim=*/true) + guard);
-  };
-  auto p = divided(logits.softmax(-2) + guard, -1);
-  for (int64_t i = 1; i < iterations; ++i) p = divided(divided(p, -2), -1);
-  return p;
+  return sinkhorn(logits, {.iterations = iterations,
+                           .gradient = SinkhornGradient::unrolled,
+                           .order = SinkhornOrder::rows_last,
+                           .logit_bound = 0,
+                           .guard = guard,
+                           .softmax = true});
 }
 
 }  // namespace geores
