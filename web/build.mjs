@@ -127,10 +127,16 @@ writeFileSync(
 const { prerender } = await import(pathToFileURL(renderer));
 const names = testNames();
 // The first file has the paper's tables; the next three are experiments past the paper.
-const files = ["results", "start", "explain", "orthogonal", "twelve_seeds", "gates"].map(
-  (name) => `docs/results/${name}.json`,
-);
-const [results, start, explain, orthogonal, twelve, gates] = files.map(json);
+const files = [
+  "results",
+  "start",
+  "explain",
+  "orthogonal",
+  "twelve_seeds",
+  "gates",
+  "explorer",
+].map((name) => `docs/results/${name}.json`);
+const [results, start, explain, orthogonal, twelve, gates, trained] = files.map(json);
 for (const more of [start, explain, orthogonal]) results.experiments.push(...more.experiments);
 const { body, data, leftOut } = await prerender({
   models: model,
@@ -140,6 +146,7 @@ const { body, data, leftOut } = await prerender({
   results,
   twelve,
   gates,
+  trained,
   commits: Object.fromEntries(files.map((file) => [file, commitOf(file)])),
   licences,
   hasTest: (name) => names.has(name),

@@ -4,16 +4,16 @@ import { renderToString } from "preact-render-to-string";
 import { compute, install, loaded } from "./engine/engine.ts";
 import type { ModuleName } from "./engine/layout.ts";
 import { Module } from "./engine/modules.ts";
-import { installModel, Model } from "./engine/predictor.ts";
+import { installModel, Model, model, rules } from "./engine/predictor.ts";
 import type { SpectrumCall } from "./engine/worker_client.ts";
 import { Figures, type GateRun, type Results } from "./numbers/figures.ts";
-import { type PageData, pageData } from "./numbers/page_data.ts";
+import { type PageData, pageData, type Trained } from "./numbers/page_data.ts";
 import { setPageData } from "./numbers/store.ts";
 import { Closing, Opening } from "./story/frame.tsx";
 import { stories } from "./story/index.tsx";
 import { type Claim, type Story, useFigures } from "./story/parts.tsx";
-import { firstState } from "./state/fields.ts";
-import { fields as driftFields } from "./widgets/drift/state.ts";
+import { firstInputs } from "./widgets/drift/view.tsx";
+import { turnNumber } from "./widgets/predict/turns.ts";
 import { solve } from "./widgets/spectrum/solve.ts";
 import { firstRequest } from "./widgets/spectrum/view.tsx";
 import { registry } from "./widgets/registry.ts";
@@ -24,6 +24,7 @@ export interface Sources {
   results: Results;
   twelve: Results;
   gates: GateRun[];
+  trained: Trained;
   commits: Record<string, string>; // of each data file
   licences: string;
   // Whether a C++ test of this name exists.
@@ -76,18 +77,9 @@ function Section(props: {
 
 // First states that take too long to compute while the page wakes up: the page carries them.
 async function addFirstStates(data: PageData, sources: Sources) {
-  const drift = firstState(driftFields);
-  const inputs = {
-    layers: drift.L,
-    g: drift.g,
-    alignment: drift.a,
-    gamma: drift.gamma,
-    beta: drift.beta,
-    seed: drift.seed,
-    backward: 0,
-    focus: 0,
-  };
-  data.driftMedians = [...compute("operators", "drift_median", inputs).medians];
+  setPageData(data); // the trained mixers are in it
+  data.driftMedians = [...compute("operators", "drift_median", firstInputs()).medians];
+  if (model("edelta") && model("gpt")) data.predictMeans = meansOverTurns();
   const spectrum = sources.modules["spectrum"];
   if (spectrum) {
     const module = loaded("spectrum");
@@ -99,6 +91,21 @@ async function addFirstStates(data: PageData, sources: Sources) {
       ),
     ) as PageData["spectrum"];
   }
+}
+
+// The mean squared error of both models and of the trivial predictors over 200 turns.
+function meansOverTurns(): Record<string, number> {
+  const sums: Record<string, number> = {};
+  const turns = 200;
+  for (let k = 1; k <= turns; ++k) {
+    const path = { i: k % 16, j: (k + 1 + (k % 7)) % 16, ...turnNumber(k), shown: 1, feed: false };
+    const edelta = model("edelta")!.run(path);
+    const errors: Record<string, number> = { EΔ: edelta.mse, GPT: model("gpt")!.run(path).mse };
+    for (const rule of [2, 1, 3]) errors[rules[rule]!] = edelta.rulesMse[rule]!;
+    for (const [name, error] of Object.entries(errors))
+      sums[name] = (sums[name] ?? 0) + error / turns;
+  }
+  return sums;
 }
 
 function checkClaims(sources: Sources, figures: Figures) {
@@ -138,7 +145,7 @@ export async function prerender(sources: Sources): Promise<Rendered> {
     for (const [name, weights] of Object.entries(sources.models))
       installModel(Model.startNow(name, predictor, weights));
   const figures = new Figures(sources.results, sources.twelve, sources.gates);
-  const data = pageData(sources.results, sources.gates);
+  const data = pageData(sources.results, sources.gates, sources.trained);
   await addFirstStates(data, sources);
   useFigures(figures);
   setPageData(data);

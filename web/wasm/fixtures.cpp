@@ -51,6 +51,11 @@ double sized(Random& random, double low, double high) {
 // How to draw the inputs of each computation, by the position of its fields.
 using Draw = std::function<void(Random&, double*)>;
 
+// An entry of a 4 × 4 mixer as training leaves it.
+double near_identity(Random& r, int entry) {
+  return (entry % 5 == 0 ? 0.97 : 0.01) + 0.01 * r.uniform(-1, 1);
+}
+
 void draw_drift(Random& r, double* x) {
   x[0] = whole(r, 1, 96);
   x[1] = draw(r, 0, 0.5, {0, 0.1});
@@ -60,7 +65,9 @@ void draw_drift(Random& r, double* x) {
   x[4] = draw(r, 0, 2, {0, 1, 2});
   x[5] = whole(r, 0, 1000);
   x[6] = whole(r, 0, 1);
-  x[7] = whole(r, 0, 8);
+  x[7] = whole(r, 0, 9);
+  x[8] = whole(r, 0, 2);
+  for (int i = 9; i < 9 + 1152; ++i) x[i] = near_identity(r, (i - 9) % 16);
 }
 
 const std::map<std::string, Draw>& draws() {
@@ -70,21 +77,16 @@ const std::map<std::string, Draw>& draws() {
          x[0] = draw(r, -2, 2, {0, 1e-9});
          x[1] = draw(r, -2, 2, {0, -1e-9});
        }},
-      {"skew",
-       [](Random& r, double* x) {
-         for (int i = 0; i < 6; ++i) x[i] = draw(r, -2, 2, {0, 2});
-         if (r.below(5) == 0)
-           for (int i = 0; i < 3; ++i) x[3 + i] = -0.5 * x[i];  // parallel
-       }},
       {"turn",
        [](Random& r, double* x) {
          x[0] = r.below(4) == 0 ? draw(r, 0, 4, {0, 1e8}) : sized(r, 1e-2, 1e8);
-         x[1] = draw(r, 0, 180, {0, 90, 180});
-         x[2] = draw(r, 0, 2, {0});
-         x[3] = whole(r, 0, 1);
-         x[4] = whole(r, 0, 1);
-         x[5] = whole(r, 0, 1000);
-         x[6] = draw(r, 0, 3.1, {0});
+         for (int i = 1; i < 5; ++i) x[i] = draw(r, -2, 2, {0, 2});
+         if (r.below(5) == 0)
+           for (int i = 0; i < 2; ++i) x[3 + i] = -0.5 * x[1 + i];  // parallel
+         x[5] = whole(r, 0, 1);
+         x[6] = whole(r, 0, 1);
+         x[7] = whole(r, 0, 1000);
+         x[8] = draw(r, 0, 3.1, {0});
        }},
       {"missing",
        [](Random& r, double* x) {
@@ -116,6 +118,13 @@ const std::map<std::string, Draw>& draws() {
          x[8] = draw(r, 0, 0.5, {0, 0, 0});
          x[9] = whole(r, 0, 1000);
        }},
+      {"film",
+       [](Random& r, double* x) {
+         x[0] = draw(r, 0, 1, {0, 0.5, 0.9, 1});
+         x[1] = draw(r, 0, 0.2, {0});
+         x[2] = whole(r, 0, 1);
+         x[3] = whole(r, 0, 1000);
+       }},
       {"drift", draw_drift},
       {"drift_median", draw_drift},
       {"bench",
@@ -129,6 +138,8 @@ const std::map<std::string, Draw>& draws() {
          x[6] = r.below(3) == 0 ? whole(r, 2, 12) : 1;
          // Products of many unconstrained matrices have eigenvalues that rounding moves.
          if (x[0] == 2) x[6] = 1;
+         x[7] = r.below(5) == 0;
+         for (int i = 0; i < 384; ++i) x[8 + i] = near_identity(r, i % 16);
        }},
       {"sweeps",
        [](Random& r, double* x) {

@@ -80,4 +80,48 @@ Square for_streams(int n, F&& f) {
   }
 }
 
+// ---- the numbers of a layer's operator ----
+
+constexpr int kStreams = 4;
+constexpr int kSublayers = 24;  // of the language models whose mixers are trained
+
+inline manifold::SplitMix64 stream_of(unsigned long long seed, int line, int layer) {
+  return manifold::SplitMix64(manifold::SplitMix64(seed).next() ^
+                              manifold::SplitMix64(1000 * layer + line + 1).next());
+}
+
+// Matrix `layer` (from 1) of one connection's trained mixers.
+inline Square trained_mixer(const double* trained, int layer) {
+  const double* values = trained + kStreams * kStreams * ((layer - 1) % kSublayers);
+  Square result{};
+  for (int i = 0; i < kStreams; ++i)
+    for (int j = 0; j < kStreams; ++j) result(i, j) = values[kStreams * i + j];
+  return result;
+}
+
+// EΔ's operator of n streams at its start: u and v are small, and the gate leans to the rotation.
+inline Square hybrid_at_start(manifold::SplitMix64& random, int n, double gamma) {
+  constexpr double size = 0.02;
+  const auto u = seeded_row(random, n), v = seeded_row(random, n), k = seeded_row(random, n);
+  return hybrid(size * u, size * v, k, manifold::logarithm(2.0), gamma);
+}
+
+inline const double kGateAtStart = manifold::gate_value(1.5);
+
+inline Square sinkhorn_at_start(int n, int iterations = 20) {
+  Square logits{};
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) logits(i, j) = i == j ? 0 : -8;
+  return doubly_stochastic(logits, n, iterations);
+}
+
+inline Square sphere_at_start(int n) {
+  Row sigma{};
+  for (int i = 0; i < n; ++i) sigma[i] = 4;
+  return sphere({}, {}, sigma, n);
+}
+
+// JPmHC's linear map at its start: N(0, 0.02) of width 512.
+inline const double kWeightsAtStart = 0.02 * manifold::square_root(512.0);
+
 }  // namespace geores::web

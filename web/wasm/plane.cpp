@@ -1,4 +1,4 @@
-// The widgets of one plane: skew, turn, missing, gate.
+// The widgets of one plane: turn, missing, gate.
 #include "geores/manifold/cayley.h"
 #include "geores/manifold/cayley_general.h"
 #include "geores/manifold/hybrid.h"
@@ -55,65 +55,71 @@ GEORES_EXPORT(polar, POLAR_FIELDS) {
   polar.degrees = angle * (180 / pi);
 }
 
-#define SKEW_FIELDS(IN, OUT) \
-  IN(ux, 1)                  \
-  IN(uy, 1)                  \
-  IN(uz, 1)                  \
-  IN(vx, 1)                  \
-  IN(vy, 1) IN(vz, 1) OUT(a, 9) OUT(skewness, 1) OUT(area, 1) OUT(mu, 1) OUT(axis, 3) OUT(exists, 1)
+// Four orthonormal directions, the first two of float32 numbers: both precisions start from the same.
+struct Frame {
+  Vector4 axes[4];
 
-GEORES_EXPORT(skew, SKEW_FIELDS) {
-  const Vector4 u{{skew.ux, skew.uy, skew.uz, 0}}, v{{skew.vx, skew.vy, skew.vz, 0}};
-  const auto a = generator(u, v);
-  const auto plane = rotation_plane(u, v, 1.0);
-  pack_block(padded(a), 3, skew.a.at);
-  skew.skewness = largest_entry(a + transpose(a));
-  skew.area = a(0, 1);
-  skew.mu = plane.mu;
-  skew.axis[0] = a(1, 2);
-  skew.axis[1] = a(2, 0);
-  skew.axis[2] = a(0, 1);
-  skew.exists = plane.mu > 0 ? 1 : 0;
-}
+  explicit Frame(double seed) {
+    auto random = seeded(seed);
+    for (int i = 0; i < 4; ++i) {
+      auto x = normal_vector<double, 4>(random);
+      for (int k = 0; k < i; ++k) x = x - dot(x, axes[k]) * axes[k];
+      const auto along = normalise(x).direction;
+      axes[i] = i < 2 ? rounded(along) : along;
+    }
+  }
+
+  static Vector4 rounded(const Vector4& x) { return converted<double>(converted<float>(x)); }
+  Vector4 operator()(double x, double y) const { return rounded(x * axes[0] + y * axes[1]); }
+};
 
 #define TURN_FIELDS(IN, OUT) \
   IN(beta, 1)                \
-  IN(angle, 1)               \
-  IN(length, 1)              \
+  IN(ux, 1)                  \
+  IN(uy, 1)                  \
+  IN(vx, 1)                  \
+  IN(vy, 1)                  \
   IN(single, 1)              \
   IN(solve, 1)               \
   IN(seed, 1)                \
   IN(wanted, 1)              \
-  OUT(q, 4)                  \
-  OUT(gram, 4)               \
-  OUT(det, 1)                \
-  OUT(defect, 1)             \
-  OUT(theta, 1)              \
+  OUT(a, 4)                  \
+  OUT(area, 1)               \
   OUT(mu, 1)                 \
+  OUT(q, 4)                  \
+  OUT(det, 1)                \
+  OUT(theta, 1)              \
+  OUT(gap, 1)                \
   OUT(beta_for_wanted, 1)    \
-  OUT(defect4, 1)            \
+  OUT(kept, 4)               \
+  OUT(gram, 16)              \
+  OUT(defect, 1)             \
   OUT(grid, 51) OUT(closed64, 51) OUT(solve64, 51) OUT(closed32, 51) OUT(solve32, 51)
 
+// u and v are drawn in their plane, but Q is made in four dimensions, where that plane lies askew: along the
+// axes every way of computing is exact. `kept` is Q on the plane that it must leave alone.
 GEORES_EXPORT(turn, TURN_FIELDS) {
-  const auto along = turn.length.value * direction(turn.angle);
-  const Vector4 u{{1, 0, 0, 0}}, v{{along[0], along[1], 0, 0}};
-  const bool single = turn.single != 0, by_solve = turn.solve != 0;
-  const auto q =
-      padded(rotation(u, v, turn.beta, single, by_solve));  // the plane is its 2 × 2 block
+  const Vector4 u{{turn.ux, turn.uy, 0, 0}}, v{{turn.vx, turn.vy, 0, 0}};
   const auto plane = rotation_plane(u, v, turn.beta.value);
-  pack_block(q, 2, turn.q.at);
-  pack_block(transpose(q) * q, 2, turn.gram.at);
-  turn.det = determinant_of(q, 2);
-  turn.defect = largest_entry(gram_defect(q, 2));
-  turn.theta = 2 * arctangent(plane.omega);
+  const auto exact = padded(cayley_rotation(plane));
+  pack_block(padded(generator(u, v)), 2, turn.a.at);
+  turn.area = generator(u, v)(0, 1);
   turn.mu = plane.mu;
+  pack_block(exact, 2, turn.q.at);
+  turn.theta = 2 * arctangent(plane.omega);
+  turn.gap = plane.omega > 0 ? 2 * arctangent(1 / plane.omega) : pi;
   turn.beta_for_wanted = plane.mu > 0 ? product_for(turn.wanted) / plane.mu : 0;
 
-  // All of it float32 numbers, so that both precisions start from the same.
-  auto random = seeded(turn.seed);
-  const auto u4 = converted<double>(normal_vector<float, 4>(random));
-  const auto v4 = converted<double>(normal_vector<float, 4>(random));
-  turn.defect4 = orthogonality_defect(rotation(u4, v4, turn.beta, single, by_solve));
+  const Frame frame(turn.seed);
+  const auto u4 = frame(turn.ux, turn.uy);
+  const auto v4 =
+      plane.mu > 0 ? frame(turn.vx, turn.vy) : Vector4{};  // parallel ones stay parallel
+  const bool single = turn.single != 0, by_solve = turn.solve != 0;
+  const auto q = rotation(u4, v4, turn.beta, single, by_solve);
+  for (int i = 0; i < 4; ++i) turn.kept[i] = dot(frame.axes[2 + i / 2], q * frame.axes[2 + i % 2]);
+  pack(transpose(q) * q, turn.gram.at);
+  turn.det = determinant_of(padded(q), 4);
+  turn.defect = orthogonality_defect(q);
   for (int i = 0; i < 51; ++i) {
     const double beta = static_cast<float>(exponential(logarithm(10.0) * (i - 10) / 5));
     turn.grid[i] = beta;

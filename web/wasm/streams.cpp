@@ -1,4 +1,4 @@
-// The widgets of several streams: drift, streams (bench and sweeps), iterative.
+// The widgets of several streams: drift, sweeps, iterative.
 #include "web/wasm/operators.h"
 
 namespace {
@@ -8,51 +8,66 @@ using namespace geores::web;
 
 // ---- drift: n = 4 streams of width 8, a fresh operator in every layer ----
 
-constexpr int kLines = 9;
+constexpr int kLines = 10;
+
 constexpr int kLayers = 96;
-constexpr int kStreams = 4;
 constexpr int kWidth = 8;
 using State = Matrix<double, kStreams, kWidth>;
 using Operator = Matrix<double, kStreams>;
 
-enum class Line { additive, edelta, ddl, mhc, jpmhc, hc, shc, permutation, grassmann };
+enum class Line { additive, edelta, ddl, mhc, jpmhc, rotation, hc, shc, permutation, grassmann };
+
+// Where an operator's numbers come from.
+enum class Numbers { random, initial, trained };
 
 struct Drift {
   int layers;
   double g, alignment, gamma, beta;
   unsigned long long seed;
   bool backward;
+  Numbers numbers;
+  const double* trained;  // of HC, mHC and sHC, kSublayers matrices each
 };
-
-SplitMix64 stream_of(unsigned long long seed, int line, int layer) {
-  return SplitMix64(SplitMix64(seed).next() ^ SplitMix64(1000 * layer + line + 1).next());
-}
 
 Square layer_operator(const Drift& how, Line line, int layer) {
   auto random = stream_of(how.seed, static_cast<int>(line), layer);
   constexpr int n = kStreams;
+  const bool initial = how.numbers == Numbers::initial;
+  const auto trained = [&](int connection) {
+    return trained_mixer(how.trained + connection * kSublayers * n * n, layer);
+  };
   switch (line) {
     case Line::additive:
       return identity<double, kMostStreams>();
-    case Line::edelta: {
+    case Line::edelta:
+    case Line::rotation: {
+      const bool turns = line == Line::rotation;
+      if (initial) return hybrid_at_start(random, n, turns ? 1 : kGateAtStart);
       const auto u = seeded_row(random, n), v = seeded_row(random, n), k = seeded_row(random, n);
-      return hybrid(u, v, k, 1, how.gamma);
+      return hybrid(u, v, k, 1, turns ? 1 : how.gamma);
     }
     case Line::ddl:
-      return erasing(seeded_row(random, n), how.beta);
+      return erasing(seeded_row(random, n), initial ? 1 : how.beta);
     case Line::mhc:
-      return doubly_stochastic(seeded_block(random, n, 1), n, 20);
+      if (how.numbers == Numbers::trained) return trained(1);
+      return initial ? sinkhorn_at_start(n) : doubly_stochastic(seeded_block(random, n, 1), n, 20);
     case Line::jpmhc:
-      return fixed_point_rotation(seeded_block(random, n, 1));
+      return fixed_point_rotation(seeded_block(random, n, initial ? kWeightsAtStart : 1));
     case Line::hc:
-      return identity<double, kMostStreams>() + seeded_block(random, n, 0.1);
+      if (how.numbers == Numbers::trained) return trained(0);
+      return identity<double, kMostStreams>() + seeded_block(random, n, initial ? 0 : 0.1);
     case Line::shc: {
+      if (how.numbers == Numbers::trained) return trained(2);
+      if (initial) return sphere_at_start(n);
       const auto u = seeded_block(random, n, 1), v = seeded_block(random, n, 1);
       return sphere(u, v, seeded_row(random, n), n);
     }
     case Line::permutation: {
-      const auto logits = seeded_row(random, JpmhcPermutations<n>::count);
-      return mixture<n>(logits.at, JpmhcPermutations<n>(how.seed));
+      const JpmhcPermutations<n> set(how.seed);
+      auto logits = seeded_row(random, set.count);
+      if (initial)
+        for (int m = 0; m < set.count; ++m) logits[m] = m == 0 ? 0 : -8;
+      return mixture<n>(logits.at, set);
     }
     case Line::grassmann:
       return projector(seeded_block(random, n, 1), n);
@@ -90,7 +105,7 @@ Operator leading(const Square& a) {
 class Drawn {
  public:
   const State& direction(const Drift& how, int layer) {
-    prepare(how.seed);
+    prepare(how);
     if (!has_direction_[layer]) {
       directions_[layer] = seeded_state(stream_of(how.seed, 200, layer));
       has_direction_[layer] = true;
@@ -99,8 +114,9 @@ class Drawn {
   }
 
   Operator layer(const Drift& how, Line line, int layer) {
-    if (line == Line::edelta || line == Line::ddl) return leading(layer_operator(how, line, layer));
-    prepare(how.seed);
+    if (line == Line::edelta || line == Line::ddl || how.numbers == Numbers::trained)
+      return leading(layer_operator(how, line, layer));
+    prepare(how);
     const int index = static_cast<int>(line);
     if (!has_operator_[index][layer]) {
       operators_[index][layer] = leading(layer_operator(how, line, layer));
@@ -110,15 +126,16 @@ class Drawn {
   }
 
  private:
-  void prepare(unsigned long long seed) {
-    if (seed + 1 == next_seed_) return;
-    next_seed_ = seed + 1;
+  void prepare(const Drift& how) {
+    const auto key = 2 * how.seed + (how.numbers == Numbers::initial ? 2 : 1);
+    if (key == key_) return;
+    key_ = key;
     for (bool& has : has_direction_) has = false;
     for (auto& line : has_operator_)
       for (bool& has : line) has = false;
   }
 
-  unsigned long long next_seed_ = 0;  // the seed and one; all zero at the start costs no bytes
+  unsigned long long key_ = 0;  // of seed and numbers; all zero at the start costs no bytes
   bool has_direction_[kLayers + 1] = {}, has_operator_[kLines][kLayers + 1] = {};
   State directions_[kLayers + 1];
   Operator operators_[kLines][kLayers + 1];
@@ -153,7 +170,9 @@ Drift drift_of(const Struct& in) {
           in.gamma,
           in.beta,
           static_cast<unsigned long long>(in.seed.value),
-          in.backward != 0};
+          in.backward != 0,
+          static_cast<Numbers>(static_cast<int>(in.numbers)),
+          in.trained.at};
 }
 
 double median(double* values, int count) {
@@ -166,9 +185,12 @@ double median(double* values, int count) {
 
 #define DRIFT_INPUTS(IN) \
   IN(layers, 1)          \
-  IN(g, 1) IN(alignment, 1) IN(gamma, 1) IN(beta, 1) IN(seed, 1) IN(backward, 1) IN(focus, 1)
-#define DRIFT_FIELDS(IN, OUT) DRIFT_INPUTS(IN) OUT(norms, 873) OUT(strip, 388) OUT(ends, 9)
-#define DRIFT_MEDIAN_FIELDS(IN, OUT) DRIFT_INPUTS(IN) OUT(medians, 9)
+  IN(g, 1)               \
+  IN(alignment, 1)       \
+  IN(gamma, 1)           \
+  IN(beta, 1) IN(seed, 1) IN(backward, 1) IN(focus, 1) IN(numbers, 1) IN(trained, 1152)
+#define DRIFT_FIELDS(IN, OUT) DRIFT_INPUTS(IN) OUT(norms, 970) OUT(strip, 388) OUT(ends, 10)
+#define DRIFT_MEDIAN_FIELDS(IN, OUT) DRIFT_INPUTS(IN) OUT(medians, 10)
 
 GEORES_EXPORT(drift, DRIFT_FIELDS) {
   const auto how = drift_of(drift);
@@ -197,159 +219,7 @@ GEORES_EXPORT(drift_median, DRIFT_MEDIAN_FIELDS) {
   for (int line = 0; line < kLines; ++line) drift_median.medians[line] = median(ends[line], draws);
 }
 
-// ---- bench: one operator, or a product of many ----
-
-namespace {
-
-enum class Connection {
-  edelta,
-  ddl,
-  hc,
-  mhc,
-  mhc_lite,
-  shc,
-  jpmhc,
-  jpmhc_exact,
-  jpmhc_sinkhorn,
-  jpmhc_permutation,
-  jpmhc_grassmann
-};
-
-struct Bench {
-  Connection connection;
-  int n;
-  double scale;
-  bool initial;
-  unsigned long long seed;
-  int iterations;
-};
-
-Square sinkhorn_of(const Bench& how, SplitMix64& random) {
-  auto logits = seeded_block(random, how.n, how.scale);
-  if (how.initial)
-    for (int i = 0; i < how.n; ++i)
-      for (int j = 0; j < how.n; ++j) logits(i, j) = i == j ? 0 : -8;
-  return doubly_stochastic(logits, how.n, how.iterations);
-}
-
-// Logits of `count` permutations, the first one the identity's.
-void fill_logits(const Bench& how, SplitMix64& random, double* logits, int count) {
-  for (int m = 0; m < count; ++m)
-    logits[m] = how.initial ? (m == 0 ? 0 : -8) : how.scale * random.normal();
-}
-
-Square permutations_of(const Bench& how, SplitMix64& random) {
-  return for_streams(how.n, [&]<int N>() {
-    double logits[JpmhcPermutations<N>::count];
-    fill_logits(how, random, logits, JpmhcPermutations<N>::count);
-    return mixture<N>(logits, JpmhcPermutations<N>(how.seed));
-  });
-}
-
-Square all_permutations_of(const Bench& how, SplitMix64& random) {
-  if (how.n > 6) stop("[mhc_lite] at most 6 streams: 7 have 5040 permutations");
-  return for_streams(how.n, [&]<int N>() {
-    constexpr int kept = N <= 6 ? N : 6;
-    static double logits[factorial(kept)];
-    fill_logits(how, random, logits, factorial(kept));
-    return mixture<kept>(logits, AllPermutations<kept>());
-  });
-}
-
-Square layer_of(const Bench& how, int layer) {
-  auto random = stream_of(how.seed, static_cast<int>(how.connection), layer);
-  const int n = how.n;
-  const double scale =
-      how.initial ? 0.02 * square_root(512.0) : how.scale;  // N(0, 0.02), width 512
-  switch (how.connection) {
-    case Connection::edelta: {
-      const auto u = seeded_row(random, n), v = seeded_row(random, n), k = seeded_row(random, n);
-      const double b = how.initial ? 0 : how.scale * random.normal();
-      const double gate = how.initial ? 1.5 : how.scale * random.normal();
-      const double size = how.initial ? 0.02 : how.scale;
-      return hybrid(size * u, size * v, k, logarithm(1 + exponential(b)), gate_value(gate));
-    }
-    case Connection::ddl: {
-      const auto k = seeded_row(random, n);
-      return erasing(k, 2 * gate_value(how.initial ? 0 : how.scale * random.normal()));
-    }
-    case Connection::hc:
-      return identity<double, kMostStreams>() +
-             seeded_block(random, n, how.initial ? 0 : 0.1 * how.scale);
-    case Connection::mhc:
-    case Connection::jpmhc_sinkhorn:
-      return sinkhorn_of(how, random);
-    case Connection::mhc_lite:
-      return all_permutations_of(how, random);
-    case Connection::shc: {
-      const double size = how.initial ? 0 : how.scale;
-      const auto u = seeded_block(random, n, size), v = seeded_block(random, n, size);
-      auto sigma = size * seeded_row(random, n);
-      if (how.initial)
-        for (int i = 0; i < n; ++i) sigma[i] = 4;
-      return sphere(u, v, sigma, n);
-    }
-    case Connection::jpmhc:
-      return fixed_point_rotation(seeded_block(random, n, scale));
-    case Connection::jpmhc_exact:
-      return exact_rotation(seeded_block(random, n, scale));
-    case Connection::jpmhc_permutation:
-      return permutations_of(how, random);
-    case Connection::jpmhc_grassmann:
-      return projector(seeded_block(random, n, 1), n);
-  }
-  return {};
-}
-
-}  // namespace
-
-#define BENCH_FIELDS(IN, OUT) \
-  IN(connection, 1)           \
-  IN(n, 1)                    \
-  IN(scale, 1)                \
-  IN(initial, 1)              \
-  IN(seed, 1)                 \
-  IN(iterations, 1)           \
-  IN(layers, 1)               \
-  OUT(h, 64)                  \
-  OUT(row_sums, 8)            \
-  OUT(column_sums, 8)         \
-  OUT(sigma, 8)               \
-  OUT(re, 8)                  \
-  OUT(im, 8)                  \
-  OUT(det, 1) OUT(defect, 1) OUT(sigma_course, 768) OUT(re_course, 768) OUT(im_course, 768)
-
-GEORES_EXPORT(bench, BENCH_FIELDS) {
-  const Bench how{static_cast<Connection>(static_cast<int>(bench.connection)),
-                  static_cast<int>(clamp(bench.n.value, 2.0, 8.0)),
-                  bench.scale,
-                  bench.initial != 0,
-                  static_cast<unsigned long long>(bench.seed.value),
-                  static_cast<int>(bench.iterations)};
-  const int n = how.n, layers = static_cast<int>(clamp(bench.layers.value, 1.0, 96.0));
-  double* outputs = bench.h.at;
-  for (int i = 0; i < bench_size() - 7; ++i) outputs[i] = 0;
-
-  auto product = block(identity<double, kMostStreams>(), n, 0);
-  for (int l = 0; l < layers; ++l) {
-    product = block(layer_of(how, l), n, 0) * product;
-    const auto sigma = singular_values(product);
-    const auto values = eigenvalues_of(product, n);
-    for (int i = 0; i < n; ++i) {
-      bench.sigma[i] = bench.sigma_course[kMostStreams * l + i] = sigma[i];
-      bench.re[i] = bench.re_course[kMostStreams * l + i] = values.re[i];
-      bench.im[i] = bench.im_course[kMostStreams * l + i] = values.im[i];
-    }
-  }
-  pack_block(product, n, bench.h.at);
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) {
-      bench.row_sums[i] += product(i, j);
-      bench.column_sums[j] += product(i, j);
-    }
-  bench.det = determinant_of(product, n);
-  bench.defect = largest_entry(gram_defect(product, n));
-}
+// ---- sweeps: Sinkhorn's gradient ----
 
 #define SWEEPS_FIELDS(IN, OUT) IN(off, 1) IN(seed, 1) OUT(errors, 65) OUT(direct, 1)
 

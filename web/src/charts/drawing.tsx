@@ -20,6 +20,7 @@ export interface Handle {
   colour: string; // a class: c-rotation …
   inputs: readonly HandleInput[];
   drag(x: number, y: number): void;
+  drop?(): void; // the hand let go
   label?: string;
   bare?: boolean; // draws no circle of its own
 }
@@ -55,11 +56,13 @@ export function Drawing(props: {
   label: string;
   handles?: readonly Handle[];
   tap?: boolean; // a tap on the drawing moves the nearest handle there
-  follow?: boolean; // so does a pointer that hovers (for read-outs)
+  hover?(x: number | null): void; // a mouse over the drawing, for read-outs; null when it leaves
   class?: string;
   children: ComponentChildren;
 }) {
   const svg = useRef<SVGSVGElement>(null);
+  // The handle in the hand, and by how much the hand missed its centre.
+  const grip = useRef<{ id: string; off: readonly [number, number] } | null>(null);
   const [held, setHeld] = useState<string | null>(null);
   const [focused, setFocused] = useState<string | null>(null);
   const handles = props.handles ?? [];
@@ -79,9 +82,11 @@ export function Drawing(props: {
     }
     return best;
   };
-  const moveNearest = (event: MouseEvent) => {
-    const at = locate(event);
-    nearest(at)?.drag(...at);
+  const release = () => {
+    const one = grip.current;
+    grip.current = null;
+    setHeld(null);
+    handles.find((handle) => handle.id === one?.id)?.drop?.();
   };
 
   return (
@@ -91,14 +96,24 @@ export function Drawing(props: {
         viewBox={`0 0 ${props.width} ${props.height}`}
         role="img"
         aria-label={props.label}
-        onClick={props.tap ? moveNearest : undefined}
-        onPointerMove={
-          props.follow
+        onClick={
+          props.tap
             ? (event) => {
-                if (event.pointerType === "mouse") moveNearest(event);
+                const at = locate(event);
+                const handle = nearest(at);
+                handle?.drag(...at);
+                handle?.drop?.();
               }
             : undefined
         }
+        onPointerMove={
+          props.hover
+            ? (event) => {
+                if (event.pointerType === "mouse") props.hover!(locate(event)[0]);
+              }
+            : undefined
+        }
+        onPointerLeave={props.hover ? () => props.hover!(null) : undefined}
       >
         {props.children}
         {handles.map((handle) => (
@@ -109,17 +124,25 @@ export function Drawing(props: {
             onPointerDown={(event) => {
               event.preventDefault();
               (event.currentTarget as SVGElement).setPointerCapture(event.pointerId);
-              setHeld(handle.id);
+              // Grips overlap where knobs are close: the nearest knob is meant.
+              const at = locate(event);
+              const meant = nearest(at) ?? handle;
+              grip.current = { id: meant.id, off: [meant.at[0] - at[0], meant.at[1] - at[1]] };
+              setHeld(meant.id);
             }}
             onPointerMove={(event) => {
-              if (held === handle.id) handle.drag(...locate(event));
+              const one = grip.current;
+              const meant = one && handles.find((item) => item.id === one.id);
+              if (!meant) return;
+              const [x, y] = locate(event);
+              meant.drag(x + one.off[0], y + one.off[1]);
             }}
-            onPointerUp={() => setHeld(null)}
-            onPointerCancel={() => setHeld(null)}
+            onPointerUp={release}
+            onPointerCancel={release}
             onClick={(event) => event.stopPropagation()}
           >
             <circle class="grip" r="26" />
-            {handle.bare ? null : <circle class="knob" r="7" />}
+            {handle.bare ? null : <circle class="knob" r="7.5" />}
             <circle class="ring" r="12" />
             {handle.label ? (
               <text class="handle-label" x="11" y="-9">

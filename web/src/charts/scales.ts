@@ -98,6 +98,9 @@ export function spread(
   return result;
 }
 
-// An angle of the lower half plane is that of its mirror image.
-export const folded = (radians: number) =>
-  radians > Math.PI ? 2 * Math.PI - radians : Math.abs(radians);
+// Where a pointer on a dial from 0 to a half turn leaves it: beyond either end the hand stays at the end it
+// came from, `now` being where it was.
+export const stop = (radians: number, now: number) => {
+  const angle = ((radians % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
+  return angle <= Math.PI ? angle : now > Math.PI / 2 ? Math.PI : 0;
+};

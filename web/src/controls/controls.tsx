@@ -45,6 +45,12 @@ export function sliderInput(field: Range, value: number, set: (value: number) =>
   } as const;
 }
 
+// As an input of numbers shows it: 1e8 and not nine digits.
+const typed = (value: number): string =>
+  Math.abs(value) >= 1e5
+    ? value.toExponential(2).replace(/\.?0+e\+?/, "e")
+    : String(Number(value.toPrecision(6)));
+
 export function Slider<F extends Fields>(props: {
   widget: Widget<F>;
   name: Key<F, Range>;
@@ -72,13 +78,13 @@ export function Slider<F extends Fields>(props: {
           max={field.to}
           step="any"
           disabled={props.disabled}
-          value={Number(value.toPrecision(6))}
+          value={typed(value)}
           onChange={(event) => {
             const input = event.target as HTMLInputElement;
-            const typed = input.valueAsNumber;
-            const kept = Math.min(field.to, Math.max(field.from, typed));
-            if (Number.isFinite(typed)) set(kept);
-            if (kept !== typed) input.value = String(Number.isFinite(kept) ? kept : value);
+            const given = input.valueAsNumber;
+            const kept = Math.min(field.to, Math.max(field.from, given));
+            if (Number.isFinite(given)) set(kept);
+            if (kept !== given) input.value = typed(Number.isFinite(kept) ? kept : value);
           }}
         />
       </div>
@@ -206,7 +212,9 @@ export function Scrub<F extends Fields>(props: {
         aria-label={`${field.label}, in the sentence`}
         {...sliderInput(field, value, set)}
       />
-      <span aria-hidden="true">{props.text ?? number(value)}</span>
+      <span class="scrub-value" aria-hidden="true">
+        {props.text ?? number(value)}
+      </span>
     </span>
   );
 }
@@ -216,9 +224,11 @@ export const Button = (props: {
   children: ComponentChildren;
   pressed?: boolean;
   disabled?: boolean;
+  main?: boolean; // the one action of its widget
 }) => (
   <button
     type="button"
+    class={props.main ? "primary" : undefined}
     aria-pressed={props.pressed}
     disabled={props.disabled}
     onClick={props.onClick}

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Fields } from "../state/fields.ts";
 import { linkTo } from "../state/link.ts";
 import { useRested, type Widget } from "../state/widget.ts";
-import { Button, Choose, Slider } from "./controls.tsx";
+import { Choose, Slider } from "./controls.tsx";
 
 export interface TableData {
   caption: string;
@@ -60,11 +60,39 @@ const Controls = <F extends Fields>({ widget, items }: { widget: Widget<F>; item
   </div>
 );
 
+const icons = {
+  reset: "M4 4v5h5M4.6 9A8 8 0 1 1 4 13",
+  link: "M9 12h6M10 7H8a5 5 0 0 0 0 10h2M14 7h2a5 5 0 0 1 0 10h-2",
+  table: "M3 5h18v14H3ZM3 10h18M9 5v14",
+};
+
+const Tool = (props: {
+  icon: keyof typeof icons;
+  name: string;
+  open?: boolean;
+  onClick: () => void;
+}) => (
+  <button
+    type="button"
+    class="tool"
+    title={props.name}
+    aria-expanded={props.open}
+    onClick={props.onClick}
+  >
+    <svg viewBox="0 0 24 24" aria-hidden="true">
+      <path d={icons[props.icon]} />
+    </svg>
+    <span class="vh">{props.name}</span>
+  </button>
+);
+
+// Caption, the one action, the main picture with its controls; next to it the second picture and facts.
 export function Figure<F extends Fields>(props: {
   widget: Widget<F>;
   caption: ComponentChildren;
-  sentence: string; // the text of the <output>
-  children: ComponentChildren; // the drawings
+  sentence: string; // what a screen reader says; nobody sees it
+  main: ComponentChildren; // the picture
+  children?: ComponentChildren; // more pictures and facts
   controls?: Listed<F>;
   more?: Listed<F>;
   buttons?: ComponentChildren;
@@ -83,8 +111,36 @@ export function Figure<F extends Fields>(props: {
   return (
     <figure class="widget" aria-labelledby={`${widget.id}-caption`}>
       <figcaption id={`${widget.id}-caption`}>{props.caption}</figcaption>
-      <div class={props.refusal ? "drawings stale" : "drawings"}>{props.children}</div>
-      <output class="sentence" aria-live="polite">
+      <div class="tools">
+        <Tool
+          icon="reset"
+          name="Reset"
+          onClick={() => {
+            widget.reset();
+            setLink("");
+          }}
+        />
+        <Tool icon="link" name="Copy link" onClick={() => void copyLink()} />
+        <Tool
+          icon="table"
+          name={open ? "Hide table" : "Show as table"}
+          open={open}
+          onClick={() => setOpen(!open)}
+        />
+        {link === "copied" ? <span role="status">Copied.</span> : null}
+      </div>
+      {link && link !== "copied" ? (
+        <input class="link" readonly value={link} aria-label="Link to this state" />
+      ) : null}
+      {props.buttons ? <div class="actions">{props.buttons}</div> : null}
+      <div class={`drawings${props.refusal ? " stale" : ""}${props.children ? "" : " alone"}`}>
+        <div class="stage">
+          {props.main}
+          {props.controls?.length ? <Controls widget={widget} items={props.controls} /> : null}
+        </div>
+        {props.children ? <div class="aside">{props.children}</div> : null}
+      </div>
+      <output class="vh" aria-live="polite">
         {spoken}
       </output>
       {props.refusal ? <p class="refusal">{props.refusal}</p> : null}
@@ -93,33 +149,12 @@ export function Figure<F extends Fields>(props: {
           In the link: {widget.notes.join("; ")}.
         </p>
       ) : null}
-      {props.controls ? <Controls widget={widget} items={props.controls} /> : null}
       {props.more ? (
         <details class="more">
           <summary>More</summary>
           <Controls widget={widget} items={props.more} />
         </details>
       ) : null}
-      {props.buttons ? <div class="tools">{props.buttons}</div> : null}
-      <div class="tools">
-        <Button
-          onClick={() => {
-            widget.reset();
-            setLink("");
-          }}
-        >
-          Reset
-        </Button>
-        <Button onClick={() => void copyLink()}>Copy link</Button>
-        <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? "Hide table" : "Show as table"}
-        </button>
-        {link === "copied" ? (
-          <span role="status">Copied.</span>
-        ) : link ? (
-          <input class="link" readonly value={link} aria-label="Link to this state" />
-        ) : null}
-      </div>
       {tables.map((table) => (
         <Table table={table} />
       ))}

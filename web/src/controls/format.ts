@@ -1,4 +1,9 @@
-// Numbers as the page writes them: a point, three significant digits, exponents as 1.2e-4.
+// Numbers as the page writes them: a point, three significant digits, powers of ten as 1.2·10⁻⁴.
+
+const raised = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+// "10⁻⁴"
+export const tenTo = (power: number): string =>
+  `10${power < 0 ? "⁻" : ""}${String(Math.abs(power)).replace(/\d/g, (digit) => raised[Number(digit)]!)}`;
 
 export function number(value: number, digits = 3): string {
   if (Number.isNaN(value)) return "–";
@@ -6,8 +11,9 @@ export function number(value: number, digits = 3): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size < 1e-3 || size >= 1e5) {
-    const text = size.toExponential(digits > 2 ? digits - 2 : 1);
-    return sign(value) + text.replace(/\.0+e/, "e").replace("e+", "e");
+    const [mantissa, power] = size.toExponential(digits > 2 ? digits - 2 : 1).split("e");
+    const factor = trim(mantissa!);
+    return `${sign(value)}${factor === "1" ? "" : `${factor}·`}${tenTo(Number(power))}`;
   }
   const text = size >= 10 ** digits ? size.toFixed(0) : size.toPrecision(digits);
   return sign(value) + trim(text);
@@ -29,12 +35,25 @@ export const fixed = (value: number, digits = 2): string =>
         : value.toFixed(digits)
       ).replace("-", "−");
 
-export const percent = (value: number): string => `${number(100 * value)} %`;
+// Close to 1, the digits that tell it from 1: 0.9997 and not 1.
+export const nearOne = (value: number): string => {
+  const gap = Math.abs(1 - value);
+  return gap > 5e-4 && gap < 5e-3 ? fixed(value, 4) : gap <= 5e-4 ? "1" : number(value);
+};
+
+export const percent = (value: number): string => (value < 5e-6 ? "0%" : `${number(100 * value)}%`);
 export const degrees = (radians: number): string => `${fixed((radians * 180) / Math.PI, 1)}°`;
+// Of an angle that never reaches a half turn: its gap where the angle alone would round to 180°.
+export const halfTurn = (radians: number, gap: number): string => {
+  const missing = (gap * 180) / Math.PI;
+  return missing < 0.05 ? `180° − ${number(missing, 2)}°` : degrees(radians);
+};
 export const count = (value: number): string =>
   String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ",");
+export const several = (value: number, one: string): string =>
+  `${count(value)} ${one}${value === 1 ? "" : "s"}`;
 
-// "0.02, 1.2e-4 and 3"
+// "0.02, 1.2·10⁻⁴ and 3"
 export const list = (items: readonly string[]): string =>
   items.length < 2
     ? items.join("")

@@ -12,21 +12,20 @@ const ones = <K extends string>(...names: K[]): Record<K, 1> =>
 
 const plane = {
   polar: { in: ones("x", "y"), out: ones("length", "radians", "degrees") },
-  skew: {
-    in: ones("ux", "uy", "uz", "vx", "vy", "vz"),
-    out: { a: 9, skewness: 1, area: 1, mu: 1, axis: 3, exists: 1 },
-  },
   turn: {
-    in: ones("beta", "angle", "length", "single", "solve", "seed", "wanted"),
+    in: ones("beta", "ux", "uy", "vx", "vy", "single", "solve", "seed", "wanted"),
     out: {
-      q: 4,
-      gram: 4,
-      det: 1,
-      defect: 1,
-      theta: 1,
+      a: 4,
+      area: 1,
       mu: 1,
+      q: 4,
+      det: 1,
+      theta: 1,
+      gap: 1,
       beta_for_wanted: 1,
-      defect4: 1,
+      kept: 4,
+      gram: 16,
+      defect: 1,
       grid: 51,
       closed64: 51,
       solve64: 51,
@@ -98,13 +97,20 @@ const gate = {
   },
 } as const;
 
-const driftInputs = ones("layers", "g", "alignment", "gamma", "beta", "seed", "backward", "focus");
+const driftInputs = {
+  ...ones("layers", "g", "alignment", "gamma", "beta", "seed", "backward", "focus", "numbers"),
+  trained: 1152,
+} as const;
 
 const streams = {
-  drift: { in: driftInputs, out: { norms: 873, strip: 388, ends: 9 } },
-  drift_median: { in: driftInputs, out: { medians: 9 } },
+  drift: { in: driftInputs, out: { norms: 970, strip: 388, ends: 10 } },
+  drift_median: { in: driftInputs, out: { medians: 10 } },
+  film: { in: ones("gamma", "branch", "initial", "seed"), out: { layers: 8, frames: 160 } },
   bench: {
-    in: ones("connection", "n", "scale", "initial", "seed", "iterations", "layers"),
+    in: {
+      ...ones("connection", "n", "scale", "initial", "seed", "iterations", "layers", "given"),
+      trained: 384,
+    },
     out: {
       h: 64,
       row_sums: 8,

@@ -1,6 +1,6 @@
 // Numbers in the prose, by key, from the results files. Used while the page is built; an unknown
 // key stops the build.
-import { number } from "../controls/format.ts";
+import { number, tenTo } from "../controls/format.ts";
 
 export interface Sample {
   count: number;
@@ -85,14 +85,14 @@ export const sampleOf = (values: readonly number[]): Sample => {
   };
 };
 
-// "4.35 ± 0.27 e-6", both parts with the mean's exponent.
+// "(4.35 ± 0.27)·10⁻⁶", both parts with the mean's exponent.
 export function sampleText(sample: Sample): string {
   if (sample.deviation === null || Number.isNaN(sample.deviation)) return number(sample.mean);
   const power = sample.mean === 0 ? 0 : Math.floor(Math.log10(Math.abs(sample.mean)));
   if (power >= -2 && power <= 3)
     return `${sample.mean.toFixed(3)} ± ${sample.deviation.toFixed(3)}`.replace("-", "−");
   const part = (value: number) => (value / 10 ** power).toFixed(2);
-  return `${part(sample.mean)} ± ${part(sample.deviation)} e${power}`;
+  return `(${part(sample.mean)} ± ${part(sample.deviation)})·${tenTo(power)}`;
 }
 
 const found = <T>(value: T | undefined | null, key: string): T => {

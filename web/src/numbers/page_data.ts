@@ -3,17 +3,27 @@
 import type { Spectrum } from "../widgets/spectrum/solve.ts";
 import type { GateRun, Results } from "./figures.ts";
 
+// docs/results/explorer.json
+export interface Trained {
+  language: Record<string, number[]>; // exact validation losses, one a seed
+  step: Record<string, number>; // time of a step over that of the plain residual
+  sudoku: Record<string, number[]>; // share of sudokus solved, one a seed
+  mixers: Record<string, number[][]>; // of each sublayer, after training
+}
+
 export interface PageData {
   results: Results;
   gates: GateRun[];
+  trained: Trained;
   driftMedians?: number[]; // of the first state, over twenty seeds
+  predictMeans?: Record<string, number>; // squared error of everybody who predicts, over 200 turns
   spectrum?: Spectrum; // its first state, which takes too long to compute while hydrating
 }
 
 const six = (_: string, value: unknown) =>
   typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
 
-export function pageData(results: Results, gates: readonly GateRun[]): PageData {
+export function pageData(results: Results, gates: readonly GateRun[], trained: Trained): PageData {
   const data: PageData = {
     results: {
       experiments: results.experiments.map((experiment) => ({
@@ -47,6 +57,7 @@ export function pageData(results: Results, gates: readonly GateRun[]): PageData 
       norms_baselines: results.norms_baselines,
       reflection_published: results.reflection_published,
     },
+    trained,
     gates: gates.map((run) => ({ ...run, run: run.run.replace(/^.*-seed/, "seed ") })),
   };
   return JSON.parse(JSON.stringify(data, six)) as PageData;

@@ -17,6 +17,11 @@ export function pageResults(): PageData {
   return data;
 }
 
+// A connection's trained mixers in one array, or null.
+export const trainedMixers = (connection: string): number[] | null =>
+  pageResults().trained.mixers[connection]?.flat() ?? null;
+export const trainedDepth = 24;
+
 export function setOwnResults(results: Results | undefined) {
   own = results;
   for (const listener of listeners) listener();

@@ -21,6 +21,11 @@ export const tooLarge = (name: string, size: number) =>
 
 export const known = (name: string) => /\.(jsonl?|safetensors)$/.test(name);
 
+// Files of a run folder that have nothing to draw: what the model is made of, the optimiser's state, the
+// mixers' matrices.
+export const passedOver = (name: string) =>
+  /^(model\.json|tokenizer\.json|checkpoint.*\.safetensors|mixers\.safetensors)$/.test(name);
+
 export function parseFile(path: string, bytes: Uint8Array): Parsed {
   const name = path.split("/").pop() ?? path;
   try {

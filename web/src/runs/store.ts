@@ -5,7 +5,7 @@ import { bytesOf } from "../engine/unpack.ts";
 import { parseInWorker } from "../engine/worker_client.ts";
 import { setOwnResults } from "../numbers/store.ts";
 import { type JsonObject, limits } from "./check.ts";
-import { known, type Parsed, tooLarge } from "./files.ts";
+import { known, passedOver, type Parsed, tooLarge } from "./files.ts";
 import type { Inspection } from "./inspection.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -43,6 +43,13 @@ export function useRuns(): { runs: readonly Run[]; problems: readonly string[] }
 
 export function removeRun(name: string) {
   runs = runs.filter((run) => run.name !== name);
+  tell();
+}
+
+export function renameRun(name: string, wished: string) {
+  const next = wished.trim();
+  if (next !== "" && !runs.some((run) => run.name === next))
+    runs = runs.map((run) => (run.name === name ? { ...run, name: next } : run));
   tell();
 }
 
@@ -94,7 +101,7 @@ export async function addFiles(files: readonly { path: string; file: File }[]) {
     const name = path.split("/").pop() ?? path;
     const folder = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : single;
     if (folder !== single && !known(name)) continue; // a folder holds other things, too
-    if (name === "checkpoint.safetensors") continue; // the optimiser's state: nothing to draw
+    if (passedOver(name)) continue;
     if (file.size > limits.file)
       take(folder, { kind: "problem", message: tooLarge(name, file.size) });
     else await addBytes(folder, name, new Uint8Array(await file.arrayBuffer()));

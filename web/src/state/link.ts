@@ -7,13 +7,20 @@ export interface Link {
   theme: "" | "light" | "dark";
 }
 
+// Sections that others have taken in.
+const moved: Record<string, string> = { skew: "turn" };
+
 export function readHash(hash: string): Link {
   const text = hash.replace(/^#/, "").slice(0, 5000);
   const cut = text.indexOf("?");
   const id = cut < 0 ? text : text.slice(0, cut);
   const query = cut < 0 ? "" : text.slice(cut + 1);
   const theme = /(?:^|&)theme=(light|dark)(?:&|$)/.exec(query)?.[1] ?? "";
-  return { id: /^[a-z]{1,20}$/.test(id) ? id : "", query, theme: theme as Link["theme"] };
+  return {
+    id: /^[a-z]{1,20}$/.test(id) ? (moved[id] ?? id) : "",
+    query,
+    theme: theme as Link["theme"],
+  };
 }
 
 export function writeHash(link: Link): string {

@@ -7,7 +7,6 @@ import { missing } from "./missing.tsx";
 import { predict } from "./predict.tsx";
 import { results } from "./results.tsx";
 import { seeds } from "./seeds.tsx";
-import { skew } from "./skew.tsx";
 import { spectrum } from "./spectrum.tsx";
 import { streams } from "./streams.tsx";
 import { trap } from "./trap.tsx";
@@ -16,7 +15,6 @@ import { yours } from "./yours.tsx";
 
 export const stories: Record<string, Story> = {
   drift,
-  skew,
   turn,
   missing,
   gate,

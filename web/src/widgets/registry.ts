@@ -8,7 +8,6 @@ import { Missing } from "./missing/view.tsx";
 import { Predict } from "./predict/view.tsx";
 import { Results } from "./results/view.tsx";
 import { Seeds } from "./seeds/view.tsx";
-import { Skew } from "./skew/view.tsx";
 import { Spectrum } from "./spectrum/view.tsx";
 import { Streams } from "./streams/view.tsx";
 import { Trap } from "./trap/view.tsx";
@@ -23,15 +22,14 @@ export interface Entry {
 
 export const registry: Record<string, Entry> = {
   drift: { view: Drift, needs: ["operators", "data"] },
-  skew: { view: Skew, needs: ["operators"] },
   turn: { view: Turn, needs: ["operators"] },
   missing: { view: Missing, needs: ["operators"] },
   gate: { view: Gate, needs: ["operators"] },
   trap: { view: Trap, needs: ["operators"] },
-  streams: { view: Streams, needs: ["operators"] },
+  streams: { view: Streams, needs: ["operators", "data"] },
   iterative: { view: Iterative, needs: ["operators"] },
-  spectrum: { view: Spectrum, needs: ["data"], late: true },
-  predict: { view: Predict, needs: ["operators", "models"], late: true },
+  spectrum: { view: Spectrum, needs: ["operators", "data"], late: true },
+  predict: { view: Predict, needs: ["operators", "data", "models"], late: true },
   results: { view: Results, needs: ["data"] },
   seeds: { view: Seeds, needs: ["data"] },
   yours: { view: Yours, needs: ["operators"] },

@@ -7,7 +7,7 @@ import { launch, open } from "./browser.mjs";
 const [out = "../build/web/shots", ...only] = process.argv.slice(2);
 mkdirSync(out, { recursive: true });
 const browser = await launch();
-for (const width of [390, 1280])
+for (const width of [390, 820, 1280])
   for (const theme of ["light", "dark"]) {
     const { page, said } = await open(browser, {
       viewport: { width, height: 900 },
@@ -33,9 +33,9 @@ for (const width of [390, 1280])
         path: join(out, `${id}-${width}-${theme}.png`),
         fullPage: true,
         clip: {
-          x: width > 600 ? 230 : 0,
+          x: width > 1000 ? 190 : 0,
           y: box.y,
-          width: width > 600 ? 820 : width,
+          width: width > 1000 ? 900 : width,
           height: box.height,
         },
       });

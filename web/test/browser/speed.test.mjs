@@ -26,8 +26,11 @@ test("spectrum: the depth dragged through twenty values in a second; the last on
   const { page, context, said } = await open(browser, { hash: "#spectrum" });
   const longest = await dragSpectrum(page);
   await settle(page, 700);
-  assert.match(await page.textContent("[data-widget=spectrum] figcaption"), /After 21 layers/);
-  const drawn = await page.getAttribute("[data-widget=spectrum] path.c-rotation", "d");
+  assert.match(
+    await page.textContent("[data-widget=spectrum] figcaption"),
+    /After 21 random layers/,
+  );
+  const drawn = await page.getAttribute("[data-widget=spectrum] path[data-curve=theory]", "d");
   const fresh = await open(browser, { hash: "#spectrum?L=21" });
   await fresh.page
     .waitForSelector("[data-widget=spectrum] .working", { timeout: 10_000 })
@@ -37,7 +40,10 @@ test("spectrum: the depth dragged through twenty values in a second; the last on
     timeout: 60_000,
   });
   await settle(fresh.page, 300);
-  assert.equal(drawn, await fresh.page.getAttribute("[data-widget=spectrum] path.c-rotation", "d"));
+  assert.equal(
+    drawn,
+    await fresh.page.getAttribute("[data-widget=spectrum] path[data-curve=theory]", "d"),
+  );
   hold({ gap: longest });
   assert.deepEqual(said, []);
   await fresh.context.close();

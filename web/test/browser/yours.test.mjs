@@ -57,8 +57,8 @@ test("a real run: its curves have as many points as its file has lines", async (
   ]);
   for (const tab of ["gates", "inspection"]) {
     await page.click(`[data-widget=yours] label:has-text('${tab}')`);
-    await page.waitForSelector("[data-widget=yours] path[data-points]");
-    assert.ok((await page.locator("[data-widget=yours] path[data-points]").count()) >= 1, tab);
+    await page.waitForSelector("[data-widget=yours] [data-points]");
+    assert.ok((await page.locator("[data-widget=yours] [data-points]").count()) >= 1, tab);
   }
   await page.click("[data-widget=yours] label:has-text('Jacobian')");
   await page.waitForSelector("[data-widget=yours] .histogram");

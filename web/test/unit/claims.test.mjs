@@ -1,7 +1,9 @@
 // The page's claim lines, computed through the page's own bindings.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import test from "node:test";
-import { close, start } from "./sources.mjs";
+import { close, root, start } from "./sources.mjs";
 
 const operators = start("operators");
 const [plane, gate, streams] = [operators, operators, operators];
@@ -89,10 +91,31 @@ test("det H_β = 1 − β, and Cayley reaches the reported cosine at βμ = 14",
   assert.ok(plane.call("missing", { bm: 14, beta: 1, k: 30, wanted: 0 }).cosine >= 0.96);
 });
 
+const plain = { ux: 1, uy: 0, vx: 0, vy: 1, single: 0, solve: 0, seed: 1, wanted: 0 };
+
+test("Q turns by 2 atan(βμ/2); parallel vectors give exactly the identity, at any β", () => {
+  const turned = plane.call("turn", { ...plain, beta: 2 });
+  assert.ok(close(turned.theta, Math.PI / 2, 1e-12));
+  assert.ok(close(turned.q[2], 1, 1e-12));
+  assert.deepEqual(
+    [...turned.kept].map((entry) => Math.round(1e6 * entry) / 1e6 + 0),
+    [1, 0, 0, 1],
+  );
+  assert.ok(turned.defect < 1e-15);
+  const still = plane.call("turn", { ...plain, ux: 1.25, uy: 0.5, vx: -2.5, vy: -1, beta: 1e8 });
+  assert.deepEqual([...still.q], [1, 0, 0, 1]);
+  assert.equal(still.defect, 0);
+});
+
+test("where the solve fails, its picture does: the letter that Q must leave alone is bent", () => {
+  const broken = plane.call("turn", { ...plain, beta: 1e8, single: 1, solve: 1 });
+  assert.ok(broken.defect > 0.01);
+  const [a, b, c, d] = broken.kept;
+  assert.ok(Math.max(Math.abs(a - 1), Math.abs(b), Math.abs(c), Math.abs(d - 1)) > 0.1);
+});
+
 test("float32: the solve loses orthogonality with β, the closed form does not", () => {
-  const turn = (beta, solve) =>
-    plane.call("turn", { beta, angle: 90, length: 1, single: 1, solve, seed: 1, wanted: 0 })
-      .defect4;
+  const turn = (beta, solve) => plane.call("turn", { ...plain, beta, single: 1, solve }).defect;
   assert.ok(turn(1e6, 0) < 4e-6);
   assert.ok(turn(1e6, 1) > 1e-3);
 });
@@ -108,6 +131,8 @@ test("without a branch only exact rotations keep the norm; with one everything d
       seed: 1,
       backward: 0,
       focus: 0,
+      numbers: 0,
+      trained: Array(1152).fill(0),
       ...more,
     }).ends;
   const [additive, edelta, ddl] = drift({});
@@ -115,6 +140,7 @@ test("without a branch only exact rotations keep the norm; with one everything d
   assert.ok(edelta < 0.2 && ddl < 0.05);
   assert.ok(close(drift({ gamma: 1 })[1], 1, 1e-9));
   assert.ok(close(drift({ gamma: 0 })[1], 1, 1e-9));
+  assert.ok(close(drift({})[5], 1, 1e-12), "the exact rotation");
   const branched = drift({ g: 0.1, gamma: 1 });
   assert.ok(branched[1] > 1.02 && branched[0] > 1.02);
 });
@@ -123,4 +149,39 @@ test("sixteen sweeps are not enough where mHC starts, the direct solve is", () =
   const { errors, direct } = streams.call("sweeps", { off: -8, seed: 1 });
   assert.ok(errors[16] > 0.5, String(errors[16]));
   assert.ok(direct < 1e-5, String(direct));
+});
+
+const mixers = JSON.parse(readFileSync(join(root, "docs/results/explorer.json"), "utf8")).mixers;
+
+test("random mixers lose all but the mean; as initialised and trained they do not", () => {
+  const bench = (more) =>
+    streams.call("bench", {
+      connection: 3,
+      n: 4,
+      scale: 1,
+      initial: 0,
+      seed: 1,
+      iterations: 20,
+      layers: 24,
+      given: 0,
+      trained: Array(384).fill(0),
+      ...more,
+    }).sigma[3];
+  assert.ok(bench({}) < 1e-10);
+  assert.ok(bench({ initial: 1 }) > 0.96);
+  const trained = bench({ given: 1, trained: mixers.mhc.flat() });
+  assert.ok(trained > 0.1 && trained < 0.999, String(trained));
+  assert.ok(bench({ connection: 5, initial: 1 }) > 0.97);
+});
+
+test("the film: the plain sum and a rotation keep the letter, mixing puts it on the diagonal", () => {
+  const { layers, frames } = streams.call("film", { gamma: 0.9, branch: 0, initial: 0, seed: 1 });
+  assert.deepEqual([...layers], [0, 1, 2, 4, 8, 16, 32, 48]);
+  const last = (row) => frames.slice(32 * row + 28, 32 * row + 32);
+  const det = ([a, b, c, d]) => a * d - b * c;
+  assert.deepEqual([...last(0)], [1, 0, 0, 1]);
+  assert.ok(close(det(last(1)), 1, 1e-12));
+  assert.ok(Math.abs(det(last(2))) < 1e-3);
+  assert.ok(Math.max(...last(3).map(Math.abs)) < 0.01);
+  for (const entry of last(4)) assert.ok(close(entry, 0.5, 1e-6));
 });

@@ -44,6 +44,19 @@ test("the files of a real run are read", () => {
   assert.ok(golden.tensors.parameters > 10000);
 });
 
+test("what else a run folder holds is passed over", async () => {
+  const { passedOver } = await load("runs/files.ts");
+  for (const name of [
+    "model.json",
+    "checkpoint.safetensors",
+    "checkpoint-200.safetensors",
+    "mixers.safetensors",
+  ])
+    assert.ok(passedOver(name), name);
+  for (const name of ["metrics.jsonl", "best.safetensors", "config.json", "inspection.json"])
+    assert.ok(!passedOver(name), name);
+});
+
 test("a refusal names the line and the key", () => {
   assert.equal(
     message("metrics.jsonl", line + '{"step":1,"loss":"x"}\n'),

@@ -6,6 +6,7 @@ export const lines: Record<string, string> = {
   ddl: "DDL",
   mhc: "mHC",
   jpmhc: "JPmHC",
+  rotation: "exact rotation",
   hc: "HC",
   shc: "sHC",
   permutation: "permutations",
@@ -17,16 +18,26 @@ export const colours: Record<string, string> = {
   ddl: "c-reflection",
   mhc: "c-mhc",
   jpmhc: "c-jpmhc",
+  rotation: "c-rotation",
   hc: "c-hc",
   shc: "c-shc",
   permutation: "c-mhc dashed",
   grassmann: "c-jpmhc dashed",
 };
-export const common = ["additive", "edelta", "ddl", "mhc", "jpmhc"];
+export const common = ["additive", "rotation", "edelta", "ddl", "mhc", "jpmhc"];
+// The trained mixers are those of language models; only these connections have some.
+export const trainedLines = ["additive", "hc", "mhc", "shc"];
+
+export const numbers: Record<string, string> = {
+  random: "random",
+  initial: "as initialised",
+  trained: "trained",
+};
 
 export const fields = {
   L: range("layers", 1, 96, 48, 1),
   g: range("branch strength g", 0, 0.5, 0, 0.01),
+  init: choice("operators", numbers, "random"),
   a: range("alignment of the branch with the state", -1, 1, 0, 0.05),
   gamma: range("γ of EΔ", 0, 1, 0.9, 0.01),
   beta: range("β of DDL", 0, 2, 1, 0.01),

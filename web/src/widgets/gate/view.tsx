@@ -2,17 +2,17 @@ import { useMemo } from "preact/hooks";
 import { across, Arrow, Axes, Cross, Fact, plane, plotArea, upward } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { linear, path, pixel } from "../../charts/scales.ts";
-import { Scrub } from "../../controls/controls.tsx";
+import { Button, Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
-import { clean, number } from "../../controls/format.ts";
+import { clean, nearOne, number, percent } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
 import { snap } from "../../state/fields.ts";
 import { useOperator, useWidget } from "../../state/widget.ts";
 import { fields } from "./state.ts";
 
-const size = 340;
+const size = 380;
 const p = plane(size, 1.5);
-const r = plotArea(340, 300, { left: 40, top: 32 });
+const r = plotArea(380, 300, { left: 40, top: 32 });
 const cx = linear(0, 1, ...across(r));
 const cy = linear(0, 1, ...upward(r));
 
@@ -123,7 +123,11 @@ export function Gate() {
     [s.beta, s.k, s.n, s.seed, refusal],
   );
   const flat = g.smallest < 5e-3;
-  const sentence = `γ = ${number(s.gamma)}: lengths shrink to ${clean(100 * g.sigma_min)} % along one direction, det ${clean(g.det)}, ‖GᵀG − I‖₂ = ${number(g.defect)}.`;
+  const kept =
+    g.sigma_min > 1 - 1e-9
+      ? "no length changes"
+      : `lengths shrink to ${percent(g.sigma_min)} along one direction`;
+  const sentence = `γ = ${number(s.gamma)}: ${kept}, det ${clean(g.det)}, ‖GᵀG − I‖₂ = ${clean(g.defect)}.`;
   return (
     <Figure
       widget={widget}
@@ -134,11 +138,20 @@ export function Gate() {
             ? "the blend is flat: the circle becomes a line, and one direction is lost."
             : s.gamma === 0 || s.gamma === 1
               ? "G is exactly orthogonal: the circle stays a circle."
-              : `the circle becomes an ellipse with the axes ${number(g.sigma[0]!)} and ${number(g.sigma[1]!)}.`}
+              : `the circle becomes an ellipse with the axes ${nearOne(g.sigma[0]!)} and ${number(g.sigma[1]!)}.`}
         </>
       }
       sentence={sentence}
       refusal={refusal}
+      buttons={
+        <>
+          <Button main onClick={() => widget.set({ gamma: 0.5 })}>
+            Halfway: γ = ½
+          </Button>
+          <Button onClick={() => widget.set({ gamma: 1 })}>Rotation</Button>
+          <Button onClick={() => widget.set({ gamma: 0 })}>Reflection</Button>
+        </>
+      }
       table={() => [
         {
           caption: `G = γQ + (1 − γ)H, n = ${s.n}`,
@@ -152,7 +165,7 @@ export function Gate() {
         },
         {
           caption: "Along γ",
-          head: ["γ", "‖GᵀG − I‖₂", "4γ(1 − γ)", "σ_min", "|2γ − 1|", "det"],
+          head: ["γ", "‖GᵀG − I‖₂", "4γ(1 − γ)", "smallest σ", "|2γ − 1|", "det"],
           rows: Array.from(g.grid, (gamma, i) => [
             number(gamma),
             number(g.defect_curve[i]!),
@@ -163,30 +176,41 @@ export function Gate() {
           ]),
         },
       ]}
-      controls={["gamma", "beta", "n"]}
-      more={["k", "x", "y", "seed"]}
+      main={
+        <Drawing width={size} height={size} label={sentence} handles={handles}>
+          <circle class="disc" cx={pixel(p.x(0))} cy={pixel(p.y(0))} r={pixel(p.unit)} />
+          <Cross plane={p} />
+          <circle
+            class="area c-blend"
+            vector-effect="non-scaling-stroke"
+            r="1"
+            transform={image(g.directions, g.sigma)}
+          />
+          <text
+            class="label c-reflection"
+            x={pixel(p.x(-1.36 * k[1]))}
+            y={pixel(p.y(1.36 * k[0]) + 14)}
+            text-anchor="start"
+          >
+            mirror
+          </text>
+          <path
+            class="line dashed c-reflection"
+            d={`M${pixel(p.x(1.4 * k[1]))} ${pixel(p.y(-1.4 * k[0]))}L${pixel(p.x(-1.4 * k[1]))} ${pixel(p.y(1.4 * k[0]))}`}
+          />
+          <path
+            class="line c-blend faint"
+            d={`M${pixel(p.x(g.qx[0]!))} ${pixel(p.y(g.qx[1]!))}L${pixel(p.x(g.hx[0]!))} ${pixel(p.y(g.hx[1]!))}`}
+          />
+          <Arrow plane={p} to={[s.x, s.y]} colour="c-ink" thin />
+          <Arrow plane={p} to={[g.qx[0]!, g.qx[1]!]} colour="c-rotation" label="Qx" />
+          <Arrow plane={p} to={[g.hx[0]!, g.hx[1]!]} colour="c-reflection" label="Hx" />
+          <Arrow plane={p} to={[g.gx[0]!, g.gx[1]!]} colour="c-blend" label="Gx" />
+        </Drawing>
+      }
+      controls={["gamma"]}
+      more={["beta", "n", "k", "x", "y", "seed"]}
     >
-      <Drawing width={size} height={size} label={sentence} handles={handles}>
-        <Cross plane={p} />
-        <circle
-          class="area c-blend"
-          vector-effect="non-scaling-stroke"
-          r="1"
-          transform={image(g.directions, g.sigma)}
-        />
-        <path
-          class="line dashed c-reflection"
-          d={`M${pixel(p.x(1.4 * k[1]))} ${pixel(p.y(-1.4 * k[0]))}L${pixel(p.x(-1.4 * k[1]))} ${pixel(p.y(1.4 * k[0]))}`}
-        />
-        <path
-          class="line c-blend faint"
-          d={`M${pixel(p.x(g.qx[0]!))} ${pixel(p.y(g.qx[1]!))}L${pixel(p.x(g.hx[0]!))} ${pixel(p.y(g.hx[1]!))}`}
-        />
-        <Arrow plane={p} to={[s.x, s.y]} colour="c-ink" thin />
-        <Arrow plane={p} to={[g.qx[0]!, g.qx[1]!]} colour="c-rotation" label="Qx" />
-        <Arrow plane={p} to={[g.hx[0]!, g.hx[1]!]} colour="c-reflection" label="Hx" />
-        <Arrow plane={p} to={[g.gx[0]!, g.gx[1]!]} colour="c-blend" label="Gx" />
-      </Drawing>
       <Drawing
         width={r.width}
         height={r.height}
@@ -199,16 +223,22 @@ export function Gate() {
             ‖GᵀG − I‖₂ = 4γ(1 − γ)
           </text>
           <text class="label c-ink" x={pixel(cx(0.5))} y={pixel(cy(0.46))} text-anchor="middle">
-            σ_min = |2γ − 1|
+            smallest σ = |2γ − 1|
           </text>
           <circle class="dot c-ink" cx={pixel(cx(s.gamma))} cy={pixel(cy(g.sigma_min))} r="5" />
         </Axes>
       </Drawing>
-      <dl class="facts-row">
-        <Fact name={`‖GᵀG − I‖₂, n = ${s.n}`} value={number(g.defect)} colour="c-blend" />
+      <dl>
+        <Fact name={`‖GᵀG − I‖₂, ${s.n} streams`} value={clean(g.defect)} colour="c-blend" />
         <Fact name="4γ(1 − γ)" value={number(g.penalty)} />
-        <Fact name="σ_min" value={clean(g.sigma_min)} />
-        <Fact name="σ_max" value={number(g.sigma_max)} />
+        <Fact
+          name={
+            <>
+              σ<sub>min</sub>
+            </>
+          }
+          value={clean(g.sigma_min)}
+        />
         <Fact name="det G" value={clean(g.det)} />
       </dl>
     </Figure>

@@ -10,9 +10,9 @@ import {
 } from "../../charts/axes.tsx";
 import { Drawing } from "../../charts/drawing.tsx";
 import { linear, log, path, pixel } from "../../charts/scales.ts";
-import { Scrub } from "../../controls/controls.tsx";
+import { Button, Scrub } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
-import { number } from "../../controls/format.ts";
+import { clean, number, tenTo } from "../../controls/format.ts";
 import { snap } from "../../state/fields.ts";
 import { useOperator, useWidget } from "../../state/widget.ts";
 import { fields, formulas, labelled } from "./state.ts";
@@ -22,6 +22,7 @@ const x = linear(0, 2.2, ...across(r), 5);
 const y = log(1e-10, 30, ...upward(r));
 const size = 300;
 const p = plane(size, 1.75);
+const stepsText = ["no step", "one step", "two steps", "three steps"];
 const floor = (value: number) => Math.max(value, 1e-10);
 
 export function Iterative() {
@@ -39,19 +40,27 @@ export function Iterative() {
   const curve = (i: number) => it.formulas.slice(i * 111, (i + 1) * 111).map(floor);
   const minus = it.minus_identity < 1e-9;
   const formula = formulas[effective];
-  const sentence = `Defect ${number(it.defect)} = ${formula} at m = ${number(s.m)}${minus ? "; Y is −I exactly" : ""}.`;
+  // The polynomial is not monotonic: the smaller plane can be the worse one.
+  const worse = it.plane_defect[1]! > it.plane_defect[0]! * (1 + 1e-9) ? 1 : 0;
+  const law = it.plane_formula[worse]!;
+  const sentence = `Defect ${clean(it.defect)} = ${formula} at m = ${number(it.plane_m[worse]!)}${minus ? "; Y is −I exactly" : ""}.`;
   const move = (m: number) => widget.set({ m: snap(fields.m, m) });
   return (
     <Figure
       widget={widget}
       caption={
         minus ? (
-          <>At m = 2 two steps give −I exactly: the defect is zero again.</>
+          <>
+            At m = <Scrub widget={widget} name="m" /> in both planes, {stepsText[effective]} give −I
+            exactly: the defect is zero again.
+          </>
         ) : (
           <>
-            At m = <Scrub widget={widget} name="m" />,{" "}
-            {["one step leaves", "two steps leave", "three steps leave"][steps - 1]} Y away from
-            orthogonal by {number(it.defect)}, exactly as the polynomial {formula} says.
+            At m = <Scrub widget={widget} name="m" />, {stepsText[steps]}{" "}
+            {steps === 1 ? "leaves" : "leave"} Y {clean(it.defect)} away from orthogonal
+            {worse
+              ? `, in its second plane: there m is ${number(it.plane_m[1]!)}, and ${formula} = ${clean(law)}.`
+              : `: ${formula} = ${clean(law)}.`}
           </>
         )
       }
@@ -77,100 +86,107 @@ export function Iterative() {
           ]),
         },
       ]}
-      controls={["m", "s", "start", "ratio"]}
-    >
-      <Drawing
-        width={r.width}
-        height={r.height}
-        class="main"
-        label={`Orthogonality defect against m for one, two and three steps. ${sentence}`}
-        handles={[
-          {
-            id: "m",
-            at: [x(s.m), y(floor(it.plane_defect[0]!))],
-            colour: "c-jpmhc",
-            drag: (px) => move(x.back(px)),
-            inputs: [
-              {
-                label: "m on its curve",
-                value: s.m,
-                from: 0,
-                to: 2.2,
-                step: 0.022,
-                text: sentence,
-                set: move,
-              },
-            ],
-          },
-        ]}
-      >
-        <Axes area={r} x={x} y={y} xLabel="m = ‖αW‖₂" yLabel="defect ‖YᵀY − I‖₂">
-          {[0, 1, 2, 3]
-            .filter((k) => k > 0 || effective === 0)
-            .map((k) => (
-              <>
-                <path
-                  class={`line c-jpmhc ${k === effective ? "strong" : "faint"} ${["dotted", "long", "", "dashed"][k]}`}
-                  data-formula={k}
-                  d={path(it.grid, curve(k), x, y)}
-                />
-                <text
-                  class="label c-jpmhc"
-                  x={pixel(x(it.grid[labelled[k]!]!))}
-                  y={pixel(y(floor(it.formulas[k * 111 + labelled[k]!]!)) + (k < 3 ? -10 : 18))}
-                  text-anchor={k < 3 ? "end" : "start"}
-                >
-                  {formulas[k]}
-                </text>
-              </>
-            ))}
-          <path class="line thin dashed c-quiet" d={vertical(r, x(it.limit))} />
-          <text class="label c-quiet" x={pixel(x(it.limit) + 4)} y={r.height - r.bottom - 8}>
-            1e-3 up to m = {number(it.limit, 4)}
-          </text>
-          <circle
-            class="hollow c-jpmhc"
-            cx={pixel(x(it.plane_m[1]!))}
-            cy={pixel(y(floor(it.plane_defect[1]!)))}
-            r="5"
-          />
-        </Axes>
-      </Drawing>
-      <div class="side">
+      buttons={
+        <Button main onClick={() => widget.set({ m: 2, ratio: 1, s: "2", start: "own" })}>
+          Make it negate: m = 2
+        </Button>
+      }
+      main={
         <Drawing
-          width={size}
-          height={size}
-          label={`Eigenvalues of Y ${Array.from(it.re, (re, i) => `${number(re)} and ${number(it.im[i]!)}i`).join("; ")}, next to those of the exact map on the circle.`}
+          width={r.width}
+          height={r.height}
+          class="main"
+          label={`Orthogonality defect against m for one, two and three steps. ${sentence}`}
+          handles={[
+            {
+              id: "m",
+              at: [x(s.m), y(floor(it.plane_defect[0]!))],
+              colour: "c-jpmhc",
+              drag: (px) => move(x.back(px)),
+              inputs: [
+                {
+                  label: "m on its curve",
+                  value: s.m,
+                  from: 0,
+                  to: 2.2,
+                  step: 0.022,
+                  text: sentence,
+                  set: move,
+                },
+              ],
+            },
+          ]}
         >
-          <Cross plane={p} />
-          {Array.from(it.exact_re, (re, i) => (
+          <Axes area={r} x={x} y={y} xLabel="m = ‖αW‖₂" yLabel="defect ‖YᵀY − I‖₂">
+            {[0, 1, 2, 3]
+              .filter((k) => k > 0 || effective === 0)
+              .map((k) => (
+                <>
+                  <path
+                    class={`line c-jpmhc ${k === effective ? "strong" : "faint"} ${["dotted", "long", "", "dashed"][k]}`}
+                    data-formula={k}
+                    d={path(it.grid, curve(k), x, y)}
+                  />
+                  <text
+                    class="label c-jpmhc"
+                    x={pixel(x(it.grid[labelled[k]!]!))}
+                    y={pixel(y(floor(it.formulas[k * 111 + labelled[k]!]!)) + (k < 3 ? -10 : 18))}
+                    text-anchor={k < 3 ? "end" : "start"}
+                  >
+                    {formulas[k]}
+                  </text>
+                </>
+              ))}
+            <path class="line thin dashed c-quiet" d={vertical(r, x(it.limit))} />
+            <text class="label c-quiet" x={pixel(x(it.limit) + 4)} y={r.height - r.bottom - 8}>
+              below {tenTo(-3)} up to m = {number(it.limit, 4)}
+            </text>
             <circle
-              class="hollow c-rotation"
-              cx={pixel(p.x(re))}
-              cy={pixel(p.y(it.exact_im[i]!))}
-              r="6"
-            />
-          ))}
-          {Array.from(it.re, (re, i) => (
-            <circle
-              class="dot c-jpmhc"
-              data-eigenvalue={i}
-              cx={pixel(p.x(re))}
-              cy={pixel(p.y(it.im[i]!))}
+              class="hollow c-jpmhc"
+              cx={pixel(x(it.plane_m[1]!))}
+              cy={pixel(y(floor(it.plane_defect[1]!)))}
               r="5"
             />
-          ))}
+          </Axes>
         </Drawing>
-        <p class="legend">
-          <span class="c-jpmhc">● eigenvalues of Y</span>{" "}
-          <span class="c-rotation">○ exact Cayley</span>
-        </p>
-        <dl>
-          <Fact name="defect ‖YᵀY − I‖₂" value={number(it.defect)} />
-          <Fact name={formula} value={number(it.plane_formula[0]!)} />
-          <Fact name="distance to −I" value={number(it.minus_identity)} />
-        </dl>
-      </div>
+      }
+      controls={["m", "s"]}
+      more={["start", "ratio"]}
+    >
+      <Drawing
+        width={size}
+        height={size}
+        label={`Eigenvalues of Y ${Array.from(it.re, (re, i) => `${number(re)} and ${number(it.im[i]!)}i`).join("; ")}, next to those of the exact map on the circle.`}
+      >
+        <circle class="disc" cx={pixel(p.x(0))} cy={pixel(p.y(0))} r={pixel(p.unit)} />
+        <Cross plane={p} />
+        {Array.from(it.exact_re, (re, i) => (
+          <circle
+            class="hollow c-rotation"
+            cx={pixel(p.x(re))}
+            cy={pixel(p.y(it.exact_im[i]!))}
+            r="6"
+          />
+        ))}
+        {Array.from(it.re, (re, i) => (
+          <circle
+            class="dot c-jpmhc"
+            data-eigenvalue={i}
+            cx={pixel(p.x(re))}
+            cy={pixel(p.y(it.im[i]!))}
+            r="5"
+          />
+        ))}
+      </Drawing>
+      <p class="legend">
+        <span class="c-jpmhc">● eigenvalues of Y</span>{" "}
+        <span class="c-rotation">○ exact Cayley</span>
+      </p>
+      <dl>
+        <Fact name="defect ‖YᵀY − I‖₂" value={clean(it.defect)} />
+        <Fact name={`${formula} at m = ${number(it.plane_m[worse]!)}`} value={clean(law)} />
+        <Fact name="distance to −I" value={clean(it.minus_identity)} />
+      </dl>
     </Figure>
   );
 }

@@ -1,50 +1,31 @@
 import { useRef, useState } from "preact/hooks";
-import { across, Axes, Cross, plane, plotArea, upward, vertical } from "../../charts/axes.tsx";
+import { across, Axes, plotArea, upward, vertical } from "../../charts/axes.tsx";
 import { Drawing, type Handle } from "../../charts/drawing.tsx";
 import { linear, log, path, pixel, spread } from "../../charts/scales.ts";
-import { Button, Scrub } from "../../controls/controls.tsx";
+import { Button } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
-import { count, degrees, number } from "../../controls/format.ts";
-import { model, pathLength, polar, type Prediction, rules } from "../../engine/predictor.ts";
+import { count, degrees, number, several } from "../../controls/format.ts";
+import { model, pathLength, polar } from "../../engine/predictor.ts";
+import { pageResults } from "../../numbers/store.ts";
+import { firstState } from "../../state/fields.ts";
 import { useComputed, useWidget } from "../../state/widget.ts";
+import { distance, type Line, modelLine, positions, ruleLine, widthOf } from "./lines.ts";
 import { Operators } from "./operators.tsx";
-import { fields, seen } from "./state.ts";
 import { useOwnModel } from "./own.ts";
+import { p, Picture } from "./picture.tsx";
+import { fields, seen } from "./state.ts";
+import { round, turnNumber } from "./turns.ts";
 
-const size = 340;
-const p = plane(size, 1.35);
-const r = plotArea(400, 300, { left: 50, right: 100, top: 32 });
+const r = plotArea(400, 280, { left: 50, right: 100, top: 32 });
 const x = linear(1, pathLength, ...across(r), 5);
 const y = log(1e-7, 10, ...upward(r));
-const positions = Array.from({ length: pathLength }, (_, i) => i + 1);
-
-interface Line {
-  name: string;
-  class: string;
-  mark: "dot" | "hollow" | "cross";
-  states: Float64Array;
-  errors: Float64Array;
-  mse: number;
-}
-
-const ruleLine = (q: Prediction, rule: number, style: string): Line => {
-  const width = q.targets.length / q.errors.length;
-  const length = q.errors.length;
-  return {
-    name: rules[rule]!,
-    class: style,
-    mark: "cross",
-    states: q.rules.subarray(rule * length * width, (rule + 1) * length * width),
-    errors: q.rulesErrors.slice(rule * 256, rule * 256 + length),
-    mse: q.rulesMse[rule]!,
-  };
-};
 
 export function Predict() {
   const widget = useWidget("predict", fields);
   const s = widget.state;
   const [drawn, setDrawn] = useState<readonly (readonly [number, number])[] | null>(null);
   const [drawing, setDrawing] = useState(false);
+  const [turns, setTurns] = useState(0);
   const stroke = useRef<[number, number][] | null>(null);
   const own = useOwnModel();
   const j = s.i === s.j ? (Number(s.j) + 1) % 16 : Number(s.j);
@@ -68,40 +49,49 @@ export function Predict() {
     key,
   );
   const q = value.edelta;
-  const width = q.targets.length / q.errors.length;
-  const line = (name: string, style: string, from: Prediction): Line => ({
-    name,
-    class: style,
-    mark: "dot",
-    states: from.outputs,
-    errors: from.errors,
-    mse: from.mse,
-  });
+  const width = widthOf(q);
+  const answered = s.answer === "shown";
+  const now = Math.min(s.t, q.errors.length) - 1;
   const lines: Line[] = [
-    line("EΔ", "c-blend", q),
-    line("GPT", "c-additive", value.gpt),
-    ...(value.own ? [line(own.name, "c-shc", value.own)] : []),
+    modelLine("EΔ", "c-blend", "dot", q),
+    modelLine("GPT", "c-gpt", "square", value.gpt),
+    ...(value.own ? [modelLine(own.name, "c-mhc", "dot", value.own)] : []),
     ruleLine(q, 2, "c-nomodel dashed"),
     ruleLine(q, 1, "c-nomodel dotted"),
+    ruleLine(q, 3, "c-nomodel long"),
   ];
-  const errorLines = [...lines, ruleLine(q, 3, "c-nomodel long")];
+  const [truthX, truthY] = [q.targets[now * width + state.i]!, q.targets[now * width + state.j]!];
+  const guessed = s.gx !== 0 || s.gy !== 0;
+  const missed = ((s.gx - truthX) ** 2 + (s.gy - truthY) ** 2) ** 0.5;
+  const off = (line: Line) => number(distance(line.errors[now]!, width), 2);
   const labels = spread(
-    errorLines.map((l) => y(Math.max(1e-7, l.errors[l.errors.length - 1]!))),
+    lines.map((l) => y(Math.max(1e-7, l.errors[l.errors.length - 1]!))),
     16,
     r.top,
     r.height - r.bottom,
   );
-  const at = (states: Float64Array, t: number): [number, number] => [
-    states[t * width + state.i]!,
-    states[t * width + state.j]!,
-  ];
-  const second = at(q.targets, 0);
   const inside = (px: number, py: number): [number, number] => {
     const [a, b] = [p.x.back(px), p.y.back(py)];
     const { length } = polar(a, b);
     return length > 1 ? [a / length, b / length] : [a, b];
   };
-  const round = (v: number) => Number(v.toFixed(3));
+  const limited = (value: number) => Math.max(-1.2, Math.min(1.2, round(value)));
+  const guess: Handle = {
+    id: "guess",
+    at: [p.x(s.gx), p.y(s.gy)],
+    colour: "c-reflection",
+    label: "your guess",
+    drag: (px, py) => widget.set({ gx: limited(p.x.back(px)), gy: limited(p.y.back(py)) }),
+    drop: () => widget.set({ answer: "shown" }),
+    inputs: (["gx", "gy"] as const).map((name) => ({
+      label: fields[name].label,
+      value: s[name],
+      from: -1.2,
+      to: 1.2,
+      step: 0.04,
+      set: (v: number) => widget.set({ [name]: round(v) }),
+    })),
+  };
   const start: Handle = {
     id: "start",
     at: [p.x(s.x), p.y(s.y)],
@@ -124,33 +114,22 @@ export function Predict() {
       },
     })),
   };
-  const turn: Handle = {
-    id: "turn",
-    at: [p.x(second[0]), p.y(second[1])],
-    colour: "c-rotation",
-    label: "next",
-    drag: (px, py) => {
-      const from = polar(s.x, s.y).radians;
-      const to = polar(p.x.back(px), p.y.back(py)).radians;
-      const angle = to - from < 0 ? to - from + 2 * Math.PI : to - from;
-      const theta = angle > Math.PI ? (angle > 1.5 * Math.PI ? 0.1 : 3.14) : angle;
-      setDrawn(null);
-      widget.set({ theta: Math.min(3.14, Math.max(0.1, round(theta))) });
-    },
-    inputs: [
-      {
-        label: "angle a step",
-        value: s.theta,
-        from: 0.1,
-        to: 3.14,
-        text: degrees(s.theta),
-        set: (v) => widget.set({ theta: round(v) }),
-      },
-    ],
+  const another = () => {
+    setDrawn(null);
+    setTurns(turns + 1);
+    widget.set({ ...firstState(fields), ...turnNumber(turns + 1), t: s.t });
   };
-  const shownAt = Math.min(s.t, q.errors.length) - 1;
-  const off = (l: Line) => number(l.errors[shownAt]!, 2);
-  const sentence = `After ${s.t} states the squared error of EΔ is ${off(lines[0]!)}, of GPT ${off(lines[1]!)}, of the running mean ${off(errorLines[errorLines.length - 3]!)}${s.theta > seen && !drawn ? "; a turn this large was never seen in training" : ""}.`;
+  const named = lines.filter((line) => line.mark !== "cross");
+  const told = `${guessed ? `You missed by ${number(missed, 2)}, ` : ""}${named.map((line) => `${line.name} ${guessed ? "" : "missed "}by ${off(line)}`).join(", ")}`;
+  const rule = lines[lines.length - 1]!;
+  const after = drawn
+    ? "your own path"
+    : answered
+      ? `a turn by ${degrees(s.theta)} a step`
+      : "a turn";
+  const sentence = answered
+    ? `After ${several(s.t, "state")} of ${after}: ${told}.`
+    : `${several(s.t, "state")} of ${after}. Where is the next one?`;
   const chosen =
     s.model === "gpt"
       ? model("gpt")!
@@ -165,20 +144,42 @@ export function Predict() {
     stroke.current.push(inside(point.x, point.y));
     if (stroke.current.length > 3) setDrawn([...stroke.current]);
   };
+  const means = pageResults().predictMeans;
   return (
     <Figure
       widget={widget}
       caption={
-        <>
-          Shown <Scrub widget={widget} name="t" /> states of a turn by{" "}
-          <Scrub widget={widget} name="theta" text={degrees(s.theta)} /> a step, both models predict
-          the next one; a two-line rule does it better.
-        </>
+        !answered ? (
+          <>
+            {several(s.t, "state")} of {after}. <b>Where is the next one?</b>{" "}
+            {drawing ? "Draw a path." : "Tap the place."}
+          </>
+        ) : (
+          <>
+            After {several(s.t, "state")} of {after}: {told}
+            {state.feed
+              ? "; from here on each model reads its own predictions."
+              : drawn
+                ? "."
+                : s.t < 2
+                  ? ". One state says nothing about a turn."
+                  : `. The two-line rule: ${off(rule)}.`}
+          </>
+        )
       }
       sentence={sentence}
       refusal={refusal || own.refusal}
       buttons={
         <>
+          {answered ? (
+            <Button main onClick={another}>
+              Another turn
+            </Button>
+          ) : (
+            <Button main onClick={() => widget.set({ answer: "shown" })}>
+              Show the models
+            </Button>
+          )}
           <Button pressed={drawing} onClick={() => setDrawing(!drawing)}>
             {drawing ? "Stop drawing" : "Draw a path"}
           </Button>
@@ -187,125 +188,115 @@ export function Predict() {
       }
       table={() => ({
         caption: "Squared error by position",
-        head: ["position", ...errorLines.map((l) => l.name)],
-        rows: Array.from(q.errors, (_, t) => [
-          t + 1,
-          ...errorLines.map((l) => number(l.errors[t]!)),
-        ]),
+        head: ["position", ...lines.map((l) => l.name)],
+        rows: Array.from(q.errors, (_, t) => [t + 1, ...lines.map((l) => number(l.errors[t]!))]),
       })}
-      controls={["t", "theta", "feed", "model"]}
-      more={["x", "y", "i", "j"]}
-    >
-      <div
-        class={drawing ? "pad" : ""}
-        onPointerDown={(event) => {
-          if (!drawing) return;
-          stroke.current = [];
-          (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
-        }}
-        onPointerMove={(event) => {
-          if (drawing) track(event, (event.currentTarget as HTMLElement).querySelector("svg")!);
-        }}
-        onPointerUp={() => (stroke.current = null)}
-      >
-        <Drawing
-          width={size}
-          height={size}
-          label={`The states in the plane of two axes: the truth, both models, the running mean and the copy. ${sentence}`}
-          handles={drawing ? [] : drawn ? [] : [start, turn]}
+      main={
+        <div
+          class={drawing ? "pad" : ""}
+          onPointerDown={(event) => {
+            if (!drawing) return;
+            stroke.current = [];
+            (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+          }}
+          onPointerMove={(event) => {
+            if (drawing) track(event, (event.currentTarget as HTMLElement).querySelector("svg")!);
+          }}
+          onPointerUp={() => (stroke.current = null)}
         >
-          <Cross plane={p} />
-          <path
-            class="line c-ink faint"
-            d={path(
-              [s.x, ...positions.map((_, t) => at(q.targets, t)[0])],
-              [s.y, ...positions.map((_, t) => at(q.targets, t)[1])],
-              p.x,
-              p.y,
-            )}
+          <Picture
+            prediction={q}
+            plane={state}
+            shown={now + 1}
+            lines={answered ? lines : []}
+            guess={guessed ? [s.gx, s.gy] : null}
+            handles={drawing ? [] : !answered ? [guess] : drawn ? [] : [start]}
+            tap={!answered && !drawing}
+            label={`The plane of the turn: the states shown${answered ? ", the truth, and what everybody predicts next" : ""}. ${sentence}`}
           />
-          {positions.map((_, t) => (
-            <circle
-              class="ring-mark"
-              cx={pixel(p.x(at(q.targets, t)[0]))}
-              cy={pixel(p.y(at(q.targets, t)[1]))}
-              r="6"
-            />
-          ))}
-          {lines.map((l) => (
-            <g data-path={l.name}>
-              {positions.map((_, t) => {
-                const [a, b] = at(l.states, t);
-                const [px, py] = [
-                  p.x(Math.max(-1.35, Math.min(1.35, a))),
-                  p.y(Math.max(-1.35, Math.min(1.35, b))),
-                ];
-                return l.mark === "dot" ? (
-                  <circle
-                    class={`dot ${l.class} ${t < shownAt ? "past" : ""}`}
-                    cx={pixel(px)}
-                    cy={pixel(py)}
-                    r={t === shownAt ? 5.5 : 3}
-                  />
-                ) : t >= shownAt ? (
-                  <path
-                    class={`line thin ${l.class.split(" ")[0]}`}
-                    d={`M${pixel(px - 3)} ${pixel(py - 3)}l6 6m0 -6l-6 6`}
-                  />
-                ) : null;
-              })}
-            </g>
-          ))}
-        </Drawing>
-      </div>
-      <Drawing
-        width={r.width}
-        height={r.height}
-        class="main"
-        label={`Squared error by position, log axis. ${sentence}`}
-      >
-        <Axes area={r} x={x} y={y} xLabel="states seen" yLabel="squared error of the next state">
-          <path class="reader" d={vertical(r, x(s.t))} />
-          {errorLines.map((l, i) => (
-            <>
-              <path
-                class={`line ${l.class}`}
-                d={path(
-                  positions.slice(0, l.errors.length),
-                  Array.from(l.errors, (v) => Math.max(1e-7, v)),
-                  x,
-                  y,
-                )}
-              />
-              <text
-                class={`label ${l.class.split(" ")[0]}`}
-                x={r.width - r.right + 5}
-                y={pixel(labels[i]! + 4)}
-              >
-                {l.name}
-              </text>
-            </>
-          ))}
-        </Axes>
-      </Drawing>
-      <dl class="facts-row">
-        {errorLines.map((l) => (
-          <div class="fact">
-            <dt>{l.name}, MSE of this path</dt>
-            <dd>{number(l.mse)}</dd>
-          </div>
-        ))}
-      </dl>
-      <Operators
-        prediction={probes}
-        info={chosen.info}
-        at={shownAt}
-        name={fields.model.names[s.model]!}
-      />
-      <p class="hint">
-        EΔ {count(model("edelta")!.info.parameters)} parameters, GPT{" "}
-        {count(model("gpt")!.info.parameters)}. {own.note}
+        </div>
+      }
+      controls={["t"]}
+      more={["theta", "feed", "model", "answer", "x", "y", "i", "j"]}
+    >
+      <p class="legend">
+        <span class="c-blend">● EΔ</span> <span class="c-gpt">■ GPT</span>{" "}
+        {value.own ? <span class="c-mhc">● {own.name}</span> : null}{" "}
+        <span class="c-nomodel">× learns nothing</span> <span class="c-reflection">◆ you</span>
       </p>
+      {answered ? (
+        <Drawing
+          width={r.width}
+          height={r.height}
+          label={`Squared error by number of states seen, log axis. ${sentence}`}
+        >
+          <Axes area={r} x={x} y={y} xLabel="states seen" yLabel="squared error of the next state">
+            <path class="reader" d={vertical(r, x(s.t))} />
+            {lines.map((l, i) => (
+              <>
+                <path
+                  class={`line ${l.class}`}
+                  d={path(
+                    positions.slice(0, l.errors.length),
+                    Array.from(l.errors, (v) => Math.max(1e-7, v)),
+                    x,
+                    y,
+                  )}
+                />
+                <text
+                  class={`label ${l.class.split(" ")[0]}`}
+                  x={r.width - r.right + 5}
+                  y={pixel(labels[i]! + 4)}
+                >
+                  {l.name}
+                </text>
+              </>
+            ))}
+          </Axes>
+        </Drawing>
+      ) : (
+        <p class="hint">
+          The point turns in the plane of two of its sixteen axes, by the same angle in every step.
+          The models know no more than the states that you see.
+        </p>
+      )}
+      {means ? (
+        <dl>
+          <div class="fact head">
+            <dt>squared error over 200 turns</dt>
+            <dd>mean</dd>
+          </div>
+          {Object.entries(means).map(([name, mean]) => (
+            <div class="fact">
+              <dt>{name}</dt>
+              <dd>{number(mean)}</dd>
+            </div>
+          ))}
+        </dl>
+      ) : null}
+      {answered && s.theta > seen && !drawn ? (
+        <p class="hint">Training had no turn as large as this one.</p>
+      ) : null}
+      {state.feed && own.model && !own.model.info.causal ? (
+        <p class="hint">
+          {own.name} reads the whole sequence at once, so feeding predictions back changes nothing
+          for it.
+        </p>
+      ) : null}
+      <details class="note-fold">
+        <summary>Inside the model</summary>
+        <Operators
+          prediction={probes}
+          info={chosen.info}
+          at={now}
+          name={fields.model.names[s.model]!}
+        />
+        <p class="hint">
+          EΔ has {count(model("edelta")!.info.parameters)} parameters, GPT{" "}
+          {count(model("gpt")!.info.parameters)}.
+        </p>
+      </details>
+      {own.note ? <p class="hint">{own.note}</p> : null}
     </Figure>
   );
 }

@@ -1,5 +1,6 @@
 // One row a model, from any table of results.json.
 import { type Results, type Sample, sampleOf } from "../../numbers/figures.ts";
+import { count } from "../../controls/format.ts";
 import { models, probes } from "./state.ts";
 
 export interface Row {
@@ -46,7 +47,7 @@ export function tableOf(
     const known = Object.entries(results.norms_baselines ?? {});
     return {
       rows,
-      baselines: known.map(([name, value]) => ({ name, value })),
+      baselines: known.map(([name, value]) => ({ name: name.replace("_", " "), value })),
       quantity: "norm deviation on random vectors",
       log: true,
       tasks,
@@ -89,8 +90,8 @@ export function tableOf(
       label: arm.label,
       values: set === "best" ? arm.best_values : arm.exact_values,
       published: arm.published && Number.isFinite(arm.published.mean) ? arm.published : null,
-      detail: `${arm.parameters} parameters; ${Object.entries(arm.config)
-        .map(([key, value]) => `${key} ${String(value)}`)
+      detail: `${count(arm.parameters)} parameters; ${Object.entries(arm.config)
+        .map(([key, value]) => `${key.replaceAll("_", " ")} ${String(value).replaceAll("_", " ")}`)
         .join(", ")}${arm.diverged ? `; ${arm.diverged} diverged` : ""}`,
     })),
     baselines: Object.entries(column?.trivial_baselines ?? {}).map(([name, value]) => ({

@@ -61,8 +61,8 @@ export const probes: Record<string, string> = {
 };
 export const models: Record<string, string> = {
   gpt: "GPT (additive)",
-  ddl: "DDL (ddl_pooled)",
-  mhc: "mHC (mhc_split)",
+  ddl: "DDL",
+  mhc: "mHC",
   jpmhc: "JPmHC (Cayley)",
   edelta: "EΔ, entropy gate (as run)",
   edelta_plain: "EΔ, plain gate (as described)",

@@ -2,7 +2,7 @@ import { useRef, useState } from "preact/hooks";
 import { linear, log, pixel, type Scale } from "../../charts/scales.ts";
 import { Choose } from "../../controls/controls.tsx";
 import { Figure } from "../../controls/figure.tsx";
-import { number } from "../../controls/format.ts";
+import { number, several } from "../../controls/format.ts";
 import { type Claim, type Results as Data, sampleOf, sampleText } from "../../numbers/figures.ts";
 import { useResults } from "../../numbers/store.ts";
 import { useWidget } from "../../state/widget.ts";
@@ -72,6 +72,16 @@ const claimTable = (claim: Claim, data: Data) => {
   return names.includes(claim.better) && names.includes(claim.worse) ? "main" : "controls";
 };
 
+// Welch's t of two samples.
+function welch(a: readonly number[], b: readonly number[]): number {
+  const [one, other] = [sampleOf(a), sampleOf(b)];
+  if (one.deviation === null || other.deviation === null) return NaN;
+  return (
+    (one.mean - other.mean) /
+    (one.deviation ** 2 / a.length + other.deviation ** 2 / b.length) ** 0.5
+  );
+}
+
 const testText = (test: { t: number; p: number } | null) =>
   test ? `t = ${number(test.t)}, p = ${number(test.p, 2)}` : "nothing to test";
 
@@ -85,7 +95,12 @@ export function Results() {
   const rows = s.sort === "given" ? table.rows : [...table.rows].sort((a, b) => mean(a) - mean(b));
   const [chosen, setChosen] = useState<string | null>(null);
   const list = useRef<HTMLDivElement>(null);
-  const claim = s.claim === "none" ? undefined : data.claims[Number(s.claim) - 1];
+  // Two tables have one way of measuring.
+  const hasSets = table.log && s.table !== "norms";
+  const asked = s.claim === "none" ? undefined : data.claims[Number(s.claim) - 1];
+  // A claim marks rows of its own table and task alone.
+  const claim =
+    asked && claimTable(asked, data) === s.table && asked.column === table.task ? asked : undefined;
   const marked = claim ? [claim.better, claim.worse] : [];
   const best = [...table.rows].sort((a, b) => mean(a) - mean(b))[0];
   const rule = [...table.baselines].sort((a, b) => a.value - b.value)[0];
@@ -95,13 +110,22 @@ export function Results() {
     ? `${row.label}: ${row.values.map((value) => number(value, 4)).join(", ")}; mean ${sampleText(sampleOf(row.values))}${row.published ? `, published ${sampleText(row.published)}` : ""}.`
     : "";
   const where = tasks[table.task] ?? table.task;
+  const next = [...table.rows].sort((a, b) => mean(a) - mean(b))[1];
+  const t = best && next ? welch(best.values, next.values) : NaN;
+  const seeds = best ? several(best.values.length, "seed") : "";
+  // |t| below 4.3 is p > 0.05 for two degrees of freedom, the fewest that Welch's test can have here.
+  const separated = Number.isNaN(t)
+    ? ""
+    : Math.abs(t) < (best!.values.length > 3 ? 2.2 : 4.3)
+      ? `; ${seeds} cannot tell it from the next`
+      : `, clear of the next (t = ${number(Math.abs(t))})`;
   const caption = !table.log
     ? `Cosine with −x after training on ${where}.`
     : s.table === "norms"
-      ? `After ${where} models, a copier keeps every norm and the right answer does not.`
+      ? "Copying the input keeps every norm; the right answer does not."
       : ruleWins
         ? `On ${where} a predictor without a model (${rule.name}) is better than every model here.`
-        : `On ${where} ${best?.label ?? "no row"} is the best row of this table.`;
+        : `On ${where} ${best?.label ?? "no row"} has the lowest mean${separated}.`;
   const keys = (event: KeyboardEvent) => {
     const way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const buttons = [...(list.current?.querySelectorAll("button") ?? [])];
@@ -135,10 +159,10 @@ export function Results() {
           ]),
         ],
       })}
-      controls={["table", <Choose widget={shown} name="task" as="select" />, "set", "sort"]}
-    >
-      <div class="rows-and-claims">
-        <div>
+      controls={["table", <Choose widget={shown} name="task" as="select" />]}
+      more={[...(hasSets ? (["set"] as const) : []), "sort"]}
+      main={
+        <div class="table-of-runs">
           <p class="legend" aria-hidden="true">
             <span class="c-published">◇ published</span>{" "}
             <span class="c-ink">● each seed of ours</span> <span class="c-ink">❘ mean</span>{" "}
@@ -187,37 +211,41 @@ export function Results() {
           </div>
           {row ? <p class="detail">{row.detail}</p> : null}
         </div>
-        <div class="claim-list" role="group" aria-label="The claims, tested">
-          <p class="legend">The claims ({data.claims.length}), tested. The list scrolls.</p>
-          {data.claims.map((item, index) => (
-            <button
-              type="button"
-              class={`claim-button ${item.verdict}`}
-              aria-pressed={s.claim === String(index + 1)}
-              onClick={() =>
-                widget.set(
-                  s.claim === String(index + 1)
-                    ? { claim: "none" }
-                    : {
-                        claim: String(index + 1),
-                        table: claimTable(item, data),
-                        task: item.column,
-                      },
-                )
-              }
-            >
-              <span>{item.claim}</span>
-              <span class="verdict">{item.verdict}</span>
-              <small>
-                {item.measured_ratio === null ? "" : `${number(item.measured_ratio)} ×, `}
-                {testText(item.measured_test)}
-                {item.published_ratio === null
-                  ? ""
-                  : ` · published ${number(item.published_ratio)} ×`}
-              </small>
-            </button>
-          ))}
-        </div>
+      }
+    >
+      <div class="claim-list" role="group" aria-label="The claims, tested">
+        <p class="legend">
+          The paper's claims, each by Welch's test of three seeds; p is not corrected for their
+          number.
+        </p>
+        {data.claims.map((item, index) => (
+          <button
+            type="button"
+            class={`claim-button ${item.verdict}`}
+            aria-pressed={claim === item}
+            onClick={() =>
+              widget.set(
+                claim === item
+                  ? { claim: "none" }
+                  : {
+                      claim: String(index + 1),
+                      table: claimTable(item, data),
+                      task: item.column,
+                    },
+              )
+            }
+          >
+            <span>{item.claim}</span>
+            <span class="verdict">{item.verdict}</span>
+            <small>
+              {item.measured_ratio === null ? "" : `${number(item.measured_ratio)} ×, `}
+              {testText(item.measured_test)}
+              {item.published_ratio === null
+                ? ""
+                : ` · published ${number(item.published_ratio)} ×`}
+            </small>
+          </button>
+        ))}
       </div>
     </Figure>
   );

@@ -131,76 +131,73 @@ export function Seeds() {
           rotations(run),
         ]),
       })}
-      controls={[
-        <Choose widget={widget} name="lambda" as="select" />,
-        <Choose widget={widget} name="rep" as="select" />,
-        "start",
-      ]}
+      controls={[<Choose widget={widget} name="lambda" as="radio" />]}
+      more={[<Choose widget={widget} name="rep" as="select" />, "start"]}
+      main={
+        <div class="drawing main">
+          <svg
+            ref={svg}
+            viewBox={`0 0 ${r.width} ${r.height}`}
+            role="group"
+            aria-label={`Best validation MSE against λ, one mark a run. ${sentence}`}
+            onKeyDown={move}
+            onClick={nearest}
+          >
+            <Axes
+              area={r}
+              x={Object.assign(x.bind(null), { ...x, ticks: [0, 1, 2, 3] })}
+              y={y}
+              xLabel="weight λ of the gate loss"
+              yLabel="best validation MSE"
+              xText={(value) => String(weights[value])}
+            />
+            <path
+              class="line thin dashed c-quiet"
+              d={`M${r.left} ${pixel(y(lostAbove))}H${r.width - r.right}`}
+            />
+            <text class="label c-quiet" x={r.left + 4} y={pixel(y(lostAbove) - 5)}>
+              lost above {number(lostAbove)}
+            </text>
+            {dots.map((dot, index) => (
+              <g
+                class="pick"
+                role="button"
+                tabindex={index === Math.max(0, first) ? 0 : -1}
+                aria-pressed={String(dot.index) === s.run}
+                aria-label={label(dot.run)}
+                data-run={dot.index}
+                onFocus={() => {
+                  if (String(dot.index) !== s.run) widget.set({ run: String(dot.index) });
+                }}
+              >
+                <circle class="pick-ring" cx={pixel(dot.at[0])} cy={pixel(dot.at[1])} r="9" />
+                <Mark run={dot.run} at={dot.at} />
+              </g>
+            ))}
+          </svg>
+        </div>
+      }
     >
-      <div class="drawing">
-        <svg
-          ref={svg}
-          viewBox={`0 0 ${r.width} ${r.height}`}
-          role="group"
-          aria-label={`Best validation MSE against λ, one mark a run. ${sentence}`}
-          onKeyDown={move}
-          onClick={nearest}
-        >
-          <Axes
-            area={r}
-            x={Object.assign(x.bind(null), { ...x, ticks: [0, 1, 2, 3] })}
-            y={y}
-            xLabel="weight λ of the gate loss"
-            yLabel="best validation MSE"
-            xText={(value) => String(weights[value])}
-          />
-          <path
-            class="line thin dashed c-quiet"
-            d={`M${r.left} ${pixel(y(lostAbove))}H${r.width - r.right}`}
-          />
-          <text class="label c-quiet" x={r.left + 4} y={pixel(y(lostAbove) - 5)}>
-            lost above {number(lostAbove)}
-          </text>
-          {dots.map((dot, index) => (
-            <g
-              class="pick"
-              role="button"
-              tabindex={index === Math.max(0, first) ? 0 : -1}
-              aria-pressed={String(dot.index) === s.run}
-              aria-label={label(dot.run)}
-              data-run={dot.index}
-              onFocus={() => {
-                if (String(dot.index) !== s.run) widget.set({ run: String(dot.index) });
-              }}
-            >
-              <circle class="pick-ring" cx={pixel(dot.at[0])} cy={pixel(dot.at[1])} r="9" />
-              <Mark run={dot.run} at={dot.at} />
-            </g>
-          ))}
-        </svg>
-      </div>
-      <div class="side">
-        <p class="legend">
-          <span class="c-rotation">●</span> at least eleven gates at γ = 1
-          <br />
-          <span class="c-reflection">◆</span> two or more at γ = 0
-          <br />
-          <span class="c-quiet">■</span> gates in between
-        </p>
-        {chosen ? (
-          <>
-            <Gates run={chosen} />
-            <dl>
-              <Fact name="run" value={chosen.run} />
-              <Fact name="best" value={number(chosen.best)} />
-              <Fact name="at step 200" value={number(chosen.step_200)} />
-              <Fact name="predicting zero costs" value={number(zero)} />
-            </dl>
-          </>
-        ) : (
-          <p>Choose a run to see its twelve gates, and its error at step 200.</p>
-        )}
-      </div>
+      <p class="legend">
+        <span class="c-rotation">●</span> at least eleven gates at γ = 1
+        <br />
+        <span class="c-reflection">◆</span> two or more at γ = 0
+        <br />
+        <span class="c-quiet">■</span> gates in between
+      </p>
+      {chosen ? (
+        <>
+          <Gates run={chosen} />
+          <dl>
+            <Fact name="run" value={chosen.run} />
+            <Fact name="best" value={number(chosen.best)} />
+            <Fact name="at step 200" value={number(chosen.step_200)} />
+            <Fact name="predicting zero costs" value={number(zero)} />
+          </dl>
+        </>
+      ) : (
+        <p>Choose a run to see its twelve gates, and its error at step 200.</p>
+      )}
     </Figure>
   );
 }
@@ -213,21 +210,24 @@ function Gates({ run }: { run: GateRun }) {
   const step = 20;
   return (
     <svg
-      viewBox="0 0 250 110"
+      viewBox="0 0 250 114"
       role="img"
       aria-label={`Gates by operator: ${run.gamma.map((gamma) => number(gamma)).join(", ")}`}
     >
-      <path class="grid-line" d="M8 12H242M8 92H242" />
-      <text x="8" y="9">
-        γ = 1
+      <path class="grid-line" d="M8 16H242M8 56H242M8 96H242" />
+      <text x="8" y="11">
+        γ = 1, rotation
       </text>
-      <text x="8" y="107">
-        γ = 0
+      <text x="242" y="48" text-anchor="end">
+        ½
+      </text>
+      <text x="8" y="109">
+        γ = 0, reflection
       </text>
       {run.gamma.map((gamma, i) => (
         <path
           class={`line strong ${gamma > 0.5 ? "c-rotation" : "c-reflection"}`}
-          d={`M${15 + i * step} 52V${pixel(92 - 80 * gamma)}m-4 0h8`}
+          d={`M${15 + i * step} 56V${pixel(96 - 80 * gamma)}m-4 0h8`}
         />
       ))}
     </svg>

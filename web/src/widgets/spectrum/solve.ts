@@ -109,14 +109,10 @@ export async function* solve(call: SpectrumCall, request: Request): AsyncGenerat
   result.rho = fine.map((_, i) => (i % 4 === 0 ? coarseRho[a++]! : added[b++]!));
   result.s = fine;
   yield { ...result };
-  // The quantiles take longest, one part a call.
+  // The quantiles take longest, one part a call: they come last. NaN: not yet.
   const part = (index: number) => call("spectrum_summary", { part: index });
-  result.theory = {
-    near_zero: (await part(0)).near_zero,
-    low: (await part(1)).low,
-    high: (await part(2)).high,
-    first: (await part(3)).first,
-  };
+  const theory = { near_zero: (await part(0)).near_zero, low: NaN, high: NaN, first: NaN };
+  result.theory = { ...theory };
   yield { ...result };
   if (request.printed) {
     try {
@@ -152,5 +148,9 @@ export async function* solve(call: SpectrumCall, request: Request): AsyncGenerat
     });
     result.sampled = { ...compared, rho: [...compared.rho.slice(0, fine.length)] };
   }
-  yield { ...result, done: true };
+  yield { ...result };
+  theory.low = (await part(1)).low;
+  theory.high = (await part(2)).high;
+  theory.first = (await part(3)).first;
+  yield { ...result, theory, done: true };
 }

@@ -31,9 +31,13 @@ export const fields = {
   c: choice("connection", connections, "mhc"),
   n: range("streams", 2, 8, 4, 1),
   scale: range("scale of the logits", 0, 5, 1, 0.1),
-  init: choice("numbers", { random: "random", initial: "as initialised" }, "random"),
+  init: choice(
+    "operators",
+    { random: "random", initial: "as initialised", trained: "trained" },
+    "random",
+  ),
   it: range("Sinkhorn iterations", 1, 50, 20, 1),
-  layers: range("layers multiplied", 1, 96, 1, 1),
+  layers: range("layers multiplied", 1, 96, 12, 1),
   pin: choice("compared with", { none: "none", ...connections }, "none", [
     "none",
     ...Object.keys(connections),

@@ -8,16 +8,8 @@ export const fields = {
   ),
 };
 
-export const styles = [
-  "c-rotation",
-  "c-reflection",
-  "c-mhc",
-  "c-blend",
-  "c-jpmhc",
-  "c-shc",
-  "c-hc",
-  "c-additive",
-];
+// The runs' own colours: those of rotations and reflections mean something else.
+export const styles = ["c-run1", "c-run2", "c-run3", "c-run4", "c-run5", "c-run6"];
 
 export const lines = {
   drop: "Drop a run folder here: nothing leaves this page, nothing is stored.",
@@ -28,5 +20,5 @@ export const lines = {
   jacobian: "No inspection with a Jacobian is open: geores inspect --run DIR --json writes one.",
   drawn: "Filled: measured. Line: theory for the run's own mean mixers and branch variances.",
   working: "Computing the theory for its mean mixers.",
-  without: "Its operators are no stream mixers, so there is no theory to draw.",
+  without: "does not mix streams, so there is no theory to compare with.",
 };

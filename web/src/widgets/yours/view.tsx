@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { Drawing } from "../../charts/drawing.tsx";
-import { Button } from "../../controls/controls.tsx";
+import { Button, Choose } from "../../controls/controls.tsx";
 import { Figure, type TableData } from "../../controls/figure.tsx";
-import { count, number } from "../../controls/format.ts";
+import { count, number, several } from "../../controls/format.ts";
 import { compute } from "../../engine/engine.ts";
-import { addFiles, removeRun, type Run, useRuns } from "../../runs/store.ts";
+import { addFiles, removeRun, renameRun, type Run, useRuns } from "../../runs/store.ts";
 import { useWidget } from "../../state/widget.ts";
 import { Density, r as densityArea } from "../spectrum/chart.tsx";
 import { binCount, type Request } from "../spectrum/solve.ts";
@@ -24,7 +24,7 @@ const told = (run: Run): string => {
   const model = run.config?.["connection"] ?? run.config?.["model"];
   return `${run.name}: ${[
     typeof model === "string" ? model : "",
-    Number.isFinite(steps) ? `${count(steps)} steps` : "",
+    Number.isFinite(steps) ? several(steps, "step") : "",
     typeof best === "number" ? `best ${number(best, 4)}` : "",
     run.inspection ? "inspection" : "",
     run.weights ? "weights" : "",
@@ -56,80 +56,98 @@ export function Yours() {
       }
       sentence={sentence}
       table={() => tables(runs)}
-      controls={runs.length ? ["tab"] : undefined}
-    >
-      <div
-        class={`drop${over ? " over" : ""}`}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={(event) => {
-          event.preventDefault();
-          setOver(false);
-          if (event.dataTransfer) void droppedFiles(event.dataTransfer).then(addFiles);
-        }}
-      >
-        <label class="file-button">
-          Choose files
-          <input
-            type="file"
-            class="hidden-input"
-            multiple
-            accept=".jsonl,.json,.safetensors"
-            data-input="files"
-            onChange={(event) => pick(event.target as HTMLInputElement)}
-          />
-        </label>
-        <label class="file-button">
-          Choose a folder
-          <input
-            type="file"
-            class="hidden-input"
-            ref={(input) => input?.setAttribute("webkitdirectory", "")}
-            data-input="folder"
-            onChange={(event) => pick(event.target as HTMLInputElement)}
-          />
-        </label>
-        <span class="hint">
-          metrics.jsonl, config.json, result.json, an inspection (<code>geores inspect --json</code>
-          ), results.json, best.safetensors
-        </span>
-      </div>
-      {problems.length ? (
-        <ul class="problems" role="status">
-          {problems.map((problem) => (
-            <li class="refusal">{problem}</li>
-          ))}
-        </ul>
-      ) : null}
-      {runs.length ? (
-        <ul class="run-list">
-          {runs.map((run, i) => (
-            <li>
-              <span class={`swatch ${style(i)}`} aria-hidden="true" />
-              <span>
-                {told(run)}
-                {run.notes.map((note) => (
-                  <small> · {note}</small>
-                ))}
-              </span>
-              <Button onClick={() => removeRun(run.name)}>Remove {run.name}</Button>
-            </li>
-          ))}
-        </ul>
-      ) : null}
-      {runs.length === 0 ? null : tab === "curves" ? (
-        <Curves runs={runs} />
-      ) : tab === "gates" ? (
-        <Gates runs={runs} />
-      ) : tab === "inspection" ? (
-        <Inspections runs={runs} />
-      ) : (
-        <Jacobian runs={runs} />
-      )}
-    </Figure>
+      main={
+        <>
+          <div
+            class={`drop${over ? " over" : ""}`}
+            onDragOver={(event) => {
+              event.preventDefault();
+              setOver(true);
+            }}
+            onDragLeave={() => setOver(false)}
+            onDrop={(event) => {
+              event.preventDefault();
+              setOver(false);
+              if (event.dataTransfer) void droppedFiles(event.dataTransfer).then(addFiles);
+            }}
+          >
+            <label class="file-button">
+              Choose files
+              <input
+                type="file"
+                class="hidden-input"
+                multiple
+                accept=".jsonl,.json,.safetensors"
+                data-input="files"
+                onChange={(event) => pick(event.target as HTMLInputElement)}
+              />
+            </label>
+            <label class="file-button">
+              Choose a folder
+              <input
+                type="file"
+                class="hidden-input"
+                ref={(input) => input?.setAttribute("webkitdirectory", "")}
+                data-input="folder"
+                onChange={(event) => pick(event.target as HTMLInputElement)}
+              />
+            </label>
+            <span class="hint">
+              metrics.jsonl, config.json, result.json, an inspection (
+              <code>geores inspect --json</code>
+              ), results.json, best.safetensors
+            </span>
+          </div>
+          {problems.length ? (
+            <ul class="problems" role="status">
+              {problems.map((problem) => (
+                <li class="refusal">{problem}</li>
+              ))}
+            </ul>
+          ) : null}
+          {runs.length ? (
+            <ul class="run-list">
+              {runs.map((run, i) => (
+                <li>
+                  <span class={`swatch ${style(i)}`} aria-hidden="true" />
+                  <span>
+                    {told(run)}
+                    {run.notes.map((note) => (
+                      <small> · {note}</small>
+                    ))}
+                  </span>
+                  <input
+                    class="rename"
+                    value={run.name}
+                    aria-label={`Name of ${run.name}`}
+                    onChange={(event) =>
+                      renameRun(run.name, (event.target as HTMLInputElement).value)
+                    }
+                  />
+                  <Button onClick={() => removeRun(run.name)}>Remove {run.name}</Button>
+                </li>
+              ))}
+            </ul>
+          ) : null}
+          {runs.length ? (
+            <div class="controls">
+              <Choose widget={widget} name="tab" />
+            </div>
+          ) : null}
+          <div class="run-charts">
+            {runs.length === 0 ? null : tab === "curves" ? (
+              <Curves runs={runs} />
+            ) : tab === "gates" ? (
+              <Gates runs={runs} />
+            ) : tab === "inspection" ? (
+              <Inspections runs={runs} />
+            ) : (
+              <Jacobian runs={runs} />
+            )}
+          </div>
+        </>
+      }
+    />
   );
 }
 
@@ -180,7 +198,8 @@ function Gates({ runs }: { runs: readonly Run[] }) {
         name: `${run.name} operator ${operator + 1}`,
         x: run.metrics!.evaluated,
         y: values,
-        class: `thin ${style(i)}`,
+        class: `${style(i)} thin`,
+        label: String(operator + 1),
       })),
     );
   const gamma = course("gamma");
@@ -228,7 +247,8 @@ function Inspections({ runs }: { runs: readonly Run[] }) {
   return (
     <>
       <Chart
-        title="defect; dotted: 4γ(1 − γ)"
+        title="defect; hollow: 4γ(1 − γ)"
+        dots
         xLabel="operator"
         series={[
           ...operators((item) => item.defect?.mean),
@@ -236,7 +256,8 @@ function Inspections({ runs }: { runs: readonly Run[] }) {
         ]}
       />
       <Chart
-        title="σ_max and σ_min"
+        title="largest σ; hollow: smallest σ"
+        dots
         xLabel="operator"
         series={[
           ...operators((item) => item.sigmaMax?.mean),
@@ -245,12 +266,13 @@ function Inspections({ runs }: { runs: readonly Run[] }) {
       />
       <Chart
         title="composite norm"
+        dots
         xLabel="operator"
         log
         series={operators((item) => item.composite?.mean)}
       />
-      <Chart title="RMS after the block" xLabel="block" series={layers("norm")} />
-      <Chart title="effective rank" xLabel="block" series={layers("rank")} />
+      <Chart title="RMS after the block" dots xLabel="block" series={layers("norm")} />
+      <Chart title="effective rank" dots xLabel="block" series={layers("rank")} />
       {found.flatMap(({ run }) =>
         run.inspection!.warnings.map((warning) => (
           <p class="refusal">
@@ -263,17 +285,28 @@ function Inspections({ runs }: { runs: readonly Run[] }) {
 }
 
 function Jacobian({ runs }: { runs: readonly Run[] }) {
-  const run = runs.find((item) => item.inspection?.jacobian.length);
-  const inspection = run?.inspection;
-  const streams = inspection?.streams ?? 0;
-  const mixers = (inspection?.operators ?? [])
+  const found = runs.filter((run) => run.inspection?.jacobian.length);
+  if (!found.length) return <Nothing what={lines.jacobian} />;
+  return (
+    <>
+      {found.map((run) => (
+        <div class="drawing" key={run.name}>
+          <p class="panel-title">{run.name}</p>
+          <OneJacobian run={run} />
+        </div>
+      ))}
+    </>
+  );
+}
+
+function OneJacobian({ run }: { run: Run }) {
+  const inspection = run.inspection!;
+  const streams = inspection.streams;
+  const mixers = inspection.operators
     .map((item) => item.mixer)
     .filter((mixer) => mixer.length === streams * streams && mixer.length <= 64);
   const usable =
-    inspection !== undefined &&
-    streams >= 2 &&
-    mixers.length === inspection.operators.length &&
-    mixers.length <= 200;
+    streams >= 2 && mixers.length === inspection.operators.length && mixers.length <= 200;
   const request: Request | null = usable
     ? {
         mixer: 8,
@@ -292,7 +325,6 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
       }
     : null;
   const { value, refusal, working } = useSpectrum(request, null, true);
-  if (!run || !inspection) return <Nothing what={lines.jacobian} />;
   const most = Math.max(...inspection.jacobian, value ? value.s[value.s.length - 1]! : 0) * 1.05;
   const bins = most / binCount;
   const values = Array<number>(binCount).fill(0);
@@ -308,7 +340,13 @@ function Jacobian({ runs }: { runs: readonly Run[] }) {
         <Density value={shown} history={[]} reader={null} />
       </Drawing>
       <p class="hint">
-        {refusal ? refusal : value ? lines.drawn : working ? lines.working : lines.without}
+        {refusal
+          ? refusal
+          : value
+            ? lines.drawn
+            : working
+              ? lines.working
+              : `${run.name} ${lines.without}`}
       </p>
     </>
   );
