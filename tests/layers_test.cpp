@@ -344,6 +344,38 @@ TEST(Layers, TheCheckSeesAViolation) {
   EXPECT_FALSE(refused("geores/ops/mixers/cayley_test.cpp", "<gtest/gtest.h>"));
 }
 
+// A connection is a description, and operations choose their kernels: no connection and no module asks
+// for a device or a type of state, and the forms of a routed connection are private to their folder.
+std::vector<std::string> form_decisions(const std::string& file, const std::string& text) {
+  static const std::string forms = "geores/ops/routed/forms/";
+  std::vector<std::string> found;
+  if (!file.starts_with("geores/ops/routed/"))
+    for (const auto& include : includes_of(text))
+      if (include.header.starts_with(forms)) found.push_back(file + " includes " + include.header);
+  const bool describes = !connection_of(file).empty() || file.starts_with("geores/modules/") ||
+                         file.starts_with("geores/residual/routed_connection.") ||
+                         file.starts_with("geores/residual/hyper_connection.");
+  if (describes && !is_test_source(file))
+    for (const auto* word : {"is_cuda", "is_cpu", "kBFloat16", "runs_cuda_kernel", "runs_half"})
+      if (text.find(word) != text.npos) found.push_back(file + " says " + word);
+  return found;
+}
+
+TEST(Layers, ConnectionsLeaveTheChoiceOfFormsToOperations) {
+  for (const auto& [file, text] : all_sources())
+    for (const auto& decision : form_decisions(file, text)) ADD_FAILURE() << decision;
+  const auto decides = [](const std::string& file, const std::string& text) {
+    return form_decisions(file, text).size() == 1;
+  };
+  const std::string form = "#include \"geores/ops/routed/forms/wide_form.h\"\n";
+  EXPECT_TRUE(decides("geores/residual/hc/hc.cpp", "if (x.is_cuda()) return;"));
+  EXPECT_TRUE(decides("geores/modules/layers.cpp", "if (runs_half_state_kernel(x)) return;"));
+  EXPECT_TRUE(decides("geores/residual/routed_connection.cpp", form));
+  EXPECT_TRUE(decides("geores/model/model.cpp", form));
+  EXPECT_FALSE(decides("geores/ops/routed/routed.cpp", form));
+  EXPECT_FALSE(decides("geores/ops/streams/streams.cpp", "if (x.is_cuda()) return;"));
+}
+
 // It crashes with LibTorch's wheels (geores/base/files/remove_folder.h).
 TEST(Layers, NoFileCallsRemoveAll) {
   const std::string call = std::string("remove_all") + "(";

@@ -6,9 +6,7 @@
 
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
-#include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/dense/projections.h"
-#include "geores/ops/routed/route_maps.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -65,31 +63,6 @@ class Perceptron : public torch::nn::Module {
 class ScaledProjection : public torch::nn::Module {
  public:
   ScaledProjection(int64_t in, const Tensor& bias, const Tensor& scale, double std = 0.0);
-  Tensor forward(const Tensor& x) const;
-
-  // The outputs of several projections for the same normalized x, and x itself. Fused, one product of a
-  // block of rows at a time.
-  struct All {
-    std::vector<Tensor> outputs;
-    Tensor skip;
-  };
-  static All forward_all(const std::vector<ScaledProjection*>& projections, const Tensor& x,
-                         const NormSpec& norm);
-
-  // The same with all outputs flat and side by side: joined (..., Σ bias.numel()).
-  struct Joined {
-    Tensor joined, skip;
-  };
-  static Joined forward_joined(const std::vector<ScaledProjection*>& projections, const Tensor& x,
-                               const NormSpec& norm);
-
-  // The same, taken apart by sigmoid_routes(): on a GPU without joined values of their own.
-  struct Sigmoids {
-    SigmoidRoutes routes;
-    Tensor skip;
-  };
-  static Sigmoids forward_sigmoids(const std::vector<ScaledProjection*>& projections,
-                                   const Tensor& x, const NormSpec& norm, int64_t n, double offset);
 
   Tensor& bias() { return bias_; }
   const Tensor& bias() const { return bias_; }

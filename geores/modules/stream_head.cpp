@@ -1,5 +1,6 @@
 #include "geores/modules/stream_head.h"
 
+#include "geores/ops/routed/projected.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
@@ -13,9 +14,9 @@ StreamHead::StreamHead(int64_t streams, int64_t width, double norm_epsilon, doub
                                                         torch::full({1}, 0.01)))) {}
 
 Tensor StreamHead::forward(const Tensor& x) {
-  const auto [projected, skip] = ScaledProjection::forward_all(
-      {weights_.get()}, join_streams(x), {.layer = false, .epsilon = norm_epsilon_});
-  return collect_streams(torch::sigmoid(projected[0]) + guard_,
+  const auto [weights, skip] =
+      projected(join_streams(x), {.layer = false, .epsilon = norm_epsilon_}, {weights_->weights()});
+  return collect_streams(torch::sigmoid(weights) + guard_,
                          split_streams(in_full_type(skip), x.size(-2)));
 }
 

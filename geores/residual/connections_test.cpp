@@ -4,6 +4,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
+#include "geores/residual/hyper_connection.h"
 #include "geores/residual/registry.h"
 
 namespace geores {
@@ -137,6 +138,43 @@ TEST(Hc, StartsAsAPreNormConnection) {
   const auto streams = hc->forward(to_state(hc->traits(), x), f, trace);
   const auto wanted = plain->forward(x, f, trace).unsqueeze(2).expand_as(streams);
   EXPECT_LT((streams - wanted).abs().max().item<double>(), 1e-6);
+}
+
+// The example of docs/extend/add_a_connection.md: nothing but parameters and a description.
+class Blend final : public HyperConnection {
+ public:
+  Blend(const ResidualConfig& config, const HyperOptions& options)
+      : HyperConnection(config, "blend", options, InitialMap::near_identity) {
+    add_sigmoid_routes(config.index);
+    projection("res", torch::full({1}, -8.0));
+  }
+
+ private:
+  RoutedSpec spec() const override {
+    return spec_with(MixerRouting{[n = streams()](const std::vector<Tensor>& z) {
+      const auto share = torch::sigmoid(z[0]).unsqueeze(-1), one = torch::eye(n, z[0].options());
+      return (1 - share) * one + share / static_cast<double>(n);
+    }});
+  }
+};
+
+TEST(HyperConnections, ANewOneIsItsDescription) {
+  torch::manual_seed(5);
+  Blend blend({.width = 6, .streams = 3}, {});
+  const torch::NoGradGuard no_gradient;
+  for (auto& parameter : blend.parameters()) parameter.normal_(0, 0.5);
+  const auto x = torch::randn({2, 4, 3, 6});
+  Trace trace(/*probing=*/true);
+  const auto out = blend.forward(
+      x, [](const Tensor& h) { return torch::tanh(h); }, trace);
+  const auto probe = [&](size_t i) { return trace.probes().at(i).second; };
+  EXPECT_LT((probe(0).sum(-1) - 1).abs().max().item<double>(), 1e-6);
+  const auto read = torch::layer_norm((probe(1).unsqueeze(-1) * x).sum(-2), {6},
+                                      blend.named_parameters()["norm.weight"]);
+  const auto wanted = probe(0).matmul(x) + probe(2).unsqueeze(-1) * torch::tanh(read).unsqueeze(-2);
+  EXPECT_LT((out - wanted).abs().max().item<double>(), 1e-5);
+  EXPECT_EQ(blend.token_step(1), nullptr);
+  EXPECT_EQ(blend.decay_exceptions().size(), 0u);  // the static part of H_res has rank 1
 }
 
 TEST(Hc, StaticRoutesAreOneSetForAllTokens) {

@@ -5,6 +5,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/registry.h"
+#include "geores/residual/routed_connection.h"
 #include "geores/storage/state_file.h"
 #include "geores/testing/gradient_check.h"
 
@@ -203,6 +204,35 @@ TEST_P(Contract, AddsABranchThatTheConnectionBeforeHasLeft) {
     ASSERT_EQ(left[i].defined(), added[i].defined()) << i;
     if (!added[i].defined()) continue;
     EXPECT_LT(largest(left[i] - added[i]), 1e-12 * std::max(1.0, largest(added[i]))) << i;
+  }
+}
+
+// In a stack a connection may leave its branch, or the write to its streams, to the next one.
+TEST_P(Contract, AStackOfAdvancesIsAStackOfForwards) {
+  randomize(*residual_);
+  x_.requires_grad_(true);
+  auto inputs = residual_->parameters();
+  inputs.push_back(x_);
+  const auto cotangent = torch::randn_like(x_);
+  const auto results = [&](const Tensor& out) {
+    auto all = torch::autograd::grad({(out * cotangent).sum()}, inputs, {}, {}, false,
+                                     /*allow_unused=*/true);
+    all.push_back(out.detach());
+    return all;
+  };
+  Trace trace;
+  const auto first = residual_->advance(x_, *sublayer_, trace);
+  const auto stack = results(residual_->advance(first, *sublayer_, trace).total()),
+             separate = results(forward(forward(x_)));
+  for (size_t i = 0; i < separate.size(); ++i) {
+    ASSERT_EQ(stack[i].defined(), separate[i].defined()) << i;
+    if (!separate[i].defined()) continue;
+    EXPECT_TRUE(torch::equal(stack[i], separate[i])) << i;
+  }
+  if (std::dynamic_pointer_cast<RoutedConnection>(residual_)) {
+    EXPECT_TRUE(first.write) << "routed connections leave their write";
+    const torch::NoGradGuard no_gradient;
+    EXPECT_FALSE(residual_->advance(x_, *sublayer_, trace).write) << "which holds the old state";
   }
 }
 

@@ -1,8 +1,5 @@
 #include "geores/residual/hyper_connection.h"
 
-#include "geores/ops/streams/streams.h"
-#include "geores/residual/probe_routes.h"
-
 namespace geores {
 
 Fields HyperOptions::fields() {
@@ -14,59 +11,51 @@ Fields HyperOptions::fields() {
 HyperConnection::HyperConnection(const ResidualConfig& config, const std::string& name,
                                  const HyperOptions& options, InitialMap initial_map,
                                  bool orthogonal, bool read_norm)
-    : traits_{.layout = StreamLayout::expand,
-              .streams = config.streams,
-              .state_width = config.streams * config.width,
-              .sublayer_width = config.width,
-              .orthogonal = orthogonal,
-              .initial_map = initial_map},
+    : RoutedConnection({.layout = StreamLayout::expand,
+                        .streams = config.streams,
+                        .state_width = config.streams * config.width,
+                        .sublayer_width = config.width,
+                        .orthogonal = orthogonal,
+                        .initial_map = initial_map}),
       options_(options) {
   require_streams(config, traits_.layout, name);
   if (read_norm) norm_ = register_module("norm", std::make_shared<LayerNorm>(config.width));
 }
 
-ReadNormSpec HyperConnection::read_norm() const {
-  if (!norm_) return {.kind = ReadNormSpec::Kind::none};
-  return {.kind = ReadNormSpec::Kind::layer, .weight = norm_weight()};
+void HyperConnection::add_sigmoid_routes(int64_t index) {
+  auto bias = torch::full({streams()}, -1.0);
+  bias[index % streams()] = 1.0;
+  add("pre", bias);
+  add("post", bias);
 }
 
-NormAndSkip HyperConnection::read(const Tensor& pre, const Tensor& streams) const {
-  const auto norm = read_norm();
-  if (norm.kind == ReadNormSpec::Kind::layer) return collect_and_norm(pre, streams, norm.weight);
-  const auto collected = collect_streams(pre, streams);
-  if (norm.kind == ReadNormSpec::Kind::none) return {collected, streams};
-  return {rms_norm_and_skip(collected, norm.weight, norm.epsilon).normalized, streams};
+std::shared_ptr<ScaledProjection> HyperConnection::add(const std::string& name,
+                                                       const Tensor& bias) {
+  auto made = register_module(
+      name, std::make_shared<ScaledProjection>(traits_.state_width, bias, torch::full({1}, 0.01)));
+  projections_.push_back(made.get());
+  return made;
 }
 
-Tensor HyperConnection::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  if (const auto routed = routed_at_once(x)) {
-    if (trace.probing()) probe_routes(trace, routed->routes());
-    return routed->write(f(routed->normalized()));
-  }
-  const auto [routes, streams] = route(x);
-  probe_routes(trace, routes);
-  if (const auto wide = WideStreams::make(routes, streams, read_norm()))
-    return wide->write(f(wide->read()));
-  return composed(routes, streams, f);
+std::shared_ptr<ScaledProjection> HyperConnection::projection(const std::string& name,
+                                                              const Tensor& bias) {
+  auto made = add(name, bias);
+  static_parts_.push_back(made->bias());
+  return made;
 }
 
-PostNormed HyperConnection::forward_normalized(const Tensor& x, const Sublayer& f,
-                                               const PostNorm& norm, Trace& trace) {
-  const auto [routes, streams] = route(x);
-  probe_routes(trace, routes);
-  if (const auto wide = WideStreams::make(routes, streams, read_norm()))
-    return wide->write_normalized(f(wide->read()), norm);
-  return post_norm_of_tokens(composed(routes, streams, f), norm);
-}
-
-Tensor HyperConnection::composed(const Routes& routes, const Tensor& streams,
-                                 const Sublayer& f) const {
-  const auto [normalized, skip] = read(routes.read, streams);
-  return mix_and_write(routes.res, skip, routes.write, f(normalized));
-}
-
-bool HyperConnection::supports_bf16_state() const {
-  return takes_half_streams(traits_.streams, traits_.sublayer_width);
+RoutedSpec HyperConnection::spec_with(const Routing& routing) const {
+  RoutedSpec spec{.streams = streams(),
+                  .width = stream_width(),
+                  .norm = {.layer = false, .epsilon = norm_epsilon()},
+                  .projections = {},
+                  .routing = routing};
+  for (const auto* projection : projections_) spec.projections.push_back(projection->weights());
+  if (norm_)
+    spec.read_norm.weight = norm_->weight();
+  else
+    spec.read_norm.kind = ReadNormSpec::Kind::none;
+  return spec;
 }
 
 std::vector<Tensor> HyperConnection::decay_exceptions() const {

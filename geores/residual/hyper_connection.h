@@ -4,20 +4,26 @@
 //   X ← H_res X + H_postᵀ F(LN(H_pre X))
 // H_pre (n) reads the sublayer's input from the streams, H_post (n) writes its output to them, and
 // H_res (n × n) mixes them. The connections differ in how they make these routes from X.
-// Probes: operator = H_res (B, T, n, n); pre, post (B, T, n).
+// In mHC, mHC-lite and sHC the routes come from the whole state of a token (arXiv:2512.24880 Eqs. 7-8;
+// arXiv:2603.20896 Eqs. 1-9, App. G):
+//   x' = RMSNorm(vec X) ∈ R^{nC}
+//   H_pre = σ(α x'W_pre + b_pre), H_post = 2σ(α x'W_post + b_post)              ∈ R^n
+// and the connections differ in H_res alone.
+// Start: all W = 0 and α = 0.01; b_pre and b_post are +1 for stream `index` mod n and −1 for the
+// others, so H_post starts at 1.46 and 0.54: only H_res starts near a plain residual connection. The
+// scales α have no gradient until the W have moved.
 // Decay: the static parts of the routes (biases) have no weight decay, the dynamic parts (weights)
 // do, as in Zhu et al.; with decay_static the static part of H_res decays too. Decay would
 // otherwise pull a static map with a nonzero initial value to 0, against the data.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "geores/modules/layers.h"
-#include "geores/ops/routed/routed.h"
-#include "geores/ops/routed/routes.h"
-#include "geores/ops/routed/wide.h"
 #include "geores/residual/registry.h"
+#include "geores/residual/routed_connection.h"
 
 namespace geores {
 
@@ -28,13 +34,8 @@ struct HyperOptions {
   Fields fields();
 };
 
-class HyperConnection : public Residual {
+class HyperConnection : public RoutedConnection {
  public:
-  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) final;
-  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
-                                Trace& trace) final;
-  const Traits& traits() const final { return traits_; }
-  bool supports_bf16_state() const final;
   std::vector<Tensor> decay_exceptions() const override;
   std::vector<Tensor> mixer_parameters() const final { return static_parts_; }
 
@@ -43,35 +44,26 @@ class HyperConnection : public Residual {
                   const HyperOptions& options, InitialMap initial_map, bool orthogonal = false,
                   bool read_norm = true);
 
-  struct Routed {
-    Routes routes;
-    Tensor streams;  // the state (B, T, n, C), for the operations after the routes
-  };
-  virtual Routed route(const Tensor& x) = 0;
+  // Registers the projections of H_pre and H_post, and then, in their order, those of H_res: α x'W + b
+  // under `name`, with α = 0.01 and W = 0.
+  void add_sigmoid_routes(int64_t index);
+  std::shared_ptr<ScaledProjection> projection(const std::string& name, const Tensor& bias);
 
-  // Routes and reading as one operation; nullopt where no kernel fits.
-  virtual std::optional<geores::Routed> routed_at_once(const Tensor&) { return std::nullopt; }
-
-  // The norm of the sublayer's input: LN, or none without read_norm.
-  virtual ReadNormSpec read_norm() const;
+  // With these projections and the norms above.
+  RoutedSpec spec_with(const Routing& routing) const;
 
   // Static parts of H_res: without weight decay, or with it if decay_static.
   std::vector<Tensor> static_parts_;
 
-  int64_t streams() const { return traits_.streams; }
-  int64_t width() const { return traits_.sublayer_width; }
   double norm_epsilon() const { return options_.norm_epsilon; }
   bool decays_static() const { return options_.decay_static; }
-  const Tensor& norm_weight() const { return norm_->weight(); }
 
  private:
-  // Norm(H_pre X), and the streams for the operations after it.
-  NormAndSkip read(const Tensor& pre, const Tensor& streams) const;
-  Tensor composed(const Routes& routes, const Tensor& streams, const Sublayer& f) const;
+  std::shared_ptr<ScaledProjection> add(const std::string& name, const Tensor& bias);
 
-  Traits traits_;
   HyperOptions options_;
-  std::shared_ptr<LayerNorm> norm_;  // null: F reads the streams as they are
+  std::shared_ptr<LayerNorm> norm_;             // null: F reads the streams as they are
+  std::vector<ScaledProjection*> projections_;  // pre, post, then those of the mixer
 };
 
 }  // namespace geores

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "geores/ops/dense/post_norm.h"
+#include "geores/ops/inference/token_step.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/ops/streams/state.h"
 #include "geores/ops/torch.h"
@@ -114,24 +115,6 @@ struct Traits {
   bool causal = true;       // outputs before t do not depend on x_t
   bool orthogonal = false;  // R is orthogonal for all parameter values
   InitialMap initial_map = InitialMap::other;
-};
-
-// A connection at inference, one token of each of B sequences at a time. It reuses its buffers, so
-// a step allocates nothing. State and sublayer tensors are (B, width).
-class TokenStep {
- public:
-  virtual ~TokenStep() = default;
-
-  // The input of the sublayer for the state x; valid until the next call.
-  virtual const Tensor& read(const Tensor& x) = 0;
-
-  // Updates the state x with the output y of the sublayer.
-  virtual void write(const Tensor& y, Tensor& x) = 0;
-
-  // Continues after a pass over whole sequences: takes the running means over the first `count`
-  // positions from the memory of that pass, in the order in which forward() requested them. Without
-  // running means there is nothing to do.
-  virtual void continue_means(PoolMemory& /*memory*/, int64_t /*count*/) {}
 };
 
 class Residual : public torch::nn::Module {

@@ -4,7 +4,7 @@
 
 #include "geores/ops/attention/attention.h"
 #include "geores/ops/dense/linear.h"
-#include "geores/ops/routed/wide.h"
+#include "geores/ops/dense/post_norm.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 

@@ -168,4 +168,10 @@ StateAndProduct with_product(const Tensor& state) {
   return {state, state.is_cuda() ? for_product(state) : state};
 }
 
+PostNormed joined(const PostNormed& streams) {
+  return {.state = streams.state.defined() ? streams.state.flatten(-2) : Tensor(),
+          .next = streams.next.flatten(-2),
+          .product = {}};
+}
+
 }  // namespace geores

@@ -36,6 +36,9 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
 // product.
 PostNormed post_norm_of_tokens(const Tensor& x, const PostNorm& norm);
 
+// The same with all streams of a token as one: (B, T, n, d) -> (B, T, n·d). No product.
+PostNormed joined(const PostNormed& streams);
+
 // The state and the product's factor, without an added tensor.
 StateAndProduct post_norm(const Tensor& x, const Tensor& branch, double epsilon);
 

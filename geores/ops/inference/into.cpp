@@ -8,7 +8,7 @@
 #include "geores/kernels/pooled/operators.h"
 #include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
-#include "geores/ops/routed/routed_parts.h"
+#include "geores/ops/dense/kernel_norm.h"
 #include "geores/ops/run/dispatch.h"
 
 namespace geores::into {

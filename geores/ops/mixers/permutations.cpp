@@ -1,6 +1,10 @@
 #include "geores/ops/mixers/permutations.h"
 
+#include <cmath>
+#include <vector>
+
 #include "geores/kernels/mixers/permutations.h"
+#include "geores/ops/dense/linear.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
@@ -50,16 +54,27 @@ class FusedPermutationMixture : public torch::autograd::Function<FusedPermutatio
   }
 };
 
+int64_t streams_of(const Tensor& permutations) {
+  return std::lround(std::sqrt(permutations.size(1)));
+}
+
 }  // namespace
 
-std::optional<Tensor> fused_permutation_mixture(const Tensor& logits, int64_t n) {
+Tensor permutation_mixture(const Tensor& logits, const Tensor& permutations) {
+  const ExecutionScope exact(Precision::fp32);
+  const auto n = streams_of(permutations);
+  return linear_map(logits.softmax(-1), permutations.t()).unflatten(-1, std::vector<int64_t>{n, n});
+}
+
+Tensor all_permutations_mixture(const Tensor& logits, const Tensor& permutations) {
   static const auto sizes = numbers_that(kernels::is_permuted_size) + " streams";
+  const auto n = streams_of(permutations);
   if (!KernelChoice("permutation_mixture", logits)
            .need(logits.is_cuda(), "a GPU")
            .need(logits.dim() == 3 && logits.numel() > 0, "at least one token")
            .need(kernels::is_permuted_size(n), sizes.c_str())
            .runs())
-    return std::nullopt;
+    return permutation_mixture(logits, permutations);
   return FusedPermutationMixture::apply(logits, n);
 }
 

@@ -1,8 +1,5 @@
-// The convex mixture of all permutations of n streams, fused (manifold/permutation.h);
-// residual/mhc_lite has the definition.
+// Convex mixtures of permutations of n streams (manifold/permutation.h).
 #pragma once
-
-#include <optional>
 
 #include "geores/ops/torch.h"
 
@@ -10,8 +7,11 @@ namespace geores {
 
 using torch::Tensor;
 
-// Σ_m softmax(logits)_m P_m: logits (B, T, n!) -> (B, T, n, n); permutations in the order of
-// all_permutations() (constants.h). nullopt where no kernel fits.
-std::optional<Tensor> fused_permutation_mixture(const Tensor& logits, int64_t n);
+// Σ_m softmax(logits)_m P_m: logits (B, T, m), permutations (m, n²) -> (B, T, n, n). The products are
+// exact in every precision, so that rows and columns sum to 1.
+Tensor permutation_mixture(const Tensor& logits, const Tensor& permutations);
+
+// The same for all n! permutations in the order of all_permutations() (constants.h), which kernels know.
+Tensor all_permutations_mixture(const Tensor& logits, const Tensor& permutations);
 
 }  // namespace geores

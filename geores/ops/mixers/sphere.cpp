@@ -1,7 +1,10 @@
 #include "geores/ops/mixers/sphere.h"
 
+#include <vector>
+
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/sizes.h"
+#include "geores/ops/mixers/cayley.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
@@ -56,21 +59,47 @@ class FusedSphere : public torch::autograd::Function<FusedSphere> {
   }
 };
 
-}  // namespace
-
-std::optional<Tensor> fused_spectral_sphere(const Tensor& left, const Tensor& right,
-                                            const Tensor& sigma) {
+bool runs_fused(const Tensor& sigma) {
   const auto n = sigma.size(-1) + 1;
   static const auto cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams",
                     gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams";
-  if (!KernelChoice("spectral_sphere", sigma)
-           .need(n >= 3, "at least 3 streams")
-           .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
-           .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
-           .need_on_gpu(sigma.numel() > 0, "at least one value")
-           .runs())
-    return std::nullopt;
-  return FusedSphere::apply(left, right, sigma);
+  return KernelChoice("spectral_sphere", sigma)
+      .need(n >= 3, "at least 3 streams")
+      .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
+      .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
+      .need_on_gpu(sigma.numel() > 0, "at least one value")
+      .runs();
+}
+
+}  // namespace
+
+Tensor spectral_sphere(const Tensor& left, const Tensor& right, const Tensor& sigma,
+                       const Tensor& helmert, const Tensor& skew_basis) {
+  const auto m = sigma.size(-1), n = m + 1;
+  auto u = helmert.to(sigma.dtype()), v = u;
+  if (skew_basis.defined()) {
+    if (runs_fused(sigma)) return FusedSphere::apply(left, right, sigma);
+    const auto rotated = [&](const Tensor& entries) {
+      const auto skewed =
+          entries.matmul(skew_basis.to(entries.dtype())).unflatten(-1, std::vector<int64_t>{m, m});
+      return helmert.to(entries.dtype()).matmul(cayley_solve(skewed));
+    };
+    u = rotated(left);
+    v = rotated(right);
+  }
+  const auto mean = torch::full({n, n}, 1.0 / static_cast<double>(n), sigma.options());
+  return mean + (u * sigma.unsqueeze(-2)).matmul(v.transpose(-1, -2));
+}
+
+Tensor upper_triangle_to_skew(int64_t m) {
+  auto basis = torch::zeros({m * (m - 1) / 2, m, m}, torch::kFloat64);
+  int64_t entry = 0;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = i + 1; j < m; ++j, ++entry) {
+      basis[entry][i][j] = 1.0;
+      basis[entry][j][i] = -1.0;
+    }
+  return basis.flatten(1);
 }
 
 }  // namespace geores

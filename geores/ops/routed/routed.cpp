@@ -1,274 +1,78 @@
 #include "geores/ops/routed/routed.h"
 
-#include <string>
+#include <utility>
 
-#include "geores/kernels/routed/routed_passes.h"
-#include "geores/ops/dense/products.h"
-#include "geores/ops/gradients/packed_gradients.h"
-#include "geores/ops/routed/routed_parts.h"
-#include "geores/ops/run/saved_state.h"
-#include "geores/ops/streams/stream_kernels.h"
+#include "geores/base/error.h"
+#include "geores/ops/routed/forms/forms.h"
+#include "geores/ops/routed/forms/wide_form.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
-namespace fused {
-
-KernelChoice& need_routes_on_gpu(KernelChoice& choice, const Tensor& x, const RoutedSpec& spec) {
-  static const auto row = "rows of at most " + std::to_string(kernels::kDeviceRow) + " values",
-                    iterations = "at most " + std::to_string(kernels::kMostGuardedIterations) +
-                                 " Sinkhorn iterations";
-  const auto n = spec.streams;
-  const bool fits = x.dim() == 3 && x.numel() > 0 && x.size(2) % n == 0;
-  choice.need(x.is_cuda(), "a GPU").need(fits, "a state (B, T, n·d) with at least one value");
-  const auto* cayley = std::get_if<CayleyRouting>(&spec.routing);
-  const auto* guarded = std::get_if<GuardedRouting>(&spec.routing);
-  const auto* sinkhorn = std::get_if<SinkhornRouting>(&spec.routing);
-  const bool unrolled =
-      sinkhorn != nullptr && sinkhorn->spec.gradient == SinkhornGradient::unrolled;
-  choice.need(has_kernel(spec.routing), "a mixer that kernels make");
-  return need_streams(choice, n, fits ? x.size(2) / n : 0)
-      .need(fits && x.size(2) <= kernels::kDeviceRow, row.c_str())
-      .need(PackedProjections::fit(spec.projections), "few projections with bias, contiguous")
-      .need(cayley == nullptr || !cayley->exact, "the iterated Cayley map")
-      .need(guarded == nullptr || guarded->iterations <= kernels::kMostGuardedIterations,
-            iterations.c_str())
-      .need(!unrolled || sinkhorn->spec.iterations <= kernels::kMostGuardedIterations,
-            iterations.c_str())
-      .need(sinkhorn == nullptr || sinkhorn->spec.order == SinkhornOrder::rows_last,
-            "rows that are normalised last");
-}
-
-}  // namespace fused
-
 namespace {
 
-using namespace fused;
-
-struct RoutedShape {
-  kernels::StreamShape streams;
-  kernels::MixerShape mixers;
-  int64_t tiles;
-
-  RoutedShape(const Tensor& x, int64_t n, const Tensor& read_weight)
-      : streams(split_shape(x, n)),
-        mixers{.tokens = streams.tokens, .n = n},
-        tiles(read_weight.numel() / streams.d) {}
-};
-
-// Outputs: the sublayer's input, the carried x, res, read, write. The incoming gradient of the
-// carried x is unmixed (routed.h).
-class FusedRoute : public torch::autograd::Function<FusedRoute> {
-  struct Kept {
-    Tensor x, normal, statistics, raw, weight, bias, res, read, read_statistics, norm_weight,
-        read_weight;
-    KeptParameters projections;
-    Tensor norm_weight_slot, read_weight_slot, norm_bias_slot;
-    bool layer, has_norm_bias;
-    std::vector<int64_t> has_scale;
-    int64_t n;
-    Routing routing;
-
-    template <class Self, class F>
-    static void tensors(Self& s, F&& f) {
-      f(s.x), f(s.normal), f(s.statistics), f(s.raw), f(s.weight), f(s.bias), f(s.res), f(s.read),
-          f(s.read_statistics), f(s.norm_weight), f(s.read_weight), f(s.projections.values);
-    }
-  };
-
+// The write of a form that has not run yet.
+class WaitingForm final : public WaitingWrite {
  public:
-  static tensor_list forward(AutogradContext* context, const Tensor& input,
-                             const OptionalTensor& norm_weights, const OptionalTensor& norm_biases,
-                             const Tensor& read_weights, at::TensorList parameters,
-                             const RoutedSpec& spec) {
-    const auto x = input.contiguous(), read_weight = read_weights.contiguous();
-    const auto norm_weight = contiguous(norm_weights), norm_bias = contiguous(norm_biases);
-    const auto n = spec.streams, batch = x.size(0), length = x.size(1);
-    const RoutedShape shape(x, n, read_weight);
-    const auto has_scale = PackedProjections::scales_of(spec.projections);
-    const auto [weight, bias] = PackedProjections(parameters, has_scale).packed();
+  explicit WaitingForm(const Routed& routed) : routed_(routed) {}
+  Tensor total(const Tensor& branch) const override { return routed_.write(branch); }
 
-    const auto normal = for_product_of(x, {shape.streams.tokens, x.size(2)});
-    const auto statistics = torch::empty({batch, length, 2}, x.options());
-    on_gpu(x, normal, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::norm_forward(
-          cuda_stream, values<T>(x),
-          state_norm<T>(spec.norm.layer, norm_weight, norm_bias, spec.norm.epsilon),
-          values<A>(normal), statistics_in<T>(statistics), shape.streams.tokens, x.size(2));
-    });
-    const auto raw = multiply(normal, weight.t(), x.scalar_type());
-    const auto res = torch::empty({batch, length, n, n}, x.options());
-    const auto read = torch::empty({batch, length, n}, x.options());
-    const auto write = torch::empty_like(read);
-    const auto h = for_product_of(x, {batch, length, read_weight.numel()});
-    const auto read_statistics = torch::empty_like(statistics);
-    on_gpu(x, h, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      with_routes<T>(spec.routing, [&](const auto& routes) {
-        kernels::routes_forward(cuda_stream, static_cast<const T*>(values<T>(raw)),
-                                static_cast<const T*>(values<T>(bias)), routes, values<T>(res),
-                                values<T>(read), values<T>(write), shape.mixers);
-      });
-      kernels::collect_norm_forward<T>(
-          cuda_stream, values<T>(read), values<T>(x), {.weight = values<T>(read_weight)},
-          shape.tiles, values<A>(h), statistics_in<T>(read_statistics), shape.streams);
-    });
-
-    save(context, Kept{.x = x,
-                       .normal = normal,
-                       .statistics = statistics,
-                       .raw = raw,
-                       .weight = weight,
-                       .bias = bias,
-                       .res = res,
-                       .read = read,
-                       .read_statistics = read_statistics,
-                       .norm_weight = norm_weight,
-                       .read_weight = read_weight,
-                       .projections = KeptParameters::of(parameters),
-                       .norm_weight_slot = gradient_slot(norm_weight),
-                       .read_weight_slot = gradient_slot(read_weight),
-                       .norm_bias_slot = gradient_slot(norm_bias),
-                       .layer = spec.norm.layer,
-                       .has_norm_bias = norm_bias.defined(),
-                       .has_scale = has_scale,
-                       .n = n,
-                       .routing = spec.routing});
-    context->mark_non_differentiable({res, read});
-    return {h, input, res, read, write};
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto s = saved<Kept>(context);
-    const RoutedShape shape(s.x, s.n, s.read_weight);
-    const auto dh = gradients[0].contiguous(), dout = gradients[1].contiguous(),
-               dwrite = gradients[4].contiguous();
-
-    const auto dnorm_weight = parameter_sum(s.norm_weight, s.norm_weight_slot);
-    const auto dread_weight = parameter_sum(s.read_weight, s.read_weight_slot);
-    const auto dnorm_bias =
-        parameter_sum(s.has_norm_bias ? s.norm_weight : Tensor(), s.norm_bias_slot);
-    const auto dc = torch::empty({s.x.size(0), s.x.size(1), shape.streams.d}, s.x.options());
-    const auto dread = torch::empty_like(s.read), dres = torch::empty_like(s.res);
-    const auto draw = torch::empty(s.raw.sizes(), s.normal.options());
-    const auto dbias = torch::empty_like(s.bias);
-    on_gpu(s.x, dh, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::read_backward<T, A>(cuda_stream,
-                                   {.read = values<T>(s.read),
-                                    .x = values<T>(s.x),
-                                    .norm = {.weight = values<T>(s.read_weight)},
-                                    .statistics = statistics_in<T>(s.read_statistics),
-                                    .dh = values<A>(dh),
-                                    .dout = values<T>(dout),
-                                    .dc = values<T>(dc),
-                                    .dread = values<T>(dread),
-                                    .dres = values<T>(dres),
-                                    .dweight = values<T>(dread_weight.sum)},
-                                   shape.tiles, shape.streams);
-      with_routes<T>(s.routing, [&](const auto& routes) {
-        const auto constant = [](const Tensor& tensor) {
-          return static_cast<const T*>(values<T>(tensor));
-        };
-        kernels::routes_backward(cuda_stream, constant(s.raw), constant(s.bias), routes,
-                                 constant(dres), constant(dread), constant(dwrite), values<A>(draw),
-                                 values<T>(dbias), shape.mixers);
-      });
-    });
-    const auto dnormal = multiply(draw, s.weight, s.normal.scalar_type());
-    const auto dx = torch::empty_like(s.x);
-    on_gpu(s.x, dnormal, [&]<class T, class A>(T, A, kernels::CudaStream cuda_stream) {
-      kernels::routed_state_backward<T, A>(cuda_stream,
-                                           {.res = values<T>(s.res),
-                                            .read = values<T>(s.read),
-                                            .x = values<T>(s.x),
-                                            .norm = state_norm<T>(s.layer, s.norm_weight),
-                                            .statistics = statistics_in<T>(s.statistics),
-                                            .dnormal = values<A>(dnormal),
-                                            .dout = values<T>(dout),
-                                            .dc = values<T>(dc),
-                                            .dx = values<T>(dx),
-                                            .dweight = values<T>(dnorm_weight.sum),
-                                            .dbias = values<T>(dnorm_bias.sum)},
-                                           shape.streams);
-    });
-    tensor_list result = {dx, dnorm_weight.gradient, dnorm_bias.gradient, dread_weight.gradient};
-    const auto& projections = s.projections.values;
-    for (const auto& gradient :
-         PackedProjections(projections, s.has_scale)
-             .gradients(multiply(draw.t(), s.normal, projections[0].scalar_type()), dbias,
-                        s.projections.slots))
-      result.push_back(gradient);
-    result.push_back(Tensor());
-    return result;
-  }
-};
-
-// Returns the unmixed gradient of x: only for x as carried by FusedRoute, FusedTokenRoute and
-// FusedRead (routed.h).
-class FusedWriteRouted : public torch::autograd::Function<FusedWriteRouted> {
-  struct Kept {
-    Tensor write, branch;
-
-    template <class Self, class F>
-    static void tensors(Self& s, F&& f) {
-      f(s.write), f(s.branch);
-    }
-  };
-
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& res, const Tensor& input,
-                        const Tensor& write, const Tensor& branches) {
-    const auto x = input.contiguous(), branch = branches.contiguous();
-    auto out = torch::empty_like(x);
-    on(x, branch, [&]<class T, class A>(T, A, auto... cuda_stream) {
-      kernels::mix_write_forward(cuda_stream..., values<T>(res), values<T>(x), values<T>(write),
-                                 values<A>(branch), branch_kind(branch), values<T>(out),
-                                 stream_shape(x));
-    });
-    save(context, Kept{.write = write, .branch = branch});
-    return out;
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto s = saved<Kept>(context);
-    const auto dout = gradients[0].contiguous();
-    const auto dwrite = torch::empty_like(s.write), dbranch = torch::empty_like(s.branch);
-    on(dout, s.branch, [&]<class T, class A>(T, A, auto... cuda_stream) {
-      kernels::write_backward(cuda_stream..., static_cast<const T*>(values<T>(s.write)),
-                              static_cast<const A*>(values<A>(s.branch)), branch_kind(s.branch),
-                              static_cast<const T*>(values<T>(dout)), values<T>(dwrite),
-                              values<A>(dbranch), stream_shape(dout));
-    });
-    return {Tensor(), dout, dwrite, dbranch};
-  }
+ private:
+  Routed routed_;
 };
 
 }  // namespace
 
-Routed::Routed(Tensor normalized, const Tensor& carried, Routes routes)
-    : normalized_(std::move(normalized)),
-      state_(split_streams(carried, routes.read.size(2))),
-      routes_(std::move(routes)) {}
+Routed::Routed(std::shared_ptr<const RoutedForm> form, bool joined, int64_t tiles)
+    : form_(std::move(form)), joined_(joined), tiles_(tiles) {}
 
-std::optional<Routed> Routed::by_passes(const Tensor& x, const RoutedSpec& spec) {
-  KernelChoice choice("routes", x, "passes over the state");
-  if (!need_routes_on_gpu(choice, x, spec)
-           .need(has_passes(spec.routing), "Cayley routes or guarded ones")
-           .runs())
-    return std::nullopt;
-  const auto parameters = PackedProjections::parameters_of(spec.projections);
-  const auto outputs = FusedRoute::apply(x, maybe(spec.norm.weight), maybe(spec.norm.bias),
-                                         spec.read_weight, at::TensorList(parameters), spec);
-  return Routed(outputs[0], outputs[1],
-                {.res = outputs[2], .read = outputs[3], .write = outputs[4]});
+Routed Routed::make(const State& state, const RoutedSpec& spec, const Tensor& normalized) {
+  const auto x = state.total();
+  const bool joined = x.dim() == 3;
+  const RoutedInput in{joined ? x : join_streams(x), normalized};
+  require(in.x.dim() == 3 && in.x.size(-1) == spec.streams * spec.width, "routed",
+          "expected {} streams of {} values, got {} values", spec.streams, spec.width,
+          in.x.size(-1));
+  for (const auto& make_form : kRoutedForms)
+    if (auto form = make_form(in, spec)) return {std::move(form), joined, spec.tiles};
+  fail("routed", "no form");  // composed_form takes everything
 }
 
-std::optional<Routed> Routed::make(const Tensor& x, const RoutedSpec& spec) {
-  if (!x.is_cuda()) return on_cpu(x, spec);
-  if (auto routed = by_token(x, spec)) return routed;
-  return by_passes(x, spec);
+const Tensor& Routed::read() const { return form_->read(); }
+
+Tensor Routed::branch(const Tensor& y) const {
+  return tiles_ == 1 ? y : split_streams(y, form_->state().size(2));
 }
 
 Tensor Routed::write(const Tensor& y) const {
-  return FusedWriteRouted::apply(routes_.res, state_, routes_.write, y);
+  const auto out = form_->write(branch(y));
+  return joined_ ? join_streams(out) : out;
+}
+
+State Routed::leave(const Tensor& y) const {
+  // Without gradients the old state would live longer than it has to.
+  if (!torch::GradMode::is_enabled()) return write(y);
+  const auto& x = form_->state();
+  return {joined_ ? join_streams(x) : x, y, std::make_shared<WaitingForm>(*this)};
+}
+
+PostNormed Routed::write_normalized(const Tensor& y, const PostNorm& norm) const {
+  auto of_streams = norm;
+  if (norm.added.defined()) of_streams.added = norm.added.reshape(form_->state().sizes());
+  const auto made = form_->write_normalized(branch(y), of_streams);
+  return joined_ ? geores::joined(made) : made;
+}
+
+Routes Routed::routes() const {
+  const auto& [res, read, write] = form_->routes();
+  return {.res = res.detach(), .read = read.detach(), .write = write.detach()};
+}
+
+bool Routed::supports_bf16_state(const RoutedSpec& spec) {
+  return spec.tiles == 1 && WideForm::takes_half(spec.streams, spec.width);
+}
+
+std::unique_ptr<TokenStep> Routed::step(const RoutedSpec& spec, int64_t batch) {
+  return step_form(spec, batch);
 }
 
 }  // namespace geores

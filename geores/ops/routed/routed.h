@@ -1,95 +1,56 @@
-// Routing around a sublayer, for connections that compute the routes of a token (routes.h) from the
-// token itself, in two operations: routes and the sublayer's input, then mixing and writing. The
-// backward pass makes two or three passes over the state on a GPU and two on a CPU; separate
-// operations would make five (kernels/routed/).
+// Routing around a sublayer: takes each token to the sublayer and back, as a RoutedSpec (spec.h)
+// describes it. Always succeeds: this folder alone knows which forms there are (forms/forms.h) and which
+// one runs, on which device and for which type and size; `geores bench --explain` prints it.
+//     const auto token = Routed::make(x, spec);
+//     x = token.write(f(token.read()));
 #pragma once
 
-#include <optional>
-#include <utility>
-#include <variant>
-#include <vector>
+#include <memory>
 
-#include "geores/ops/dense/normalized_linear.h"
-#include "geores/ops/dense/projections.h"
-#include "geores/ops/mixers/sinkhorn.h"
-#include "geores/ops/routed/route_maps.h"
-#include "geores/ops/routed/routes.h"
+#include "geores/ops/dense/post_norm.h"
+#include "geores/ops/inference/token_step.h"
+#include "geores/ops/routed/spec.h"
+#include "geores/ops/streams/state.h"
 
 namespace geores {
 
-struct GuardedRouting {
-  int64_t iterations;
-};
+class RoutedForm;  // forms/forms.h
 
-// Hyper-connections: read = σ(raw), write = 2σ(raw), and a mixer from the other values.
-struct SinkhornRouting {  // mHC; rows last if the mixer comes from a GPU kernel
-  SinkhornSpec spec;
-};
-struct PermutationRouting {};  // mHC-lite
-struct SphereRouting {};       // sHC with fixed amplitudes: left, right, singular
-// No kernel on a GPU:
-struct FreeRouting {};      // res = the other raw values
-struct IdentityRouting {};  // res = I
-
-using Routing = std::variant<CayleyRouting, GuardedRouting, StreamRouting, SinkhornRouting,
-                             PermutationRouting, SphereRouting, FreeRouting, IdentityRouting>;
-
-struct RoutedSpec {
-  int64_t streams;
-  NormSpec norm;                               // of the state
-  std::vector<ProjectionWeights> projections;  // from the normalized state to raw values
-  Routing routing;                             // from raw values to routes
-  Tensor read_weight{};  // of the LayerNorm of the sublayer's input: (d), or (n·d) for n copies
-};
-
-// The hyper-connections of Zhu et al.: RMSNorm of each stream separately, the same projections for
-// all streams, and routes by tanh_routes() (route_maps.h).
-struct TanhRoutedSpec {
-  Tensor pre, res, post;  // weights (1, d), (n, d), (1, d)
-  TanhRoutes routes;
-  Tensor read_weight;  // of the LayerNorm of the sublayer's input: (d)
-  double epsilon = 0;  // of the RMSNorm
-};
-
-// The results of the first operation, for the sublayer and the second operation:
-//     if (const auto routed = Routed::make(x, spec)) return routed->write(f(routed->normalized()));
-//
-// The gradient of out_i = Σ_j res_ij x_j + write_i y_i with respect to x is Σ_i res_ij dout_i. The
-// two operations share that work: the backward pass of write() passes dout on unmixed, and the
-// backward pass of make() mixes it in the pass that computes the gradients of res, read and x. The
-// gradients of the carried state, res and read are therefore correct only inside of this class: all
-// three are private, and normalized() and write() are the only ways from x to a loss. Both may be
-// called any number of times.
 class Routed {
  public:
-  // x (B, T, n·d). nullopt where no kernel fits: the connection then runs separate operations.
-  static std::optional<Routed> make(const Tensor& x, const RoutedSpec& spec);
-  static std::optional<Routed> make(const Tensor& x, const TanhRoutedSpec& spec);  // x (B, T, n, d)
+  // x (B, T, n·d) or (B, T, n, d); the results of write() have the same shape. `normalized`: Norm(x), where the
+  // caller's kernel has made it with x; undefined: the projections' norm is made here.
+  static Routed make(const State& x, const RoutedSpec& spec, const Tensor& normalized = {});
 
-  // The sublayer's input: (B, T, d) or (B, T, n·d).
-  const Tensor& normalized() const { return normalized_; }
+  // The sublayer's input: (B, T, tiles · d).
+  const Tensor& read() const;
 
-  // Σ_j res_ij x_j + write_i y_i (B, T, n, d): y (B, T, d), or (B, T, n, d) with one for each stream.
+  // The state after the sublayer, for its output y (B, T, tiles · d). leave() lets the write wait for
+  // the next reader of the state. Each may be called any number of times.
   Tensor write(const Tensor& y) const;
+  State leave(const Tensor& y) const;
+
+  // write(), and RMSNorm over all n·d values of a token; no product.
+  PostNormed write_normalized(const Tensor& y, const PostNorm& norm) const;
 
   // The values of the routes, without gradients: for probes.
-  Routes routes() const {
-    return {.res = routes_.res, .read = routes_.read, .write = routes_.write.detach()};
-  }
+  Routes routes() const;
+
+  // Whether such a connection supports a bfloat16 state (Precision::bf16_state) and returns one, in the
+  // form of this thread.
+  static bool supports_bf16_state(const RoutedSpec& spec);
+
+  // The same for one token of each of `batch` sequences, without gradients. Null where no kernel makes
+  // such routes of so many streams.
+  static std::unique_ptr<TokenStep> step(const RoutedSpec& spec, int64_t batch);
 
  private:
-  // The form of one kernel each way: four streams and products in bfloat16, on a GPU
-  // (token_routes.cpp).
-  static std::optional<Routed> by_token(const Tensor& x, const RoutedSpec& spec);
-  static std::optional<Routed> by_passes(const Tensor& x, const RoutedSpec& spec);  // on a GPU
-  static std::optional<Routed> on_cpu(const Tensor& x, const RoutedSpec& spec);  // routed_cpu.cpp
+  Routed(std::shared_ptr<const RoutedForm> form, bool joined, int64_t tiles);
+  Tensor branch(const Tensor& y) const;  // y as the forms take it
 
-  // `carried`: x as an output of the first operation, (B, T, n·d).
-  Routed(Tensor normalized, const Tensor& carried, Routes routes);
-
-  Tensor normalized_;
-  Tensor state_;   // (B, T, n, d)
-  Routes routes_;  // res and read are not differentiable
+  std::shared_ptr<const RoutedForm> form_;
+  bool joined_;  // x is (B, T, n·d)
+  int64_t tiles_;
 };
 
 }  // namespace geores

@@ -3,7 +3,6 @@
 #include "geores/base/error.h"
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/ops/mixers/cayley.h"
-#include "geores/ops/mixers/sinkhorn.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
@@ -87,15 +86,6 @@ ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature) {
   const auto both = raw.unflatten(-1, std::vector<int64_t>{2, n, n}) / temperature;
   return {.read = both.select(-3, 0).softmax(-1).mean(-2),
           .write = both.select(-3, 1).softmax(-2).sum(-1)};
-}
-
-Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations) {
-  require(raw.dim() == 3 && raw.size(-1) == 2 * n + n * n, "guarded_routes",
-          "expected 2n + n² = {} values per token, got {}", 2 * n + n * n, raw.size(-1));
-  const auto parts = raw.split_with_sizes({n, n, n * n}, -1);
-  return {.res = guarded_sinkhorn(parts[2].unflatten(-1, std::vector<int64_t>{n, n}), iterations),
-          .read = torch::sigmoid(parts[0]),
-          .write = 2 * torch::sigmoid(parts[1])};
 }
 
 Routes cayley_routes(const Tensor& raw, int64_t n, const CayleyRouting& routing) {

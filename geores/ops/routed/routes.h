@@ -35,8 +35,4 @@ ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature = 
 // EΔ-Stream: the same read and write, and res = I. raw (B, T, 2n²) = [H̃_pre | H̃_post].
 struct StreamRouting {};
 
-// The EΔ paper's mHC: raw (B, T, 2n + n²) = [pre | post | res] -> read = σ(pre), write = 2σ(post),
-// res = guarded_sinkhorn(res).
-Routes guarded_routes(const Tensor& raw, int64_t n, int64_t iterations);
-
 }  // namespace geores

@@ -385,22 +385,15 @@ TEST_F(Fused, RoutedStreamsEqualComposed) {
              random({n * d}), random({n * d}), random({d})},
             [&](const Tensors& t) {
               const RoutedSpec spec{.streams = n,
+                                    .width = d,
                                     .norm = {.layer = true, .weight = t[3], .bias = t[4]},
                                     .projections = {{t[1], with_bias ? t[2] : Tensor(), {}}},
                                     .routing = routing,
-                                    .read_weight = t[5]};
-              const auto unused = t[2] * 1;
+                                    .read_norm = {.weight = t[5]}};
               // All paths of a gradient: through h, through write and through the carried state.
-              if (const auto routed = Routed::make(t[0], spec))
-                return Tensors{routed->write(torch::sin(routed->normalized())),
-                               routed->normalized(), routed->routes().write, unused};
-              EXPECT_FALSE(runs_cpu_kernel(t[0]));
-              const auto [raw, x] =
-                  normalized_linear(t[0], spec.norm, t[1], spec.projections[0].bias);
-              const auto routes = cayley_routes(raw, n, routing);
-              const auto [h, streams] = collect_and_norm(routes.read, split_streams(x, n), t[5]);
-              return Tensors{mix_and_write(routes.res, streams, routes.write, torch::sin(h)), h,
-                             routes.write.detach(), unused};
+              const auto routed = Routed::make(t[0], spec);
+              return Tensors{routed.write(torch::sin(routed.read())), routed.read(),
+                             routed.routes().write, t[2] * 1};
             },
             "routed " + std::to_string(n) + " exact " + std::to_string(routing.exact), 1e-4);
 }

@@ -34,6 +34,7 @@ bool fits(const Tensor& x, const Tensor& branch) {
 }  // namespace
 
 Tensor State::total() const {
+  if (write) return write->total(branch);
   if (!branch.defined()) return x;
   if (KernelChoice("add_branch", x)
           .need(x.is_cuda(), "a GPU")
@@ -55,8 +56,10 @@ State with_branch(const Tensor& x, const Tensor& branch) {
   return later ? state : state.total();
 }
 
-State for_kernels(const State& state) {
-  return !state.branch.defined() || fits(state.x, state.branch) ? state : state.total();
+Summands for_kernels(const State& state) {
+  if (!state.write && (!state.branch.defined() || fits(state.x, state.branch)))
+    return {state.x, state.branch};
+  return {state.total(), Tensor()};
 }
 
 }  // namespace geores

@@ -6,7 +6,7 @@
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/routed/delta.h"
-#include "geores/ops/routed/wide.h"
+#include "geores/ops/routed/projected.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -56,23 +56,9 @@ Ddl::Ddl(const ResidualConfig& config, const NoOptions&)
   value_ = register_module("value", make_linear(config.width, n, true));
 }
 
-// β's logit and v (B, T, 1 + n): on a GPU one pass over the read vector; composed, one product
-// whose columns are padded to an efficient size.
+// β's logit and v (B, T, 1 + n).
 Tensor Ddl::logit_and_value(const Tensor& seen) const {
-  if (!seen.is_cuda())
-    return torch::cat({linear_map(seen, beta_->weight, beta_->bias),
-                       linear_map(seen, value_->weight, value_->bias)},
-                      -1);
-  const auto n = value_->weight.size(0), none = (1 + n + 7) / 8 * 8 - (1 + n);
-  if (const auto wide = wide_linear(
-          seen, {{beta_->weight, beta_->bias, Tensor()}, {value_->weight, value_->bias, Tensor()}}))
-    return wide->projected;
-  const auto both =
-      linear_map(seen,
-                 torch::cat({beta_->weight, value_->weight,
-                             torch::zeros({none, seen.size(-1)}, seen.options())}),
-                 torch::cat({beta_->bias, value_->bias, torch::zeros({none}, seen.options())}));
-  return both.slice(-1, 0, 1 + n);
+  return linear_maps(seen, {{beta_->weight, beta_->bias}, {value_->weight, value_->bias}});
 }
 
 std::unique_ptr<TokenStep> Ddl::token_step(int64_t batch) const {

@@ -4,9 +4,7 @@
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
 #include "geores/ops/pooled/generators.h"
-#include "geores/ops/routed/routed.h"
-#include "geores/ops/routed/routes.h"
-#include "geores/ops/routed/softmax_routes.h"
+#include "geores/ops/routed/wide_routes.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
@@ -45,14 +43,15 @@ Fields EdeltaStreamOptions::fields() {
 }
 
 EdeltaStream::EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptions& options)
-    : options_(options),
-      pool_(pool_from(options.pool)),
-      traits_{.layout = StreamLayout::split,
-              .streams = config.streams,
-              .state_width = config.width,
-              .sublayer_width = config.width / std::max<int64_t>(config.streams, 1),
-              .axis = reflects_whole() ? OperatorAxis::width : OperatorAxis::streams,
-              .causal = pool_ != Pool::sequence} {
+    : RoutedConnection(
+          {.layout = StreamLayout::split,
+           .streams = config.streams,
+           .state_width = config.width,
+           .sublayer_width = config.width / std::max<int64_t>(config.streams, 1),
+           .axis = options.reflection == "whole" ? OperatorAxis::width : OperatorAxis::streams,
+           .causal = pool_from(options.pool) != Pool::sequence}),
+      options_(options),
+      pool_(pool_from(options.pool)) {
   require_streams(config, traits_.layout, "edelta_stream");
   require(!reflects_whole() || pool_ == Pool::token, "edelta_stream",
           "reflection = whole needs pool = token, got pool = {}", options.pool);
@@ -136,91 +135,54 @@ EdeltaStream::Mixed EdeltaStream::mixed(const Tensor& state, Trace& trace) {
   return {.g = g, .for_routes = {}};
 }
 
-std::optional<Tensor> EdeltaStream::fused_forward(const Tensor& x, const Sublayer& f,
-                                                  Trace& trace) {
-  if (pool_ != Pool::sequence || !norm_ || !generator_norm_ || !x.is_cuda() || trace.probing() ||
+std::optional<EdeltaStream::Mixed> EdeltaStream::mixed_at_once(const Tensor& x, Trace& trace) {
+  if (pool_ != Pool::sequence || !norm_ || !generator_norm_ || trace.probing() ||
       trace.memory() != nullptr)
     return std::nullopt;
-  const auto mixed =
-      fused_joint_mix(x, traits_.streams, generator_norm_->weight(), generator_norm_->bias(),
+  const auto made =
+      fused_joint_mix(x, streams(), generator_norm_->weight(), generator_norm_->bias(),
                       generator_->weights(), options_.gate_weight);
-  if (!mixed) return std::nullopt;
-  if (mixed->penalty.defined()) trace.add_loss(mixed->penalty);
-  const auto routed = Routed::make(
-      mixed->mixed,
-      {.streams = traits_.streams,
-       .norm = {.layer = true, .weight = router_norm_->weight(), .bias = router_norm_->bias()},
-       .projections = {{router_->weight, router_->bias, Tensor()}},
-       .routing = StreamRouting(),
-       .read_weight = norm_->weight()});
-  if (routed) return join_streams(routed->write(f(routed->normalized())));
-  return join_streams(
-      composed(this->routed({mixed->mixed, router_norm_->forward(mixed->mixed)}, trace), f));
+  if (!made) return std::nullopt;
+  if (made->penalty.defined()) trace.add_loss(made->penalty);
+  return Mixed{.g = made->mixed, .for_routes = {}};
 }
 
-EdeltaStream::StreamRoutes EdeltaStream::routed(Mixed mixed, Trace& trace) const {
-  const auto n = traits_.streams;
-  auto& [g, for_routes] = mixed;
-  if (!for_routes.defined() && !trace.probing()) {
-    const auto norm = router_norm_ ? NormSpec{.layer = true,
-                                              .weight = router_norm_->weight(),
-                                              .bias = router_norm_->bias()}
-                                   : NormSpec{.layer = false, .epsilon = kStreamNormEps};
-    if (const auto made = wide_softmax_routes(g, {norm, router_->weight, router_->bias}, n, {}))
-      return {.streams = split_streams(made->skip, n),
-              .read = made->routes.read,
-              .write = made->routes.write};
-  }
-  if (!for_routes.defined())
-    for_routes =
-        router_norm_ ? router_norm_->forward(g) : rms_normalize(in_full_type(g), kStreamNormEps);
-  const auto routes =
-      linear_map_to(for_routes, router_->weight, router_->bias, full_type(g.scalar_type()));
-  if (!trace.probing()) {
-    const auto [read, write] = softmax_read_write(routes, n);
-    return {.streams = split_streams(g, n), .read = read, .write = write};
-  }
-  const auto both = routes.unflatten(-1, std::vector<int64_t>{2, n, n});
-  const auto pre = both.select(-3, 0).softmax(-1);
-  const auto post = both.select(-3, 1).softmax(-2);
-  trace.probe("pre", [&p = pre] { return p; });
-  trace.probe("post", [&p = post] { return p; });
-  // The result depends only on the column means of H_pre and the row sums of H_post.
-  return {.streams = split_streams(g, n), .read = pre.mean(-2), .write = post.sum(-1)};
+RoutedSpec EdeltaStream::spec() const {
+  RoutedSpec spec{.streams = streams(),
+                  .width = stream_width(),
+                  .norm = {.layer = false, .epsilon = kStreamNormEps},
+                  .projections = {{router_->weight, router_->bias, Tensor()}},
+                  .routing = StreamRouting(),
+                  .read_norm = {.kind = ReadNormSpec::Kind::none}};
+  if (router_norm_)
+    spec.norm = {.layer = true, .weight = router_norm_->weight(), .bias = router_norm_->bias()};
+  if (norm_) spec.read_norm = {.weight = norm_->weight()};
+  return spec;
 }
 
-std::optional<WideStreams> EdeltaStream::wide(const StreamRoutes& r) const {
-  if (norm_) return std::nullopt;
-  const auto pass =
-      identity_like(r.read, traits_.streams).expand({r.read.size(0), r.read.size(1), -1, -1});
-  return WideStreams::make({.res = pass, .read = r.read, .write = r.write}, r.streams,
-                           {.kind = ReadNormSpec::Kind::none});
+Routed EdeltaStream::routed(const State& state, Trace& trace) {
+  const auto x = state.total();
+  auto made = mixed_at_once(x, trace);
+  if (!made) made = mixed(x, trace);
+  if (trace.probing()) probe_routes(*made, trace);
+  return Routed::make(made->g, spec(), made->for_routes);
 }
 
-Tensor EdeltaStream::composed(const StreamRoutes& r, const Sublayer& f) const {
-  if (!norm_) return r.streams + spread_to_streams(r.write, f(collect_streams(r.read, r.streams)));
-  const auto [read, g] = collect_and_norm(r.read, r.streams, norm_->weight());
-  return g + spread_to_streams(r.write, f(read));
-}
-
-Tensor EdeltaStream::forward(const Tensor& x, const Sublayer& f, Trace& trace) {
-  if (const auto fused = fused_forward(x, f, trace)) return *fused;
-  const auto r = routed(mixed(x, trace), trace);
-  if (const auto around = wide(r)) return join_streams(around->write(f(around->read())));
-  return join_streams(composed(r, f));
-}
-
-PostNormed EdeltaStream::forward_normalized(const Tensor& x, const Sublayer& f,
-                                            const PostNorm& norm, Trace& trace) {
-  const auto r = routed(mixed(x, trace), trace);
-  const auto around = wide(r);
-  if (!around) return post_norm_of_tokens(join_streams(composed(r, f)), norm);
-  return joined(around->write_normalized(f(around->read()), norm));
+// The whole matrices; the result depends only on the column means of H_pre and the row sums of H_post.
+void EdeltaStream::probe_routes(const Mixed& mixed, Trace& trace) const {
+  const torch::NoGradGuard no_grad;
+  const auto n = streams();
+  const auto normal = mixed.for_routes.defined() ? mixed.for_routes
+                                                 : normalized(in_full_type(mixed.g), spec().norm);
+  const auto both = linear_map_to(normal, router_->weight, router_->bias, normal.scalar_type())
+                        .unflatten(-1, std::vector<int64_t>{2, n, n});
+  trace.probe("pre", [&] { return both.select(-3, 0).softmax(-1); });
+  trace.probe("post", [&] { return both.select(-3, 1).softmax(-2); });
 }
 
 bool EdeltaStream::supports_bf16_state() const {
   return pool_ == Pool::token && !norm_ && !generator_norm_ && !reflects_whole() &&
-         takes_half_streams(traits_.streams, traits_.sublayer_width);
+         RoutedConnection::supports_bf16_state();
 }
 
 Connection edelta_stream_connection() {

@@ -22,12 +22,14 @@
 // pool = sequence and T otherwise.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "geores/modules/layers.h"
-#include "geores/ops/routed/wide.h"
 #include "geores/ops/streams/pool.h"
 #include "geores/residual/registry.h"
+#include "geores/residual/routed_connection.h"
 
 namespace geores {
 
@@ -44,18 +46,17 @@ struct EdeltaStreamOptions {
   Fields fields();
 };
 
-class EdeltaStream final : public Residual {
+class EdeltaStream final : public RoutedConnection {
  public:
   EdeltaStream(const ResidualConfig& config, const EdeltaStreamOptions& options);
-  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
-  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
-                                Trace& trace) override;
-  const Traits& traits() const override { return traits_; }
   // The form for a recursive model; with weighted norms it runs partly composed.
   bool supports_bf16_state() const override;
+  std::unique_ptr<TokenStep> token_step(int64_t /*batch*/) const override { return nullptr; }
 
  private:
   void draw_start();
+  RoutedSpec spec() const override;  // of the routes around g = G x
+  Routed routed(const State& state, Trace& trace) override;
   // (B, T', 2n + 2 + size of k) from x, and x for its other uses.
   ProjectionAndSkip generators_of(const Tensor& x, Trace& trace);
   struct Mixed {
@@ -63,22 +64,13 @@ class EdeltaStream final : public Residual {
     Tensor for_routes;  // norm of g, if a kernel has computed both; else undefined
   };
   Mixed mixed(const Tensor& x, Trace& trace);
-  // g as streams, and the statistics of the routes that determine the result, all (B, T, ·).
-  struct StreamRoutes {
-    Tensor streams;
-    Tensor read, write;  // column means of H_pre, row sums of H_post
-  };
-  StreamRoutes routed(Mixed mixed, Trace& trace) const;
-  // The routing around a sublayer that reads g directly; nullopt where no kernel fits.
-  std::optional<WideStreams> wide(const StreamRoutes& r) const;
-  Tensor composed(const StreamRoutes& r, const Sublayer& f) const;
-  // On a GPU, for an operator of the whole sequence; nullopt where no kernel fits.
-  std::optional<Tensor> fused_forward(const Tensor& x, const Sublayer& f, Trace& trace);
+  // By one kernel, for an operator of the whole sequence; nullopt where none fits.
+  std::optional<Mixed> mixed_at_once(const Tensor& x, Trace& trace);
+  void probe_routes(const Mixed& mixed, Trace& trace) const;
   bool reflects_whole() const { return options_.reflection == "whole"; }
 
   EdeltaStreamOptions options_;
   Pool pool_;
-  Traits traits_;
   std::shared_ptr<LayerNorm> norm_, generator_norm_, router_norm_;
   std::shared_ptr<Perceptron> generator_;
   torch::nn::Linear router_{nullptr};

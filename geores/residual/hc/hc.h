@@ -14,11 +14,11 @@
 // tokens; with one stream that is a learned factor on the carried state and one on the written output.
 // decay_static: b_pre and b_res decay and θ_post does not, as in the public mHC-lite code.
 //
-// form = sigmoid: not a published connection. H_pre, H_post as in mHC (sigmoid_hyper_connection.h)
+// form = sigmoid: not a published connection. H_pre, H_post as in mHC (hyper_connection.h)
 // and H_res = α x'W + b, b = I. It was geores' `hc` before it had a form.
 #pragma once
 
-#include "geores/residual/sigmoid_hyper_connection.h"
+#include "geores/residual/hyper_connection.h"
 
 namespace geores {
 
@@ -34,13 +34,9 @@ class Hc final : public HyperConnection {
  public:
   Hc(const ResidualConfig& config, const HcOptions& options);
   std::vector<Tensor> decay_exceptions() const override;
-  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
-  Routed route(const Tensor& x) override;
-  std::optional<geores::Routed> routed_at_once(const Tensor& x) override;
-  TanhRoutes route_parameters() const;
-  TanhRoutedSpec spec() const;  // of dynamic routes
+  RoutedSpec spec() const override;
 
   // A dynamic part, the same for all streams, undefined where the routes are static, and a static part for
   // each.
@@ -53,15 +49,12 @@ class Hc final : public HyperConnection {
   Tensor scale_, post_scale_;
 };
 
-class SigmoidHc final : public SigmoidHyperConnection {
+class SigmoidHc final : public HyperConnection {
  public:
   SigmoidHc(const ResidualConfig& config, const HcOptions& options);
 
  private:
-  Tensor mixing(const std::vector<Tensor>& projected, const Tensor&) override {
-    return projected[0];
-  }
-  std::optional<Routing> routing() const override { return FreeRouting(); }
+  RoutedSpec spec() const override { return spec_with(FreeRouting()); }
 };
 
 Connection hc_connection();

@@ -4,8 +4,8 @@
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/mixers/isometry.h"
+#include "geores/ops/mixers/permutations.h"
 #include "geores/ops/mixers/quaternions.h"
-#include "geores/ops/run/execution.h"
 
 namespace geores {
 namespace {
@@ -43,11 +43,12 @@ Tensor cayley_exact(const Tensor& w, double alpha) {
 }  // namespace
 
 ExpandedJpmhc::ExpandedJpmhc(const ResidualConfig& config, const JpmhcOptions& options)
-    : SigmoidHyperConnection(checked(config, options), "jpmhc", HyperOptions(),
-                             initial_map_of(options.mixer), is_orthogonal(options.mixer),
-                             options.read_norm == "layer"),
-      options_(options),
-      res_(projection("res", start())) {
+    : HyperConnection(checked(config, options), "jpmhc", HyperOptions(),
+                      initial_map_of(options.mixer), is_orthogonal(options.mixer),
+                      options.read_norm == "layer"),
+      options_(options) {
+  add_sigmoid_routes(config.index);
+  res_ = projection("res", start());
   if (options.mixer == "permutation")
     permutations_ = register_buffer("permutations", flat_permutations(streams(), options));
   if (options.mixer == "grassmann") subspace_.emplace(*this, res_->bias(), options.grassmann_step);
@@ -66,8 +67,7 @@ Tensor ExpandedJpmhc::start() const {
   return torch::zeros({n, n});
 }
 
-Tensor ExpandedJpmhc::mixing(const std::vector<Tensor>& projected, const Tensor&) {
-  const auto& z = projected[0];
+Tensor ExpandedJpmhc::mixed(const Tensor& z) const {
   const auto n = streams();
   const auto& mixer = options_.mixer;
   if (mixer == "cayley")

@@ -1,5 +1,5 @@
 // JPmHC's mixers on streams of the full width (layout = expand): hyper-connections
-// (sigmoid_hyper_connection.h) with the routes, starts and norms of mhc, and another set of matrices
+// (hyper_connection.h) with the routes, starts and norms of mhc, and another set of matrices
 // for H_res. So a comparison with mhc, mhc_lite, shc and hc (form = sigmoid) is one of H_res alone.
 // z = α x'W + b is read by the mixer off the normalized state x' of a token; W = 0 and α = 0.01 at
 // the start.
@@ -20,20 +20,27 @@
 // `sinkhorn` and `identity` on this layout are options of mhc.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "geores/residual/hyper_connection.h"
 #include "geores/residual/jpmhc/grassmann.h"
 #include "geores/residual/jpmhc/mixer.h"
-#include "geores/residual/sigmoid_hyper_connection.h"
 
 namespace geores {
 
-class ExpandedJpmhc final : public SigmoidHyperConnection {
+class ExpandedJpmhc final : public HyperConnection {
  public:
   ExpandedJpmhc(const ResidualConfig& config, const JpmhcOptions& options);
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
 
  private:
-  Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
+  RoutedSpec spec() const override {
+    return spec_with(MixerRouting{[this](const std::vector<Tensor>& z) { return mixed(z[0]); }});
+  }
+  Tensor mixed(const Tensor& z) const;
   Tensor start() const;
 
   JpmhcOptions options_;

@@ -1,6 +1,7 @@
 #include "geores/residual/jpmhc/grassmann.h"
 
-#include "geores/base/error.h"
+#include <vector>
+
 #include "geores/ops/mixers/hybrid.h"
 
 namespace geores {
@@ -35,16 +36,6 @@ Tensor projector_onto(const Tensor& z) {
   const auto u = orthonormal_factor(z);
   return u.matmul(u.transpose(-1, -2));
 }
-
-GrassmannMixer::GrassmannMixer(int64_t width, int64_t n, double step_size)
-    : SigmoidRouting(width, n) {
-  require(n >= 2, "jpmhc", "mixer grassmann needs at least 2 streams, got {}", n);
-  res_ = projection("res", random_subspace(n), torch::full({n, 1}, 0.01));
-  steps_.emplace(*this, basis(), step_size);
-}
-
-Tensor GrassmannMixer::mixing(const Tensor& projected) { return projector_onto(projected); }
-void GrassmannMixer::manifold_step() { steps_->step(res_->bias()); }
 
 GrassmannSteps::GrassmannSteps(torch::nn::Module& owner, const Tensor& u, double step_size)
     : step_size_(step_size),

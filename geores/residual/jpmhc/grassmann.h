@@ -8,11 +8,11 @@
 // down the gradient.
 #pragma once
 
-#include <optional>
-
-#include "geores/residual/jpmhc/sigmoid_routing.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
+
+using torch::Tensor;
 
 // Riemannian steps of one U (n, p); the moments are buffers of its module, saved and loaded with it.
 class GrassmannSteps {
@@ -23,19 +23,6 @@ class GrassmannSteps {
  private:
   double step_size_;
   Tensor momentum_, variance_, steps_;
-};
-
-class GrassmannMixer final : public SigmoidRouting {
- public:
-  GrassmannMixer(int64_t width, int64_t n, double step_size);
-  std::vector<Tensor> manifold_parameters() const override { return {basis()}; }
-  void manifold_step() override;
-
- private:
-  Tensor mixing(const Tensor& projected) override;
-  const Tensor& basis() const { return res_->bias(); }  // U
-
-  std::optional<GrassmannSteps> steps_;
 };
 
 Tensor random_subspace(int64_t n);       // U (n, n/2)

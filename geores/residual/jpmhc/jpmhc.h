@@ -26,46 +26,31 @@
 // For a recursive model (model/recursive/), generator_norm = rms uses x / √(mean x² + 1e-5) instead
 // of LN(x) for the softmaxes, and read_norm = none omits the LN before F: the model itself
 // normalizes the state after each connection.
-// The other mixers project RMSNorm(x) linearly (sigmoid_routing.h). Sinkhorn's gradient is by
+// The other mixers project RMSNorm(x) linearly (mixer.cpp). Sinkhorn's gradient is by
 // default that of the limit, not of the iterations that were run; sinkhorn_gradient = gauss_seidel is
 // the paper's approximation of it (Alg. 7).
 // Probes: operator = H_res (B, T, n, n); pre = read, post = write (B, T, n).
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "geores/modules/layers.h"
-#include "geores/ops/routed/wide.h"
 #include "geores/residual/jpmhc/mixer.h"
 #include "geores/residual/registry.h"
+#include "geores/residual/routed_connection.h"
 
 namespace geores {
 
-class Jpmhc final : public Residual {
+class Jpmhc final : public RoutedConnection {
  public:
   Jpmhc(const ResidualConfig& config, const JpmhcOptions& options);
-  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
-  PostNormed forward_normalized(const Tensor& x, const Sublayer& f, const PostNorm& norm,
-                                Trace& trace) override;
-  const Traits& traits() const override { return traits_; }
-  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
-  bool supports_bf16_state() const override;
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
 
  private:
-  // Routes, streams and, where kernels fit, the fused routing around the sublayer.
-  struct Around {
-    Routes routes;
-    Tensor streams;
-    std::optional<WideStreams> wide;
-  };
-  std::optional<RoutedSpec> spec() const;  // nullopt for a form that RoutedSpec does not support
-  Around around(const Tensor& x, Trace& trace);
-  Tensor composed(const Around& a, const Sublayer& f) const;
+  RoutedSpec spec() const override;
 
-  Traits traits_;
   std::shared_ptr<LayerNorm> norm_;  // null: the sublayer reads the streams without a norm
   std::shared_ptr<JpmhcMixer> mixer_;
 };

@@ -1,206 +1,145 @@
 #include "geores/residual/jpmhc/mixer.h"
 
-#include <cmath>
+#include <optional>
 
 #include "geores/base/error.h"
 #include "geores/modules/layers.h"
-#include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/constants.h"
+#include "geores/ops/mixers/permutations.h"
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/ops/routed/softmax_routes.h"
+#include "geores/ops/routed/projected.h"
 #include "geores/ops/run/precision.h"
 #include "geores/residual/iterations.h"
 #include "geores/residual/jpmhc/grassmann.h"
-#include "geores/residual/jpmhc/sigmoid_routing.h"
 
 namespace geores {
 namespace {
 
 constexpr double kGeneratorEps = 1e-5;  // of the norm without weights
 
-// norm → one Linear(D, outputs), the input of the softmax routes and, for the Cayley mixers, of
-// H_res. The norm is an affine LayerNorm, or RMS without weights (generator_norm). Both are
-// submodules of the mixer, named norm and fused.
-class Generator {
- public:
-  Generator(torch::nn::Module& mixer, int64_t width, int64_t outputs, const JpmhcOptions& options) {
-    if (options.generator_norm == "affine")
-      norm_ = mixer.register_module("norm", std::make_shared<LayerNorm>(width, true));
-    fused_ =
-        mixer.register_module("fused", make_linear(width, outputs, options.bias, options.init_std));
-  }
-
-  ProjectionAndSkip forward(const Tensor& x) const {
-    if (x.scalar_type() == torch::kBFloat16)  // kernels do not support such a state
-      return {forward(in_full_type(x)).projected, x};
-    if (norm_) return normalized_linear(x, norm(), fused_->weight, fused_->bias);
-    return {linear_map_to(rms_normalize(x, kGeneratorEps), fused_->weight, fused_->bias,
-                          x.scalar_type()),
-            x};
-  }
-
-  // Its routes on a GPU; nullopt where no kernel fits.
-  std::optional<JpmhcRoutes> routes(const Tensor& x, int64_t n,
-                                    const CayleyRouting& routing) const {
-    const auto made = wide_softmax_routes(
-        x,
-        {.norm = norm_ ? norm() : NormSpec{.layer = false, .epsilon = kGeneratorEps},
-         .weight = fused_->weight,
-         .bias = fused_->bias},
-        n, routing);
-    if (!made) return std::nullopt;
-    return JpmhcRoutes{.routes = made->routes, .skip = made->skip};
-  }
-
-  bool affine() const { return norm_ != nullptr; }
-  NormSpec norm() const {
-    return {.layer = true, .weight = norm_->weight(), .bias = norm_->bias()};
-  }
-  ProjectionWeights weights() const {
-    return {.weight = fused_->weight, .bias = fused_->bias, .scale = {}};
-  }
-
- private:
-  std::shared_ptr<LayerNorm> norm_;
-  torch::nn::Linear fused_{nullptr};
-};
-
-// The generator's output [H̃_pre | H̃_post | H̃_res].
-class CayleyMixer final : public JpmhcMixer {
- public:
-  CayleyMixer(int64_t width, int64_t n, const JpmhcOptions& options)
-      : n_(n), options_(options), generator_(*this, width, 3 * n * n, options) {}
-
-  JpmhcRoutes route(const Tensor& x) override {
-    if (const auto made = generator_.routes(x, n_, routing())) return *made;
-    const auto [raw, skip] = generator_.forward(x);
-    return {.routes = cayley_routes(raw, n_, routing()), .skip = skip};
-  }
-
-  std::optional<RoutedSpec> spec() const override {
-    if (!generator_.affine()) return std::nullopt;
-    return RoutedSpec{.streams = n_,
-                      .norm = generator_.norm(),
-                      .projections = {generator_.weights()},
-                      .routing = routing()};
-  }
-
- private:
-  CayleyRouting routing() const {
-    return {.temperature = options_.temperature,
-            .alpha = options_.cayley_alpha,
-            .iterations = options_.cayley_iterations,
-            .exact = options_.mixer == "cayley_exact"};
-  }
-
-  int64_t n_;
-  JpmhcOptions options_;
-  Generator generator_;
-};
-
 Tensor doubly_stochastic_start(int64_t n) { return 8 * torch::eye(n) - 8; }
 
-// Controls that JPmHC's paper lacks: the softmax routes of the Cayley mixers with another H_res:
-// the identity, or Sinkhorn's matrix from a separate projection.
-class SoftmaxRouting : public JpmhcMixer {
- public:
-  SoftmaxRouting(int64_t width, int64_t n, const JpmhcOptions& options)
-      : n_(n), temperature_(options.temperature), generator_(*this, width, 2 * n * n, options) {}
+SinkhornSpec sinkhorn_of(const JpmhcOptions& options) {
+  return {.iterations = options.sinkhorn_iterations,
+          .gradient = sinkhorn_gradient_from(options.sinkhorn_gradient)};
+}
 
-  JpmhcRoutes route(const Tensor& x) final {
-    auto [res, state] = mixing(x);
-    if (auto made = generator_.routes(state, n_, {.temperature = temperature_})) {
-      made->routes.res = res;
-      return *made;
+// Softmax routes: norm → one Linear(D, outputs) makes the raw values of both softmaxes and, for the
+// Cayley mixers, of H_res: [H̃_pre | H̃_post | H̃_res]. The norm is an affine LayerNorm, or RMS without
+// weights (generator_norm). JPmHC's paper lacks the other two, which are controls: the same routes with
+// the identity, or with Sinkhorn's matrix from a separate projection.
+class SoftmaxMixer final : public JpmhcMixer {
+ public:
+  SoftmaxMixer(int64_t width, int64_t n, const JpmhcOptions& options)
+      : width_(width), n_(n), options_(options) {
+    if (options.generator_norm == "affine")
+      norm_ = register_module("norm", std::make_shared<LayerNorm>(width, true));
+    fused_ = register_module(
+        "fused", make_linear(width, (is_cayley() ? 3 : 2) * n * n, options.bias, options.init_std));
+    if (options.mixer == "sinkhorn_softmax")
+      res_ =
+          register_module("res", std::make_shared<ScaledProjection>(
+                                     width, doubly_stochastic_start(n), torch::full({n, 1}, 0.01)));
+  }
+
+  InitialMap initial_map() const override {
+    if (is_cayley()) return InitialMap::other;
+    return res_ ? InitialMap::near_identity : InitialMap::identity;
+  }
+
+  RoutedSpec spec() const override {
+    return {.streams = n_,
+            .width = width_ / n_,
+            .norm = norm_
+                        ? NormSpec{.layer = true, .weight = norm_->weight(), .bias = norm_->bias()}
+                        : NormSpec{.layer = false, .epsilon = kGeneratorEps},
+            .projections = {{.weight = fused_->weight, .bias = fused_->bias, .scale = {}}},
+            .routing = routing()};
+  }
+
+ private:
+  bool is_cayley() const { return options_.mixer.starts_with("cayley"); }
+
+  Routing routing() const {
+    if (is_cayley())
+      return CayleyRouting{.temperature = options_.temperature,
+                           .alpha = options_.cayley_alpha,
+                           .iterations = options_.cayley_iterations,
+                           .exact = options_.mixer == "cayley_exact"};
+    return SoftmaxRouting{.mixing = [this](const Tensor& x) { return mixed(x); },
+                          .temperature = options_.temperature};
+  }
+
+  SoftmaxRouting::Mixed mixed(const Tensor& x) const {
+    if (!res_) {
+      const auto identity = torch::eye(n_, x.options().dtype(full_type(x.scalar_type())));
+      return {identity.expand({x.size(0), x.size(1), -1, -1}), x};
     }
-    const auto [raw, skip] = generator_.forward(state);
-    const auto [read, write] = softmax_read_write(raw, n_, temperature_);
-    return {.routes = {.res = res, .read = read, .write = write}, .skip = skip};
+    const auto [raw, skip] = projected(x, {.layer = false}, {res_->weights()});
+    return {sinkhorn(raw.unflatten(-1, std::vector<int64_t>{n_, n_}), sinkhorn_of(options_)), skip};
   }
 
- protected:
-  struct Mixing {
-    Tensor res, skip;  // H_res (B, T, n, n), and x for its other uses
-  };
-  virtual Mixing mixing(const Tensor& x) = 0;
-  int64_t streams() const { return n_; }
-
- private:
-  int64_t n_;
-  double temperature_;
-  Generator generator_;
+  int64_t width_, n_;
+  JpmhcOptions options_;
+  std::shared_ptr<LayerNorm> norm_;  // null: RMS
+  torch::nn::Linear fused_{nullptr};
+  std::shared_ptr<ScaledProjection> res_;  // of sinkhorn_softmax
 };
 
-class IdentityMixer final : public SoftmaxRouting {
+// Sigmoid routes:
+//   x' = RMSNorm(x);  read = σ(α x'W_pre + b), write = 2σ(α x'W_post + b) ∈ R^n;  H_res from x'
+// W = 0 at the start, α = 0.01 per stream, b = 0. The paper prints only the sizes of these modules
+// (49,188, 32,796 and 28,694 at n = 4, nd = 2048); one scale per stream for read, write and the
+// rows of H̃_res, none for the permutation logits, is what gives all three.
+class SigmoidMixer final : public JpmhcMixer {
  public:
-  using SoftmaxRouting::SoftmaxRouting;
-  InitialMap initial_map() const override { return InitialMap::identity; }
+  SigmoidMixer(int64_t width, int64_t n, const JpmhcOptions& options)
+      : width_(width), n_(n), options_(options) {
+    const auto projection = [&](const char* name, const Tensor& bias, const Tensor& scale) {
+      return register_module(name, std::make_shared<ScaledProjection>(width, bias, scale));
+    };
+    pre_ = projection("pre", torch::zeros({n}), torch::full({n}, 0.01));
+    post_ = projection("post", torch::zeros({n}), torch::full({n}, 0.01));
+    if (options.mixer == "permutation") {
+      res_ = projection("res", permutation_start(), Tensor());
+      permutations_ = register_buffer("permutations", flat_permutations(n, options));
+    } else if (options.mixer == "grassmann") {
+      require(n >= 2, "jpmhc", "mixer grassmann needs at least 2 streams, got {}", n);
+      res_ = projection("res", random_subspace(n), torch::full({n, 1}, 0.01));
+      subspace_.emplace(*this, res_->bias(), options.grassmann_step);
+    } else {
+      res_ = projection("res", doubly_stochastic_start(n), torch::full({n, 1}, 0.01));
+    }
+  }
+
+  InitialMap initial_map() const override {
+    return subspace_ ? InitialMap::other : InitialMap::near_identity;
+  }
+  std::vector<Tensor> manifold_parameters() const override {
+    return subspace_ ? std::vector<Tensor>{res_->bias()} : std::vector<Tensor>{};
+  }
+  void manifold_step() override {
+    if (subspace_) subspace_->step(res_->bias());
+  }
+
+  RoutedSpec spec() const override {
+    return {.streams = n_,
+            .width = width_ / n_,
+            .projections = {pre_->weights(), post_->weights(), res_->weights()},
+            .routing = MixerRouting{[this](const std::vector<Tensor>& z) { return mixed(z[0]); }}};
+  }
 
  private:
-  Mixing mixing(const Tensor& x) override {
-    const auto identity = torch::eye(streams(), x.options().dtype(full_type(x.scalar_type())));
-    return {identity.expand({x.size(0), x.size(1), -1, -1}), x};
-  }
-};
-
-class SinkhornSoftmaxMixer final : public SoftmaxRouting {
- public:
-  SinkhornSoftmaxMixer(int64_t width, int64_t n, const JpmhcOptions& options)
-      : SoftmaxRouting(width, n, options),
-        iterations_(options.sinkhorn_iterations),
-        gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)),
-        res_(register_module("res",
-                             std::make_shared<ScaledProjection>(width, doubly_stochastic_start(n),
-                                                                torch::full({n, 1}, 0.01)))) {}
-  InitialMap initial_map() const override { return InitialMap::near_identity; }
-
- private:
-  Mixing mixing(const Tensor& x) override {
-    const auto [outputs, skip] = ScaledProjection::forward_all({res_.get()}, x, {.layer = false});
-    return {sinkhorn(outputs[0], {.iterations = iterations_, .gradient = gradient_}), skip};
+  Tensor mixed(const Tensor& z) const {
+    if (permutations_.defined()) return permutation_mixture(z, permutations_);
+    return subspace_ ? projector_onto(z) : sinkhorn(z, sinkhorn_of(options_));
   }
 
-  int64_t iterations_;
-  SinkhornGradient gradient_;
-  std::shared_ptr<ScaledProjection> res_;
-};
-
-class SinkhornMixer final : public SigmoidRouting {
- public:
-  SinkhornMixer(int64_t width, int64_t n, const JpmhcOptions& options)
-      : SigmoidRouting(width, n),
-        iterations_(options.sinkhorn_iterations),
-        gradient_(sinkhorn_gradient_from(options.sinkhorn_gradient)) {
-    res_ = projection("res", doubly_stochastic_start(n), torch::full({n, 1}, 0.01));
-  }
-
-  InitialMap initial_map() const override { return InitialMap::near_identity; }
-
- private:
-  Tensor mixing(const Tensor& projected) override {
-    return sinkhorn(projected, {.iterations = iterations_, .gradient = gradient_});
-  }
-
-  int64_t iterations_;
-  SinkhornGradient gradient_;
-};
-
-class PermutationMixer final : public SigmoidRouting {
- public:
-  PermutationMixer(int64_t width, int64_t n, const JpmhcOptions& options)
-      : SigmoidRouting(width, n) {
-    res_ = projection("res", permutation_start(), Tensor());
-    permutations_ = register_buffer("permutations", flat_permutations(n, options));
-  }
-
-  InitialMap initial_map() const override { return InitialMap::near_identity; }
-
- private:
-  Tensor mixing(const Tensor& projected) override {
-    return permutation_mixture(projected, permutations_);
-  }
-
+  int64_t width_, n_;
+  JpmhcOptions options_;
+  std::shared_ptr<ScaledProjection> pre_, post_, res_;
   Tensor permutations_;
+  std::optional<GrassmannSteps> subspace_;
 };
 
 }  // namespace
@@ -214,12 +153,6 @@ Tensor permutation_start() {
 Tensor flat_permutations(int64_t n, const JpmhcOptions& options) {
   const auto seed = static_cast<uint64_t>(options.permutation_seed);
   return jpmhc_permutations(n, seed).flatten(1).to(torch::kFloat32);
-}
-
-Tensor permutation_mixture(const Tensor& logits, const Tensor& permutations) {
-  const ExecutionScope exact(Precision::fp32);  // rows and columns are to sum to 1
-  const auto n = static_cast<int64_t>(std::lround(std::sqrt(permutations.size(1))));
-  return linear_map(logits.softmax(-1), permutations.t()).unflatten(-1, std::vector<int64_t>{n, n});
 }
 
 Fields JpmhcOptions::fields() {
@@ -251,14 +184,10 @@ Fields JpmhcOptions::fields() {
 
 std::shared_ptr<JpmhcMixer> make_jpmhc_mixer(int64_t width, int64_t n,
                                              const JpmhcOptions& options) {
-  if (options.mixer == "sinkhorn") return std::make_shared<SinkhornMixer>(width, n, options);
-  if (options.mixer == "grassmann")
-    return std::make_shared<GrassmannMixer>(width, n, options.grassmann_step);
-  if (options.mixer == "permutation") return std::make_shared<PermutationMixer>(width, n, options);
-  if (options.mixer == "identity") return std::make_shared<IdentityMixer>(width, n, options);
-  if (options.mixer == "sinkhorn_softmax")
-    return std::make_shared<SinkhornSoftmaxMixer>(width, n, options);
-  return std::make_shared<CayleyMixer>(width, n, options);
+  const auto& mixer = options.mixer;
+  if (mixer == "sinkhorn" || mixer == "grassmann" || mixer == "permutation")
+    return std::make_shared<SigmoidMixer>(width, n, options);
+  return std::make_shared<SoftmaxMixer>(width, n, options);
 }
 
 }  // namespace geores

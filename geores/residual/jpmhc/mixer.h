@@ -3,10 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "geores/base/config.h"
-#include "geores/ops/routed/routed.h"
-#include "geores/ops/routed/routes.h"
+#include "geores/ops/routed/spec.h"
 #include "geores/ops/torch.h"
 #include "geores/residual/residual.h"
 
@@ -30,17 +30,9 @@ struct JpmhcOptions {
   Fields fields();
 };
 
-struct JpmhcRoutes {
-  Routes routes;
-  Tensor skip;  // x, for the rest of the connection
-};
-
 class JpmhcMixer : public torch::nn::Module {
  public:
-  virtual JpmhcRoutes route(const Tensor& x) = 0;  // x (B, T, D)
-
-  // The routing as data for the fused operation Routed; nullopt if it does not support this mixer.
-  virtual std::optional<RoutedSpec> spec() const { return std::nullopt; }
+  virtual RoutedSpec spec() const = 0;  // of the routes; the connection adds its read norm
   virtual InitialMap initial_map() const { return InitialMap::other; }
   virtual std::vector<Tensor> manifold_parameters() const { return {}; }
   virtual void manifold_step() {}
@@ -49,9 +41,6 @@ class JpmhcMixer : public torch::nn::Module {
 // The mixture of six permutations: Σ softmax(logits)_m P_m.
 Tensor permutation_start();                                        // logits (6): the identity
 Tensor flat_permutations(int64_t n, const JpmhcOptions& options);  // (6, n²)
-Tensor permutation_mixture(const Tensor& logits,
-                           const Tensor& permutations);  // (..., 6) -> (..., n, n)
-
 std::shared_ptr<JpmhcMixer> make_jpmhc_mixer(int64_t width, int64_t n, const JpmhcOptions& options);
 
 }  // namespace geores

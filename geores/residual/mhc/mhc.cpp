@@ -2,7 +2,6 @@
 
 #include "geores/base/error.h"
 #include "geores/modules/stream_head.h"
-#include "geores/ops/streams/streams.h"
 #include "geores/residual/iterations.h"
 
 namespace geores {
@@ -17,7 +16,7 @@ std::shared_ptr<Residual> make_mhc(const ResidualConfig& config, const MhcOption
   require(!has_no_mixer(options), "mhc", "mixer = identity is an option of form = paper");
   auto v4 = options;
   if (v4.hyper.norm_epsilon == 0) v4.hyper.norm_epsilon = kV4NormEpsilon;
-  return std::make_shared<MhcV4>(config, v4);
+  return std::make_shared<Mhc>(config, v4);
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ Fields MhcOptions::fields() {
 }
 
 Mhc::Mhc(const ResidualConfig& config, const MhcOptions& options)
-    : SigmoidHyperConnection(
+    : HyperConnection(
           config, "mhc", options.hyper,
           has_no_mixer(options)
               ? InitialMap::identity
@@ -52,35 +51,25 @@ Mhc::Mhc(const ResidualConfig& config, const MhcOptions& options)
                 .gradient = sinkhorn_gradient_from(options.sinkhorn_gradient),
                 .order = sinkhorn_order_from(options.sinkhorn_order),
                 .logit_bound = options.logit_bound} {
+  add_sigmoid_routes(config.index);
   if (!has_no_mixer(options))
     projection("res", options.off_diagonal * (1 - torch::eye(config.streams)));
 }
 
-Tensor Mhc::mixing(const std::vector<Tensor>& projected, const Tensor& like) {
-  if (projected.empty()) {
-    const auto n = streams();
-    return torch::eye(n, like.options()).expand({like.size(0), like.size(1), n, n});
-  }
-  return sinkhorn(projected[0], sinkhorn_);
-}
-
-std::optional<Routing> Mhc::routing() const {
-  if (options_.form != "paper") return std::nullopt;
-  if (has_no_mixer(options_)) return IdentityRouting();
-  return SinkhornRouting{sinkhorn_};
+RoutedSpec Mhc::spec() const {
+  if (options_.form == "paper")
+    return spec_with(has_no_mixer(options_) ? Routing(IdentityRouting())
+                                            : Routing(SinkhornRouting{sinkhorn_}));
+  auto v4 = spec_with(SoftmaxSinkhornRouting{options_.sinkhorn_iterations, options_.guard});
+  v4.read_norm.kind = ReadNormSpec::Kind::rms;
+  v4.read_norm.epsilon = norm_epsilon();
+  v4.read_offset = options_.guard;
+  return v4;
 }
 
 std::shared_ptr<StreamHead> Mhc::make_head() const {
   if (options_.head == "sum") return nullptr;
-  return std::make_shared<StreamHead>(streams(), width(), norm_epsilon(), options_.guard);
-}
-
-Tensor MhcV4::mixing(const std::vector<Tensor>& projected, const Tensor&) {
-  return softmax_sinkhorn(projected[0], options().sinkhorn_iterations, options().guard);
-}
-
-ReadNormSpec MhcV4::read_norm() const {
-  return {.kind = ReadNormSpec::Kind::rms, .weight = norm_weight(), .epsilon = norm_epsilon()};
+  return std::make_shared<StreamHead>(streams(), stream_width(), norm_epsilon(), options_.guard);
 }
 
 Connection mhc_connection() {

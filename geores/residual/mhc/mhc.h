@@ -1,4 +1,4 @@
-// mHC: hyper-connections (sigmoid_hyper_connection.h) with a doubly stochastic mixer (Xie et al.,
+// mHC: hyper-connections (hyper_connection.h) with a doubly stochastic mixer (Xie et al.,
 // arXiv:2512.24880, Eqs. 7-9; arXiv:2603.20896, Eq. 3).
 //   H_res = Sinkhorn(α x'W + b), 20 iterations in log space, rows last
 // Start: b is 0 on the diagonal and −8 (`off_diagonal`) elsewhere, so ‖H_res − I‖₂ ~ n e⁻⁸.
@@ -21,7 +21,7 @@
 #pragma once
 
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/residual/sigmoid_hyper_connection.h"
+#include "geores/residual/hyper_connection.h"
 
 namespace geores {
 
@@ -40,30 +40,16 @@ struct MhcOptions {
   Fields fields();
 };
 
-class Mhc : public SigmoidHyperConnection {
+class Mhc final : public HyperConnection {
  public:
   Mhc(const ResidualConfig& config, const MhcOptions& options);
   std::shared_ptr<StreamHead> make_head() const override;
 
- protected:
-  const MhcOptions& options() const { return options_; }
-
  private:
-  Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
-  std::optional<Routing> routing() const override;
+  RoutedSpec spec() const override;
 
   MhcOptions options_;
   SinkhornSpec sinkhorn_;
-};
-
-class MhcV4 final : public Mhc {
- public:
-  MhcV4(const ResidualConfig& config, const MhcOptions& options) : Mhc(config, options) {}
-
- private:
-  Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
-  double read_offset() const override { return options().guard; }
-  ReadNormSpec read_norm() const override;
 };
 
 Connection mhc_connection();

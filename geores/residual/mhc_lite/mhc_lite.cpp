@@ -2,8 +2,6 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/mixers/constants.h"
-#include "geores/ops/mixers/permutations.h"
-#include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
@@ -26,22 +24,15 @@ InitialMap initial_map(int64_t n) { return n <= 4 ? InitialMap::near_identity : 
 }  // namespace
 
 MhcLite::MhcLite(const ResidualConfig& config, const HyperOptions& options)
-    : SigmoidHyperConnection(require_few_streams(config), "mhc_lite", options,
-                             initial_map(config.streams)) {
+    : HyperConnection(require_few_streams(config), "mhc_lite", options,
+                      initial_map(config.streams)) {
+  add_sigmoid_routes(config.index);
   const auto count = factorial(config.streams);
   auto bias = torch::full({count}, -8.0);
   bias[0] = 0.0;
   projection("res", bias);
   permutations_ = register_buffer("permutations",
                                   all_permutations(config.streams).flatten(1).to(torch::kFloat32));
-}
-
-Tensor MhcLite::mixing(const std::vector<Tensor>& projected, const Tensor&) {
-  if (const auto fused = fused_permutation_mixture(projected[0], streams())) return *fused;
-  const ExecutionScope exact(Precision::fp32);  // so that rows and columns sum to 1
-  const auto weights = projected[0].softmax(-1);
-  return linear_map(weights, permutations_.t())
-      .unflatten(-1, std::vector<int64_t>{streams(), streams()});
 }
 
 Connection mhc_lite_connection() {

@@ -8,9 +8,11 @@
 // Probes: operator = H_res (B, T, n, n); pre, post (B, T, n).
 #pragma once
 
+#include <memory>
+
 #include "geores/modules/layers.h"
-#include "geores/ops/routed/routed.h"
 #include "geores/residual/registry.h"
+#include "geores/residual/routed_connection.h"
 
 namespace geores {
 
@@ -20,18 +22,14 @@ struct MhcSplitOptions {
   Fields fields();
 };
 
-class MhcSplit final : public Residual {
+class MhcSplit final : public RoutedConnection {
  public:
   MhcSplit(const ResidualConfig& config, const MhcSplitOptions& options);
-  Tensor forward(const Tensor& x, const Sublayer& f, Trace& trace) override;
-  const Traits& traits() const override { return traits_; }
-  std::unique_ptr<TokenStep> token_step(int64_t batch) const override;
 
  private:
-  RoutedSpec spec() const;
+  RoutedSpec spec() const override;
 
   int64_t iterations_;
-  Traits traits_;
   std::shared_ptr<LayerNorm> norm_;
   std::shared_ptr<ScaledProjection> pre_, post_, res_;
   Tensor rms_weight_;

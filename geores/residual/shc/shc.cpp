@@ -1,7 +1,6 @@
 #include "geores/residual/shc/shc.h"
 
 #include "geores/base/error.h"
-#include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/mixers/sphere.h"
 
@@ -11,17 +10,6 @@ namespace {
 const ResidualConfig& require_two_streams(const ResidualConfig& config) {
   require(config.streams >= 2, "shc", "streams must be >= 2, got {}", config.streams);
   return config;
-}
-
-Tensor upper_triangle_to_skew(int64_t m) {
-  auto basis = torch::zeros({m * (m - 1) / 2, m, m}, torch::kFloat64);
-  int64_t entry = 0;
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = i + 1; j < m; ++j, ++entry) {
-      basis[entry][i][j] = 1.0;
-      basis[entry][j][i] = -1.0;
-    }
-  return basis.flatten(1);
 }
 
 }  // namespace
@@ -34,9 +22,9 @@ Fields ShcOptions::fields() {
 }
 
 Shc::Shc(const ResidualConfig& config, const ShcOptions& options)
-    : SigmoidHyperConnection(require_two_streams(config), "shc", options.hyper,
-                             InitialMap::near_identity, /*orthogonal=*/false,
-                             options.read_norm == "layer") {
+    : HyperConnection(require_two_streams(config), "shc", options.hyper, InitialMap::near_identity,
+                      /*orthogonal=*/false, options.read_norm == "layer") {
+  add_sigmoid_routes(config.index);
   const auto m = config.streams - 1;
   const auto entries = m * (m - 1) / 2;
   if (entries > 0) {
@@ -51,37 +39,6 @@ Shc::Shc(const ResidualConfig& config, const ShcOptions& options)
   }
   projection("singular", torch::full({m}, 4.0));
   helmert_ = register_buffer("helmert", helmert_basis(config.streams));
-}
-
-Tensor Shc::rotated_basis(const Tensor& entries) const {
-  const auto m = streams() - 1;
-  const auto skewed =
-      entries.matmul(skew_basis_.to(entries.dtype())).unflatten(-1, std::vector<int64_t>{m, m});
-  return helmert_.to(entries.dtype()).matmul(cayley_solve(skewed));
-}
-
-Tensor Shc::mixing(const std::vector<Tensor>& projected, const Tensor&) {
-  const auto singular = torch::tanh(projected.back());  // (B, T, n−1)
-  const auto n = streams();
-  auto left = helmert_.to(singular.dtype()), right = left;
-  if (skew_basis_.defined()) {  // n = 2 has no skew entries
-    const auto scaled = [](const Tensor& amplitude, const Tensor& entries) {
-      return amplitude.defined() ? amplitude * entries : entries;
-    };
-    const auto left_entries = scaled(left_amplitude_, torch::tanh(projected[0]));
-    const auto right_entries = scaled(right_amplitude_, torch::tanh(projected[1]));
-    if (const auto fused = fused_spectral_sphere(left_entries, right_entries, singular))
-      return *fused;
-    left = rotated_basis(left_entries);
-    right = rotated_basis(right_entries);
-  }
-  const auto mean = torch::full({n, n}, 1.0 / static_cast<double>(n), singular.options());
-  return mean + (left * singular.unsqueeze(-2)).matmul(right.transpose(-1, -2));
-}
-
-std::optional<Routing> Shc::routing() const {
-  if (left_amplitude_.defined()) return std::nullopt;
-  return SphereRouting();
 }
 
 Connection shc_connection() {

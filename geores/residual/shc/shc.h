@@ -1,4 +1,4 @@
-// sHC: hyper-connections (sigmoid_hyper_connection.h) whose mixer H_res lies on the spectral sphere
+// sHC: hyper-connections (hyper_connection.h) whose mixer H_res lies on the spectral sphere
 // (arXiv:2603.20896, Eqs. 6-9). x' is the normalized state of a token, as there.
 //   H_res = J + (U_Z U) Σ (U_Z V)ᵀ
 //   J = 11ᵀ/n takes the mean; the columns of U_Z (n × (n−1)) are the truncated Helmert basis, an
@@ -19,7 +19,7 @@
 // a skew matrix of size n − 1 has no entries, so there are no U and V.
 #pragma once
 
-#include "geores/residual/sigmoid_hyper_connection.h"
+#include "geores/residual/hyper_connection.h"
 
 namespace geores {
 
@@ -31,14 +31,14 @@ struct ShcOptions {
   Fields fields();
 };
 
-class Shc final : public SigmoidHyperConnection {
+class Shc final : public HyperConnection {
  public:
   Shc(const ResidualConfig& config, const ShcOptions& options);
 
  private:
-  Tensor mixing(const std::vector<Tensor>& projected, const Tensor& like) override;
-  std::optional<Routing> routing() const override;
-  Tensor rotated_basis(const Tensor& entries) const;  // U_Z U from U's skew entries
+  RoutedSpec spec() const override {
+    return spec_with(SphereRouting{helmert_, skew_basis_, left_amplitude_, right_amplitude_});
+  }
 
   Tensor left_amplitude_, right_amplitude_;  // undefined: 1
   Tensor helmert_;                           // U_Z (n, n−1)

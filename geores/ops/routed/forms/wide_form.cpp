@@ -1,4 +1,4 @@
-#include "geores/ops/routed/wide.h"
+#include "geores/ops/routed/forms/wide_form.h"
 
 #include <string>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "geores/kernels/routed/wide_streams.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/mixers/cayley.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
@@ -30,7 +31,7 @@ kernels::ReadNorm<T> read_norm(NormKindOfRead kind, double epsilon, const Tensor
 }
 
 // Outputs: the sublayer's input, and the carried x. The incoming gradient of the carried x is
-// unmixed (wide.h).
+// unmixed (wide_form.h).
 class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
   struct Kept {
     Tensor res, read, x, weight, statistics, h;
@@ -95,7 +96,7 @@ class FusedWideRead : public torch::autograd::Function<FusedWideRead> {
   }
 };
 
-// The gradient of x is that of the result, unmixed, and res gets none (wide.h).
+// The gradient of x is that of the result, unmixed, and res gets none (wide_form.h).
 class FusedWideWrite : public torch::autograd::Function<FusedWideWrite> {
   struct Kept {
     Tensor write, y;
@@ -218,69 +219,67 @@ bool fits_post_norm(const Tensor& x) {
 
 }  // namespace
 
-bool takes_half_streams(int64_t n, int64_t d) {
+bool WideForm::takes_half(int64_t n, int64_t d) {
   return kernels::kHasCuda && execution().form == Form::fused && kernels::is_wide_stream_count(n) &&
          d <= kernels::kMostWideValues;
 }
 
-WideStreams::WideStreams(Tensor read, Tensor carried, Tensor res, Tensor write)
-    : read_(std::move(read)),
-      carried_(std::move(carried)),
-      res_(std::move(res)),
-      write_(std::move(write)) {}
-
-std::optional<WideStreams> WideStreams::make(const Routes& routes, const Tensor& x,
-                                             const ReadNormSpec& norm) {
+bool WideForm::fits(const Tensor& x) {
   static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams",
                     width = "streams of at most " + std::to_string(kernels::kMostWideValues) +
                             " values";
-  if (!x.is_cuda()) return std::nullopt;
-  const bool fits = x.dim() == 4 && x.numel() > 0;
-  const auto type = full_type(x.scalar_type());
-  if (!KernelChoice::state("wide_streams", x, "two kernels each way")
-           .need(fits, "a state (B, T, n, d) with at least one value")
-           .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
-           .need(fits && x.size(3) <= kernels::kMostWideValues, width.c_str())
-           .need(routes.res.scalar_type() == type && routes.read.scalar_type() == type &&
-                     routes.write.scalar_type() == type,
-                 "routes of the state's type, float32 with bfloat16")
-           .runs())
-    return std::nullopt;
-  const auto res = routes.res.contiguous();
+  if (!x.is_cuda()) return false;
+  return KernelChoice::state("wide_streams", x, "two kernels each way")
+      .need(x.numel() > 0, "at least one value")
+      .need(kernels::is_wide_stream_count(x.size(2)), count.c_str())
+      .need(x.size(3) <= kernels::kMostWideValues, width.c_str())
+      .runs();
+}
+
+WideForm::WideForm(const Routes& routes, const Tensor& x, const ReadNormSpec& norm)
+    : RoutedForm({}, {}, routes) {
+  routes_.res = routes.res.contiguous();
   const auto outputs = FusedWideRead::apply(
-      res, routes.read, x, maybe(norm.weight), norm.kind,
+      routes_.res, routes.read, x, maybe(norm.weight), norm.kind,
       norm.kind == NormKindOfRead::rms ? rms_epsilon(norm.epsilon) : norm.epsilon);
-  return WideStreams(outputs[0], outputs[1], res.detach(), routes.write);
+  read_ = outputs[0];
+  state_ = outputs[1];
+  routes_.res = routes_.res.detach();  // its gradient is that of the read
 }
 
 // A sublayer may return the type of products or that of the state.
-Tensor WideStreams::branch(const Tensor& y) const {
-  return y.scalar_type() == read_.scalar_type() ? y : y.to(carried_.scalar_type());
+Tensor WideForm::branch(const Tensor& y) const {
+  return y.scalar_type() == read_.scalar_type() ? y : y.to(state_.scalar_type());
 }
 
-Tensor WideStreams::write(const Tensor& y) const {
-  return FusedWideWrite::apply(res_, carried_, write_, branch(y));
+Tensor WideForm::write(const Tensor& y) const {
+  return FusedWideWrite::apply(routes_.res, state_, routes_.write, branch(y));
 }
 
-PostNormed WideStreams::write_normalized(const Tensor& y, const PostNorm& norm) const {
-  const auto added = norm.added.defined() ? norm.added.reshape(carried_.sizes()) : Tensor();
-  if (!KernelChoice::state("write_and_norm", carried_, "one kernel each way")
-           .need(fits_post_norm(carried_), "four tokens in 224 KiB")
-           .need(!added.defined() || added.scalar_type() == carried_.scalar_type(),
+PostNormed WideForm::write_normalized(const Tensor& y, const PostNorm& norm) const {
+  const auto& added = norm.added;
+  if (!KernelChoice::state("write_and_norm", state_, "one kernel each way")
+           .need(fits_post_norm(state_), "four tokens in 224 KiB")
+           .need(!added.defined() || added.scalar_type() == state_.scalar_type(),
                  "an added tensor of the same type")
            .runs())
-    return post_norm_of_tokens(write(y), {norm.epsilon, added, norm.keeps_state});
-  const bool learns = needs_gradient(carried_, write_, y, added),
+    return post_norm_of_tokens(write(y), norm);
+  const bool learns = needs_gradient(state_, routes_.write, y, added),
              keeps = norm.keeps_state || learns || !added.defined();
-  const auto outputs = FusedWideWriteNorm::apply(res_, carried_, write_, branch(y), maybe(added),
-                                                 rms_epsilon(norm.epsilon), keeps, learns);
+  const auto outputs =
+      FusedWideWriteNorm::apply(routes_.res, state_, routes_.write, branch(y), maybe(added),
+                                rms_epsilon(norm.epsilon), keeps, learns);
   return {.state = keeps ? outputs[0] : Tensor(), .next = outputs.back(), .product = {}};
 }
 
-PostNormed joined(const PostNormed& streams) {
-  return {.state = streams.state.defined() ? join_streams(streams.state) : Tensor(),
-          .next = join_streams(streams.next),
-          .product = {}};
+std::unique_ptr<RoutedForm> wide_form(const RoutedInput& in, const RoutedSpec& spec) {
+  const bool passes = std::holds_alternative<StreamRouting>(spec.routing);
+  if (spec.tiles != 1 || (passes && spec.read_norm.kind != NormKindOfRead::none)) return nullptr;
+  if (!WideForm::fits(split_streams(in.x, spec.streams))) return nullptr;
+  auto [routes, x] = routes_of(in, spec);
+  if (passes)
+    routes.res = identity_like(routes.read, spec.streams).expand({x.size(0), x.size(1), -1, -1});
+  return std::make_unique<WideForm>(routes, x, spec.read_norm);
 }
 
 }  // namespace geores

@@ -4,7 +4,8 @@
 
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/gradients/step_parameters.h"
-#include "geores/ops/routed/routed_parts.h"
+#include "geores/ops/routed/forms/carried_form.h"
+#include "geores/ops/routed/forms/gpu_routes.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -15,7 +16,7 @@ using namespace fused;
 using Half = kernels::BFloat16;
 
 // Outputs: the sublayer's input, the carried x, res, read, write. The incoming gradient of the
-// carried x is unmixed (routed.h).
+// carried x is unmixed (forms.h).
 class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
   struct Kept {
     Tensor x, z, statistics, raw, weight, res, read, read_statistics, norm_weight, norm_bias,
@@ -155,32 +156,31 @@ class FusedTokenRoute : public torch::autograd::Function<FusedTokenRoute> {
 
 }  // namespace
 
-std::optional<Routed> Routed::by_token(const Tensor& x, const RoutedSpec& spec) {
+std::unique_ptr<RoutedForm> token_form(const RoutedInput& in, const RoutedSpec& spec) {
   static const auto count = std::to_string(kernels::kRoutedStreams) + " streams",
                     width =
                         "streams of " + numbers_that(kernels::is_routed_stream_width) + " values";
-  const auto n = spec.streams, d = x.dim() == 3 ? x.size(2) / n : 0;
+  const auto& x = in.x;
+  if (!x.is_cuda() || has_tanh_routes(spec)) return nullptr;
   int64_t raw = 0;
   for (const auto& projection : spec.projections) raw += projection.weight.size(0);
   bool same = false;
   with_token_routes(spec.routing, [&](const auto& routes) {
-    same = raw == kernels::raw_values(routes) &&
-           spec.read_weight.numel() == kernels::read_tiles(routes) * d;
+    same = raw == kernels::raw_values(routes) && spec.tiles == kernels::read_tiles(routes);
   });
   KernelChoice choice("routes", x, "one kernel each way");
-  if (!need_routes_on_gpu(choice, x, spec)
-           .need(n == kernels::kRoutedStreams, count.c_str())
+  if (!need_routes_on_gpu(choice, in, spec)
+           .need(spec.streams == kernels::kRoutedStreams, count.c_str())
            .need(x.scalar_type() == torch::kFloat32, "a float32 state")
            .need(product_type(torch::kFloat32) == torch::kBFloat16, "precision bf16")
            .need(same, "projections to the raw values of its routes, read as its kernel reads")
-           .need(kernels::is_routed_stream_width(d), width.c_str())
+           .need(kernels::is_routed_stream_width(spec.width), width.c_str())
            .runs())
-    return std::nullopt;
+    return nullptr;
   const auto parameters = PackedProjections::parameters_of(spec.projections);
-  const auto outputs = FusedTokenRoute::apply(x, maybe(spec.norm.weight), maybe(spec.norm.bias),
-                                              spec.read_weight, at::TensorList(parameters), spec);
-  return Routed(outputs[0], outputs[1],
-                {.res = outputs[2], .read = outputs[3], .write = outputs[4]});
+  return CarriedForm::of(FusedTokenRoute::apply(x, maybe(spec.norm.weight), maybe(spec.norm.bias),
+                                                spec.read_norm.weight, at::TensorList(parameters),
+                                                spec));
 }
 
 }  // namespace geores

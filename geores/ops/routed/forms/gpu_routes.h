@@ -5,19 +5,13 @@
 
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/tokens/token_routes.h"
-#include "geores/ops/dense/norm.h"
+#include "geores/ops/dense/kernel_norm.h"
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/forms/forms.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 
 namespace geores::fused {
-
-// Routes that some GPU kernel supports.
-inline bool has_kernel(const Routing& routing) {
-  return !std::holds_alternative<FreeRouting>(routing) &&
-         !std::holds_alternative<IdentityRouting>(routing);
-}
 
 // Routes that the kernels with passes over the state also support.
 inline bool has_passes(const Routing& routing) {
@@ -52,17 +46,20 @@ void with_token_routes(const Routing& routing, F&& f) {
     f(kernels::SoftmaxRoutes());
 }
 
-// Norm of the state.
-template <class T>
-kernels::Norm<T> state_norm(bool layer, const Tensor& weight, const Tensor& bias = {},
-                            double epsilon = 1e-6) {
-  return {.kind = layer ? kernels::NormKind::layer : kernels::NormKind::rms,
-          .weight = values<T>(weight),
-          .bias = values<T>(bias),
-          .eps = T(layer ? 1e-5 : rms_epsilon(epsilon))};
+// Routes that some GPU kernel supports.
+inline bool has_kernel(const Routing& routing) {
+  bool has = false;
+  with_token_routes(routing, [&](const auto&) { has = true; });
+  return has;
+}
+
+// Routes with a token form of their own.
+inline bool has_tanh_routes(const RoutedSpec& spec) {
+  return std::holds_alternative<TanhRouting>(spec.routing);
 }
 
 // The requirements of all these forms.
-KernelChoice& need_routes_on_gpu(KernelChoice& choice, const Tensor& x, const RoutedSpec& spec);
+KernelChoice& need_routes_on_gpu(KernelChoice& choice, const RoutedInput& in,
+                                 const RoutedSpec& spec);
 
 }  // namespace geores::fused

@@ -1,13 +1,14 @@
-#include "geores/ops/inference/step_routes.h"
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 
 #include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/mixers/sinkhorn.h"
+#include "geores/ops/routed/forms/forms.h"
 #include "geores/ops/run/dispatch.h"
 
 namespace geores {
@@ -15,6 +16,25 @@ namespace {
 
 using fused::for_type_of;
 using fused::values;
+
+// The routes of one token of each of B sequences, computed from its projections into tensors that stay.
+class StepRoutes {
+ public:
+  // nullopt if no kernel supports n streams or routes of this kind. `like` has the type of values.
+  static std::optional<StepRoutes> make(const RoutedSpec& spec, int64_t batch, const Tensor& like);
+
+  StepRoutes(StepRoutes&&) = default;  // copies would share their tensors
+
+  void update(const Tensor& raw) { make_(raw, *this); }
+
+  Tensor res, read, write;  // (B, n, n), (B, n), (B, n)
+
+ private:
+  using Make = std::function<void(const Tensor& raw, StepRoutes& to)>;
+  StepRoutes(int64_t n, int64_t batch, const Tensor& like);
+
+  Make make_;
+};
 
 template <class T>
 T sigmoid(T x) {
@@ -94,9 +114,11 @@ struct MakeMix {
     return {like, batch, 2 * n + first, size};
   }
 
-  // Their read and write are not sigmoids.
-  Mix operator()(const CayleyRouting&) const { return {}; }
-  Mix operator()(const StreamRouting&) const { return {}; }
+  // Without a kernel here, or with read and write that are not sigmoids.
+  template <class Other>
+  Mix operator()(const Other&) const {
+    return {};
+  }
 
   Mix operator()(const IdentityRouting&) const {
     return [](const Tensor&, StepRoutes&) {};
@@ -133,8 +155,8 @@ struct MakeMix {
     };
   }
 
-  Mix operator()(const SphereRouting&) const {
-    if (n < 3 || !kernels::is_compiled_size(n)) return {};
+  Mix operator()(const SphereRouting& routing) const {
+    if (n < 3 || !kernels::is_compiled_size(n) || routing.left_amplitude.defined()) return {};
     const auto entries = (n - 1) * (n - 2) / 2;
     return [left = columns(0, entries), right = columns(entries, entries),
             singular = columns(2 * entries, n - 1)](const Tensor& raw, StepRoutes& to) mutable {
@@ -160,44 +182,15 @@ std::function<void(const Tensor& raw, StepRoutes& to)> cayley_maker(const Cayley
   };
 }
 
-bool has_kernels(int64_t n) { return n >= 1 && n <= kernels::kMostStreams; }
-
-}  // namespace
-
-StepRoutes::StepRoutes(int64_t n, int64_t batch, const Tensor& like)
-    : res(torch::eye(n, like.options()).repeat({batch, 1, 1})),
-      read(torch::zeros({batch, n}, like.options())),
-      write(torch::zeros({batch, n}, like.options())) {}
-
-std::optional<StepRoutes> StepRoutes::make(const Routing& routing, int64_t n, int64_t batch,
-                                           const Tensor& like) {
-  if (!has_kernels(n)) return std::nullopt;
-  StepRoutes routes(n, batch, like);
-  if (const auto* cayley = std::get_if<CayleyRouting>(&routing)) {
-    if (!kernels::is_compiled_size(n)) return std::nullopt;
-    routes.make_ = cayley_maker(*cayley);
-    return routes;
-  }
-  const auto mix = std::visit(MakeMix{n, batch, like}, routing);
-  if (!mix) return std::nullopt;
-  routes.make_ = [mix](const Tensor& raw, StepRoutes& to) {
-    read_and_write(raw, to);
-    mix(raw, to);
-  };
-  return routes;
-}
-
-std::optional<StepRoutes> StepRoutes::of_tanh(const TanhRoutes& parameters, int64_t batch) {
+std::function<void(const Tensor& raw, StepRoutes& to)> tanh_maker(const TanhRoutes& parameters) {
   const auto n = parameters.pre.numel();
-  if (!has_kernels(n)) return std::nullopt;
-  StepRoutes routes(n, batch, parameters.pre);
   const auto kept = [](const Tensor& x) { return x.detach().contiguous(); };
   const TanhRoutes p{.scale = kept(parameters.scale),
                      .post_scale = kept(parameters.post_scale),
                      .pre = kept(parameters.pre),
                      .res = kept(parameters.res),
                      .post = kept(parameters.post)};
-  routes.make_ = [p, n](const Tensor& raw, StepRoutes& to) {
+  return [p, n](const Tensor& raw, StepRoutes& to) {
     for_type_of(raw, [&]<class T>(T) {
       const T scale = *values<T>(p.scale), post_scale = *values<T>(p.post_scale);
       const T *pre = values<T>(p.pre), *fixed = values<T>(p.res), *post = values<T>(p.post);
@@ -214,17 +207,113 @@ std::optional<StepRoutes> StepRoutes::of_tanh(const TanhRoutes& parameters, int6
       }
     });
   };
+}
+
+StepRoutes::StepRoutes(int64_t n, int64_t batch, const Tensor& like)
+    : res(torch::eye(n, like.options()).repeat({batch, 1, 1})),
+      read(torch::zeros({batch, n}, like.options())),
+      write(torch::zeros({batch, n}, like.options())) {}
+
+std::optional<StepRoutes> StepRoutes::make(const RoutedSpec& spec, int64_t batch,
+                                           const Tensor& like) {
+  const auto n = spec.streams;
+  if (n < 1 || n > kernels::kMostStreams) return std::nullopt;
+  StepRoutes routes(n, batch, like);
+  if (const auto* fixed = std::get_if<FixedRouting>(&spec.routing)) {
+    routes.res.copy_(fixed->routes.res.expand_as(routes.res));
+    routes.read.copy_(fixed->routes.read.expand_as(routes.read));
+    routes.write.copy_(fixed->routes.write.expand_as(routes.write));
+    return routes;
+  }
+  if (const auto* cayley = std::get_if<CayleyRouting>(&spec.routing)) {
+    if (!kernels::is_compiled_size(n)) return std::nullopt;
+    routes.make_ = cayley_maker(*cayley);
+    return routes;
+  }
+  if (const auto* tanh = std::get_if<TanhRouting>(&spec.routing)) {
+    routes.make_ = tanh_maker(tanh->routes);
+    return routes;
+  }
+  const auto mix = std::visit(MakeMix{n, batch, like}, spec.routing);
+  if (!mix) return std::nullopt;
+  routes.make_ = [mix](const Tensor& raw, StepRoutes& to) {
+    read_and_write(raw, to);
+    mix(raw, to);
+  };
   return routes;
 }
 
-std::optional<StepRoutes> StepRoutes::fixed(const Routes& routes, int64_t batch) {
-  if (!has_kernels(routes.read.numel())) return std::nullopt;
-  StepRoutes result(routes.read.numel(), batch, routes.read);
+// Computes raw values from the state: each row of this many values is normalized and projected
+// separately.
+struct Projection {
+  LinearMap map;  // undefined: routes are fixed
+  NormSpec norm{.layer = false};
+  int64_t row = 0;
+};
+
+class RoutedStep final : public TokenStep {
+ public:
+  RoutedStep(StepRoutes routes, Projection projection, const Tensor& read_weight, int64_t width,
+             int64_t batch)
+      : routes_(std::move(routes)),
+        projection_(std::move(projection)),
+        read_weight_(read_weight.detach().contiguous()),
+        read_(buffer(batch, read_weight.numel())),
+        mixed_(buffer(batch, width)) {
+    if (!projection_.map.weight.defined()) return;
+    normalized_ = buffer(batch, width);
+    rows_ = normalized_.view({-1, projection_.row});
+    raw_ = buffer(rows_.size(0), projection_.map.weight.size(0));
+  }
+
+  const Tensor& read(const Tensor& x) override {
+    if (raw_.defined()) {
+      into::normalize(x, projection_.row, projection_.norm, normalized_);
+      into::linear(rows_, projection_.map.weight, projection_.map.bias, raw_);
+      routes_.update(raw_);
+    }
+    into::collect_and_norm(routes_.read, x, read_weight_, read_);
+    return read_;
+  }
+
+  void write(const Tensor& y, Tensor& x) override {
+    into::mix_and_write(routes_.res, x, routes_.write, y, mixed_);
+    into::copy(mixed_, x);
+  }
+
+ private:
+  Tensor buffer(int64_t rows, int64_t width) const {
+    return torch::zeros({rows, width}, read_weight_.options());
+  }
+
+  StepRoutes routes_;
+  Projection projection_;
+  Tensor read_weight_;
+  Tensor read_, mixed_;
+  // rows_ views normalized_ by projected rows. All are undefined if routes are fixed.
+  Tensor normalized_, rows_, raw_;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenStep> step_form(const RoutedSpec& spec, int64_t batch) {
   torch::NoGradGuard no_grad;
-  result.res.copy_(routes.res.expand_as(result.res));
-  result.read.copy_(routes.read.expand_as(result.read));
-  result.write.copy_(routes.write.expand_as(result.write));
-  return result;
+  if (spec.read_norm.kind != ReadNormSpec::Kind::layer || spec.read_offset != 0) return nullptr;
+  auto routes = StepRoutes::make(spec, batch, spec.read_norm.weight);
+  if (!routes) return nullptr;
+  const auto width = spec.streams * spec.width;
+  Projection projection;
+  if (std::holds_alternative<TanhRouting>(spec.routing)) {  // of each stream, without bias
+    std::vector<Tensor> weights;
+    for (const auto& p : spec.projections) weights.push_back(p.weight);
+    projection = {.map = {torch::cat(weights), {}}, .norm = spec.norm, .row = spec.width};
+  } else if (!spec.projections.empty()) {
+    const auto packed = side_by_side(spec.projections);
+    projection = {
+        .map = folded_into(spec.norm, packed.weight, packed.bias), .norm = spec.norm, .row = width};
+  }
+  return std::make_unique<RoutedStep>(std::move(*routes), std::move(projection),
+                                      spec.read_norm.weight, width, batch);
 }
 
 }  // namespace geores

@@ -2,7 +2,7 @@
 
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/packed_gradients.h"
-#include "geores/ops/routed/wide.h"
+#include "geores/ops/routed/wide_routes.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"

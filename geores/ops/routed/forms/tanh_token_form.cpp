@@ -1,7 +1,10 @@
 #include "geores/kernels/tokens/tanh_token_routes.h"
 
+#include <string>
+
 #include "geores/ops/gradients/packed_gradients.h"
-#include "geores/ops/routed/routed_parts.h"
+#include "geores/ops/routed/forms/carried_form.h"
+#include "geores/ops/routed/forms/gpu_routes.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -33,7 +36,7 @@ kernels::TanhTokenRoutes kernel_routes(const std::vector<Tensor>& parameters,
 }
 
 // Outputs: the sublayer's input, the carried x, res, read, write. The incoming gradient of the
-// carried x is unmixed (routed.h).
+// carried x is unmixed (forms.h).
 class FusedTanhTokenRoute : public torch::autograd::Function<FusedTanhTokenRoute> {
   struct Kept {
     Tensor x, z, statistics, raw, weight, res, read, read_statistics, read_weight;
@@ -152,32 +155,32 @@ class FusedTanhTokenRoute : public torch::autograd::Function<FusedTanhTokenRoute
 
 }  // namespace
 
-std::optional<Routed> Routed::make(const Tensor& x, const TanhRoutedSpec& spec) {
+std::unique_ptr<RoutedForm> tanh_token_form(const RoutedInput& in, const RoutedSpec& spec) {
   static const auto count = std::to_string(kernels::kRoutedStreams) + " streams",
                     width =
                         "streams of " + numbers_that(kernels::is_routed_stream_width) + " values";
-  if (!x.is_cuda()) return std::nullopt;
-  const bool fits = x.dim() == 4 && x.numel() > 0;
-  const auto& [pre, res, post, routes, read_weight, epsilon] = spec;
-  const std::vector<Tensor> parameters = {
-      pre, res, post, routes.scale, routes.post_scale, routes.pre, routes.res, routes.post};
+  const auto* tanh = std::get_if<TanhRouting>(&spec.routing);
+  if (!in.x.is_cuda() || tanh == nullptr) return nullptr;
+  std::vector<Tensor> parameters;
+  for (const auto& projection : spec.projections) parameters.push_back(projection.weight);
+  const auto& p = tanh->routes;
+  parameters.insert(parameters.end(), {p.scale, p.post_scale, p.pre, p.res, p.post});
   bool contiguous_floats = true;
   for (const auto& parameter : parameters)
     contiguous_floats = contiguous_floats && parameter.is_contiguous() &&
                         parameter.scalar_type() == torch::kFloat32;
-  if (!KernelChoice("routes", x, "one kernel each way")
-           .need(fits, "a state (B, T, n, d) with at least one value")
-           .need(fits && x.size(2) == kernels::kRoutedStreams, count.c_str())
-           .need(x.scalar_type() == torch::kFloat32, "a float32 state")
+  if (!KernelChoice("routes", in.x, "one kernel each way")
+           .need(in.x.numel() > 0, "at least one value")
+           .need(spec.streams == kernels::kRoutedStreams, count.c_str())
+           .need(in.x.scalar_type() == torch::kFloat32, "a float32 state")
            .need(product_type(torch::kFloat32) == torch::kBFloat16, "precision bf16")
-           .need(fits && kernels::is_routed_stream_width(x.size(3)), width.c_str())
+           .need(kernels::is_routed_stream_width(spec.width), width.c_str())
            .need(contiguous_floats, "contiguous parameters in float32")
+           .need(spec.read_norm.kind == ReadNormSpec::Kind::layer, "LayerNorm before the sublayer")
            .runs())
-    return std::nullopt;
-  const auto outputs =
-      FusedTanhTokenRoute::apply(x.flatten(-2), read_weight, at::TensorList(parameters), epsilon);
-  return Routed(outputs[0], outputs[1],
-                {.res = outputs[2], .read = outputs[3], .write = outputs[4]});
+    return nullptr;
+  return CarriedForm::of(FusedTanhTokenRoute::apply(in.x, spec.read_norm.weight,
+                                                    at::TensorList(parameters), spec.norm.epsilon));
 }
 
 }  // namespace geores

@@ -1,7 +1,7 @@
 // The operations of hyper-connections with wide streams against their composed definitions: values
 // and all gradients, both floating-point types. Without a GPU both sides are composed, so a few
 // sizes suffice.
-#include "geores/ops/routed/wide.h"
+#include "geores/ops/routed/forms/wide_form.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/mixers/sinkhorn.h"
-#include "geores/ops/mixers/sphere.h"
+#include "geores/ops/routed/wide_routes.h"
 #include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/precision.h"
@@ -42,7 +42,7 @@ Tensors around_a_sublayer(const Tensors& t, ReadNormSpec norm) {
     return Tensors{read, out, t[4] * 1};
   };
   const Routes routes{.res = t[0], .read = t[1], .write = t[2]};
-  if (const auto wide = WideStreams::make(routes, t[3], norm))
+  if (const auto wide = WideForm::of(routes, t[3], norm))
     return result(wide->read(), wide->write(sublayer(wide->read())));
   const auto h = read_of(collect_streams(routes.read, t[3]), norm);
   return result(h, mix_and_write(routes.res, t[3], routes.write, sublayer(h)));
@@ -86,7 +86,7 @@ Tensors around_a_sublayer_and_norm(const Tensors& t, double epsilon, bool adds) 
   const auto result = [&](const PostNormed& made) {
     return Tensors{made.state, made.next, t[4] * 1, t[6] * 1};
   };
-  if (const auto wide = WideStreams::make(routes, t[3], {.kind = ReadNormSpec::Kind::none}))
+  if (const auto wide = WideForm::of(routes, t[3], {.kind = ReadNormSpec::Kind::none}))
     return result(wide->write_normalized(sublayer(wide->read()), norm));
   return result(post_norm_of_tokens(
       mix_and_write(routes.res, t[3], routes.write, sublayer(collect_streams(routes.read, t[3]))),
@@ -131,8 +131,8 @@ TEST_F(Wide, TheSumBehindANormMayBeAllThatIsMade) {
   const torch::NoGradGuard no_grad;
   Tensors t;
   for (const auto& input : inputs) t.push_back(input.to(torch::kCUDA));
-  const auto wide = WideStreams::make({.res = t[0], .read = t[1], .write = t[2]}, t[3],
-                                      {.kind = ReadNormSpec::Kind::none});
+  const auto wide = WideForm::of({.res = t[0], .read = t[1], .write = t[2]}, t[3],
+                                 {.kind = ReadNormSpec::Kind::none});
   ASSERT_TRUE(wide);
   const auto both = wide->write_normalized(wide->read(), {.epsilon = 1e-2, .added = t[6]}),
              alone = wide->write_normalized(wide->read(),
@@ -163,7 +163,7 @@ TEST_F(Wide, ReadingAloneAndWritingAloneHaveTheirGradients) {
         [reads](const Tensors& t) {
           Tensor out;
           const Routes routes{.res = t[0], .read = t[1], .write = t[2]};
-          if (const auto wide = WideStreams::make(routes, t[3], {.weight = t[4]}))
+          if (const auto wide = WideForm::of(routes, t[3], {.weight = t[4]}))
             out = reads ? wide->read() : wide->write(t[5]);
           else if (reads)
             out = layer_norm(collect_streams(t[1], t[3]), t[4]);
@@ -319,15 +319,13 @@ TEST_F(Wide, StreamsOfTheBaseModelRunFusedOnAGpu) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   const auto like = torch::TensorOptions().device(torch::kCUDA);
   const auto x = torch::randn({2, 8, 4, 768}, like), routes = torch::randn({2, 8, 4}, like);
-  EXPECT_TRUE(WideStreams::make({torch::randn({2, 8, 4, 4}, like), routes, routes}, x,
-                                {.weight = torch::ones({768}, like)}));
+  EXPECT_TRUE(WideForm::of({torch::randn({2, 8, 4, 4}, like), routes, routes}, x,
+                           {.weight = torch::ones({768}, like)}));
   EXPECT_TRUE(wide_projected(
       x.flatten(2), 0, {{torch::randn({24, 3072}, like), torch::randn({24}, like), Tensor()}}));
-  EXPECT_TRUE(fused_spectral_sphere(torch::randn({2, 8, 3}, like), torch::randn({2, 8, 3}, like),
-                                    torch::randn({2, 8, 3}, like)));
   const ExecutionScope scope(Precision::bf16);
-  const auto wide = WideStreams::make({torch::randn({2, 8, 4, 4}, like), routes, routes}, x,
-                                      {.weight = torch::ones({768}, like)});
+  const auto wide = WideForm::of({torch::randn({2, 8, 4, 4}, like), routes, routes}, x,
+                                 {.weight = torch::ones({768}, like)});
   ASSERT_TRUE(wide);
   EXPECT_EQ(wide->read().scalar_type(), torch::kBFloat16);
   EXPECT_EQ(wide->write(wide->read()).scalar_type(), torch::kFloat32);

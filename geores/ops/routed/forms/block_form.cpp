@@ -1,5 +1,5 @@
 #include "geores/kernels/routed/routed_streams.h"
-#include "geores/ops/routed/routed.h"
+#include "geores/ops/routed/forms/carried_form.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
 #include "geores/ops/run/saved_state.h"
@@ -10,8 +10,8 @@ namespace {
 
 using namespace fused;
 
-// Outputs: the sublayer's input, write, the carried x, and the values of res and read. The incoming
-// gradient of the carried x is unmixed (routed.h). The norm of x has neither weight nor bias.
+// Outputs: the sublayer's input, the carried x, the values of res and read, and write. The incoming
+// gradient of the carried x is unmixed (forms.h). The norm of x has neither weight nor bias.
 class FusedRead : public torch::autograd::Function<FusedRead> {
   struct Kept {
     Tensor x, weight, bias, read_weight;  // weight (differences, n·d), bias may be undefined
@@ -78,7 +78,7 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
     save(context, kept);
     context->mark_non_differentiable({kept.res, kept.read});
     context->set_materialize_grads(false);
-    return {h, write, input, kept.res, kept.read};
+    return {h, input, kept.res, kept.read, write};
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
@@ -89,7 +89,7 @@ class FusedRead : public torch::autograd::Function<FusedRead> {
     const auto dh = gradients[0].defined()
                         ? gradients[0].contiguous()
                         : torch::zeros({s.shape().tokens, s.shape().d}, s.x.options());
-    const auto dwrite = given(1, s.read), dout = given(2, s.x);
+    const auto dout = given(1, s.x), dwrite = given(4, s.read);
     const auto dx = torch::empty_like(s.x), dweight = torch::zeros_like(s.weight),
                dbias = gradient_if(s.bias.defined(), s.bias),
                dread_weight = torch::zeros_like(s.read_weight);
@@ -121,30 +121,28 @@ Tensor differences(const Tensor& rows, int64_t n) {
 
 }  // namespace
 
-std::optional<Routed> Routed::on_cpu(const Tensor& x, const RoutedSpec& spec) {
+std::unique_ptr<RoutedForm> block_form(const RoutedInput& in, const RoutedSpec& spec) {
+  const auto& x = in.x;
   const auto n = spec.streams;
   const auto* routing = std::get_if<CayleyRouting>(&spec.routing);
-  if (!need_mixer(
-           KernelChoice("routes", x, "blocks of tokens")
-               .need(routing != nullptr, "Cayley routes")
-               .need(x.device().is_cpu(), "a CPU")
-               .need(x.dim() == 3 && x.numel() > 0, "a state (B, T, n·d) with at least one value"),
-           n)
-           .need(x.dim() == 3 && x.size(2) == n * spec.read_weight.numel(),
-                 "a sublayer that reads one stream")
-           .need(spec.norm.layer, "LayerNorm of the state")
+  if (!need_mixer(KernelChoice("routes", x, "blocks of tokens")
+                      .need(routing != nullptr, "Cayley routes")
+                      .need(x.device().is_cpu(), "a CPU")
+                      .need(x.numel() > 0, "at least one value"),
+                  n)
+           .need(spec.read_norm.kind == ReadNormSpec::Kind::layer && spec.tiles == 1,
+                 "LayerNorm of the one stream that the sublayer reads")
+           .need(spec.norm.layer && !in.normalized.defined(), "LayerNorm of the state")
            .need(spec.projections.size() == 1 && !spec.projections[0].scale.defined(),
                  "one projection without scale")
            .runs())
-    return std::nullopt;
+    return nullptr;
   const auto& projection = spec.projections[0];
   const auto [weight, bias] = folded_into(spec.norm, projection.weight, projection.bias);
-  const auto outputs = FusedRead::apply(x, differences(weight, n),
-                                        maybe(bias.defined() ? differences(bias, n) : Tensor()),
-                                        spec.read_weight, n, routing->temperature, routing->alpha,
-                                        routing->exact ? int64_t{-1} : routing->iterations);
-  return Routed(outputs[0], outputs[2],
-                {.res = outputs[3], .read = outputs[4], .write = outputs[1]});
+  return CarriedForm::of(FusedRead::apply(
+      x, differences(weight, n), maybe(bias.defined() ? differences(bias, n) : Tensor()),
+      spec.read_norm.weight, n, routing->temperature, routing->alpha,
+      routing->exact ? int64_t{-1} : routing->iterations));
 }
 
 }  // namespace geores
