@@ -5,7 +5,7 @@
 //   auto connection = geores::make_residual("edelta", {.width = 128, .streams = 4});
 //   geores::Trace trace;
 //   x = connection->forward(x, [&](const Tensor& h) { return attention->forward(h); }, trace);
-//   loss = task_loss + trace.loss();
+//   if (trace.loss().defined()) loss = task_loss + trace.loss();
 //
 // The state x is (B, T, D) for the layouts whole and split, and (B, T, n, C) for expand
 // (StreamLayout).

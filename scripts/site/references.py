@@ -29,6 +29,8 @@ def line_of(path, name):
         lines = [f"{line}{after}" for line, after in zip(lines, lines[1:] + [""])]  # a name may be wrapped
     else:
         patterns = [rf"^(?!\s*//)[\w:<>,&*\s\[\]]*\b{word}\([^;]*$", rf"^(?!\s*//).*\b{word}\(", rf"^\s*(class|struct) {word}\b", rf"^def {word}\b"]
+        if "::" in name:  # a member defined outside its class, before others of its last name
+            patterns.insert(0, rf"^(?!\s*//).*\b{re.escape(name)}\(")
     for pattern in patterns:
         for number, line in enumerate(lines, 1):
             if re.search(pattern, line):
