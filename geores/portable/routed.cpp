@@ -5,6 +5,7 @@
 
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/hybrid.h"
+#include "geores/manifold/sigmoid_route.h"
 #include "geores/portable/kinds.h"
 #include "geores/portable/summary.h"
 
@@ -246,9 +247,9 @@ class SigmoidRouted final : public Routed {
       normalized_[i] *= norm_weight_[i];
     double* projected = projected_;
     pre_.apply(normalized_, projected);
-    for (int j = 0; j < streams_; ++j) routes.read[j] = sigmoid(projected[j]) + guard_;
+    for (int j = 0; j < streams_; ++j) routes.read[j] = manifold::read_route(projected[j]) + guard_;
     post_.apply(normalized_, projected);
-    for (int i = 0; i < streams_; ++i) routes.write[i] = 2 * sigmoid(projected[i]);
+    for (int i = 0; i < streams_; ++i) routes.write[i] = manifold::write_route(projected[i]);
     routes.mix = mix();
   }
 

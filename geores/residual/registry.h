@@ -30,11 +30,23 @@ struct Connection {
   // Values of options that an old run's config.json lacks, where the old behaviour is not today's
   // default.
   nlohmann::json in_earlier_runs = nlohmann::json::object();
+  // Whether there is a form for one token (Residual::token_step) with these options and so many
+  // streams; the contract test requires it. Null: not always.
+  bool (*has_token_step)(const nlohmann::json& options, int64_t streams) = nullptr;
   std::vector<OptionHelp> options = {};
   std::shared_ptr<Residual> (*make)(const ResidualConfig&) = nullptr;
   // Converts one option from the text of a command line to the JSON value that `make` takes.
   nlohmann::json (*option_from_text)(const std::string& key, const std::string& text) = nullptr;
 };
+
+// For Connection::has_token_step.
+inline bool always(const nlohmann::json&, int64_t) { return true; }
+
+// An option's value, or its default, from options that may be null.
+template <class T>
+T option_or(const nlohmann::json& options, const char* key, const T& otherwise) {
+  return options.is_object() ? options.value(key, otherwise) : otherwise;
+}
 
 // The options of a connection without options.
 struct NoOptions {

@@ -1,6 +1,7 @@
 #include "geores/kernels/routed/route_maps.h"
 
 #include "geores/kernels/cuda/device.cuh"
+#include "geores/manifold/sigmoid_route.h"
 
 namespace geores::kernels {
 namespace {
@@ -82,11 +83,6 @@ __global__ void tanh_backward(const T* raw, TanhRoutes<const T> routes, const T*
 }
 
 template <class T>
-__device__ inline T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
-}
-
-template <class T>
 __global__ void sigmoid_forward(const T* raw, T offset, T* read, T* write, T* others, int rest,
                                 int64_t tokens, int n) {
   wait_for_previous();
@@ -97,9 +93,9 @@ __global__ void sigmoid_forward(const T* raw, T offset, T* read, T* write, T* ot
   const int column = static_cast<int>(at % columns);
   const T value = raw[at];
   if (column < n)
-    read[token * n + column] = sigmoid(value) + offset;
+    read[token * n + column] = manifold::read_route(value) + offset;
   else if (column < 2 * n)
-    write[token * n + column - n] = T(2) * sigmoid(value);
+    write[token * n + column - n] = manifold::write_route(value);
   else
     others[token * rest + column - 2 * n] = value;
 }
@@ -117,7 +113,7 @@ __global__ void sigmoid_backward(const T* raw, const T* dread, const T* dwrite, 
     draw[at] = dothers[token * rest + column - 2 * n];
     return;
   }
-  const T s = sigmoid(raw[at]);
+  const T s = manifold::sigmoid(raw[at]);
   const T d = column < n ? dread[token * n + column] : T(2) * dwrite[token * n + column - n];
   draw[at] = d * s * (T(1) - s);
 }

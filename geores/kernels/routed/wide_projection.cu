@@ -1,6 +1,7 @@
 #include "geores/kernels/routed/wide_projection.h"
 
 #include "geores/kernels/routed/wide_half_matrices.cuh"
+#include "geores/manifold/sigmoid_route.h"
 
 namespace geores::kernels {
 namespace {
@@ -111,11 +112,6 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 && Held <= 24 ? 3 : 1)
   }
 }
 
-template <class T>
-__device__ inline T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
-}
-
 // Where projection r of a row belongs.
 template <class T>
 __device__ inline T& part_at(const SigmoidParts<T>& p, int64_t row, int r, int count) {
@@ -145,8 +141,8 @@ __global__ void finish_projection(const T* partial, const T* bias, T eps, T* pla
   if (parts.n == 0)
     raw[at] = value;
   else
-    part_at(parts, row, r, count) = r < parts.n       ? sigmoid(value) + offset
-                                    : r < 2 * parts.n ? T(2) * sigmoid(value)
+    part_at(parts, row, r, count) = r < parts.n       ? manifold::read_route(value) + offset
+                                    : r < 2 * parts.n ? manifold::write_route(value)
                                                       : value;
   if (r == 0) inverse[row] = scale;
 }
@@ -186,7 +182,7 @@ __global__ void projection_factors(const T* draw, const T* plain, const T* inver
       for (int k = 0; k < at_once; ++k) {
         const auto row = first + k * step;
         if (r < 2 * parts.n) {
-          const T part = sigmoid(p[k] + bias[r]);
+          const T part = manifold::sigmoid(p[k] + bias[r]);
           d[k] *= (r < parts.n ? T(1) : T(2)) * part * (T(1) - part);
         }
         along[k] += d[k] * p[k];

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "geores/manifold/sigmoid_route.h"
 #include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/run/kernel_choice.h"
 
@@ -51,6 +52,21 @@ TEST(RouteMaps, RunFusedOnAGpu) {
   sigmoid_routes(torch::randn({2, 3, 24}, like), 4, 0);
   ASSERT_EQ(explanation.lines().size(), 2u);
   for (const auto& line : explanation.lines()) EXPECT_EQ(line.missing, "") << line.operation;
+}
+
+TEST(RouteMaps, SigmoidRoutesAreThoseOfTheScalars) {
+  torch::manual_seed(5);
+  const auto raw = 3 * torch::randn({2, 5, 9}, torch::kFloat64);
+  const auto [read, write, others] = sigmoid_routes(raw, 3, 0.25);
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t t = 0; t < 5; ++t)
+      for (int64_t i = 0; i < 3; ++i) {
+        const auto at = [&](int64_t column) { return raw[b][t][column].item<double>(); };
+        EXPECT_NEAR(read[b][t][i].item<double>(), manifold::read_route(at(i)) + 0.25, 1e-15);
+        EXPECT_NEAR(write[b][t][i].item<double>(), manifold::write_route(at(3 + i)), 1e-15);
+      }
+  EXPECT_TRUE(torch::equal(others, raw.slice(-1, 6)));
+  EXPECT_EQ(manifold::write_route(0.0), 1.0);
 }
 
 }  // namespace

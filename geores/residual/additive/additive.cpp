@@ -94,7 +94,8 @@ Connection additive_connection() {
       {.name = "additive",
        .summary = "x + F(LN(x)): the plain transformer, pre- or post-norm",
        .paper = "GPT-2; Vaswani et al. 2017",
-       .variants = {{{"norm", "pre"}}, {{"norm", "post"}}, {{"branch_power", 0.5}}}});
+       .variants = {{{"norm", "pre"}}, {{"norm", "post"}}, {{"branch_power", 0.5}}},
+       .has_token_step = always});
 }
 
 }  // namespace geores

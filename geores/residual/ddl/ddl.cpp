@@ -102,7 +102,8 @@ Connection ddl_connection() {
   return describe_connection<Ddl, NoOptions>(
       {.name = "ddl",
        .summary = "delta rule: erase along k = F(x) and write, matrix-valued state",
-       .paper = "MGT Eqs. 4, 16 (deep delta learning)"});
+       .paper = "MGT Eqs. 4, 16 (deep delta learning)",
+       .has_token_step = always});
 }
 
 }  // namespace geores

@@ -169,7 +169,11 @@ Connection edelta_connection() {
                     {{"pool", "token"}, {"anchor", 1.0}},
                     {{"operator", "cayley"}, {"pool", "causal"}},
                     {{"operator", "householder"}},
-                    {{"operator", "identity"}, {"init", "reference"}}}});
+                    {{"operator", "identity"}, {"init", "reference"}}},
+       .has_token_step = [](const nlohmann::json& options, int64_t) {
+         return option_or<std::string>(options, "pool", "sequence") != "sequence" &&
+                option_or<std::string>(options, "operator", "hybrid") == "hybrid";
+       }});
 }
 
 }  // namespace geores

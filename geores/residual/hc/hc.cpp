@@ -74,7 +74,8 @@ Connection hc_connection() {
        .paper = "Zhu et al., arXiv:2409.19606 Eqs. 10-13",
        .variants = {nlohmann::json::object(), {{"form", "sigmoid"}}, {{"dynamic", false}}},
        .silent_at_start = {"scale", "post_scale", "pre.scale", "post.scale", "res.scale"},
-       .in_earlier_runs = {{"form", "sigmoid"}, {"norm_epsilon", 1e-6}, {"decay_static", true}}});
+       .in_earlier_runs = {{"form", "sigmoid"}, {"norm_epsilon", 1e-6}, {"decay_static", true}},
+       .has_token_step = always});
 }
 
 }  // namespace geores

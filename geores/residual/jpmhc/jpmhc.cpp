@@ -65,7 +65,15 @@ Connection jpmhc_connection() {
                     {{"layout", "expand"}, {"mixer", "permutation"}}},
        .silent_at_start = {"mixer.pre.scale", "mixer.post.scale", "mixer.res.scale", "pre.scale",
                            "post.scale", "res.scale"},
-       .in_earlier_runs = {{"permutation_seed", 0}}});
+       .in_earlier_runs = {{"permutation_seed", 0}},
+       .has_token_step = [](const nlohmann::json& options, int64_t) {
+         const auto option = [&](const char* key, const char* otherwise) {
+           return option_or<std::string>(options, key, otherwise);
+         };
+         return option("layout", "split") == "split" &&
+                option("mixer", "cayley").starts_with("cayley") &&
+                option("read_norm", "layer") == "layer";
+       }});
 }
 
 }  // namespace geores

@@ -120,7 +120,8 @@ Connection mgt_connection() {
       {.name = "mgt",
        .summary = "gated tangent projection and delta update on the whole width",
        .paper = "MGT, \"Geometric and Dynamic Scaling in Deep Transformers\"",
-       .variants = {nlohmann::json::object(), {{"rectify", false}}, {{"delta", false}}}});
+       .variants = {nlohmann::json::object(), {{"rectify", false}}, {{"delta", false}}},
+       .has_token_step = always});
 }
 
 }  // namespace geores

@@ -85,7 +85,10 @@ Connection mhc_connection() {
        .in_earlier_runs = {{"sinkhorn_order", "columns_last"},
                            {"logit_bound", 10.0},
                            {"norm_epsilon", 1e-6},
-                           {"decay_static", true}}});
+                           {"decay_static", true}},
+       .has_token_step = [](const nlohmann::json& options, int64_t) {
+         return option_or<std::string>(options, "form", "paper") == "paper";
+       }});
 }
 
 }  // namespace geores

@@ -41,7 +41,8 @@ Connection mhc_lite_connection() {
        .summary = "hyper-connections, mixture of all n! permutations (n <= 6)",
        .paper = "mHC-lite; arXiv:2603.20896 Eq. 4",
        .silent_at_start = {"pre.scale", "post.scale", "res.scale"},
-       .in_earlier_runs = {{"norm_epsilon", 1e-6}}});
+       .in_earlier_runs = {{"norm_epsilon", 1e-6}},
+       .has_token_step = always});
 }
 
 }  // namespace geores

@@ -43,7 +43,8 @@ Connection mhc_split_connection() {
   return describe_connection<MhcSplit, MhcSplitOptions>(
       {.name = "mhc_split",
        .summary = "the EΔ paper's mHC baseline: Sinkhorn mixer on split streams",
-       .paper = "arXiv:2605.06729 Sec. 5"});
+       .paper = "arXiv:2605.06729 Sec. 5",
+       .has_token_step = always});
 }
 
 }  // namespace geores

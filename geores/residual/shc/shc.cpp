@@ -49,7 +49,10 @@ Connection shc_connection() {
        .variants = {nlohmann::json::object(), {{"fixed_amplitude", false}}},
        .silent_at_start = {"pre.scale", "post.scale", "left.scale", "right.scale", "singular.scale",
                            "left_amplitude", "right_amplitude"},
-       .in_earlier_runs = {{"fixed_amplitude", false}, {"norm_epsilon", 1e-6}}});
+       .in_earlier_runs = {{"fixed_amplitude", false}, {"norm_epsilon", 1e-6}},
+       .has_token_step = [](const nlohmann::json& options, int64_t streams) {
+         return streams >= 3 && option_or(options, "fixed_amplitude", true);
+       }});
 }
 
 }  // namespace geores

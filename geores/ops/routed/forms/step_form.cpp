@@ -5,6 +5,7 @@
 
 #include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
+#include "geores/manifold/sigmoid_route.h"
 #include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/constants.h"
 #include "geores/ops/mixers/sinkhorn.h"
@@ -36,12 +37,7 @@ class StepRoutes {
   Make make_;
 };
 
-template <class T>
-T sigmoid(T x) {
-  return T(1) / (T(1) + std::exp(-x));
-}
-
-// read = σ(the first n of raw's columns), write = 2σ(the next n)
+// Routes of the first n of raw's columns, and of the next n.
 void read_and_write(const Tensor& raw, StepRoutes& to) {
   const auto n = to.read.size(1), count = raw.size(1);
   for_type_of(raw, [&]<class T>(T) {
@@ -49,8 +45,8 @@ void read_and_write(const Tensor& raw, StepRoutes& to) {
     T *read = values<T>(to.read), *write = values<T>(to.write);
     for (int64_t b = 0; b < raw.size(0); ++b, from += count, read += n, write += n)
       for (int64_t i = 0; i < n; ++i) {
-        read[i] = sigmoid(from[i]);
-        write[i] = 2 * sigmoid(from[n + i]);
+        read[i] = manifold::read_route(from[i]);
+        write[i] = manifold::write_route(from[n + i]);
       }
   });
 }
