@@ -3,12 +3,13 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { minify } from "terser";
+import { faces, licence } from "./face.mjs";
 import { budgets, checkSizes, partsOf } from "./sizes.mjs";
 import { fromBlock, readTables } from "./tables.mjs";
 
@@ -73,12 +74,13 @@ const { code: script } = await minify(bundled, {
 // overruled, and for the switch.
 const dark = (await bundle("style/dark.css", { minify: true })).trim().replace(/^:root/, "");
 const style =
+  faces() +
   (await bundle("style.css", { minify: true, charset: "utf8" })) +
   `@media (prefers-color-scheme:dark){:root:not([data-theme=light])${dark}}:root[data-theme=dark]${dark}`;
 
-// Names of all C++ tests, for the claim lines.
+// All C++ tests with their files, for the claims.
 function testNames() {
-  const names = new Set();
+  const names = new Map();
   const walk = (folder) => {
     for (const entry of readdirSync(folder, { withFileTypes: true })) {
       const path = join(folder, entry.name);
@@ -87,7 +89,7 @@ function testNames() {
         for (const [, suite, test] of readFileSync(path, "utf8").matchAll(
           /\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)/g,
         ))
-          names.add(`${suite}.${test}`);
+          names.set(`${suite}.${test}`, relative(root, path));
     }
   };
   for (const folder of ["geores", "tests"]) walk(join(root, folder));
@@ -105,6 +107,7 @@ function commitOf(path) {
 
 const licences = ["preact"]
   .map((name) => `${name}\n\n${readFileSync(join(web, "node_modules", name, "LICENSE"), "utf8")}`)
+  .concat(`Linux Libertine\n\n${licence()}`)
   .concat(`geores\n\n${read("LICENSE")}`)
   .join("\n\n");
 
@@ -149,7 +152,7 @@ const { body, data, leftOut } = await prerender({
   trained,
   commits: Object.fromEntries(files.map((file) => [file, commitOf(file)])),
   licences,
-  hasTest: (name) => names.has(name),
+  testFile: (name) => names.get(name),
 });
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
@@ -157,6 +160,7 @@ const policy = [
   "default-src 'none'",
   `script-src ${hash(script)} 'wasm-unsafe-eval'`,
   `style-src ${hash(style)}`,
+  "font-src data:",
   "img-src data: blob:",
   "worker-src blob:",
   "base-uri 'none'",
@@ -188,7 +192,7 @@ const html = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
-<meta name="description" content="Geometric residual connections: every operator to move by hand, every claim with its test.">
+<meta name="description" content="What replaces x + F(x) in a transformer? Every operator to move by hand, every claim with its test, and what the gains come from.">
 <title>What replaces x + F(x)? · geores explorer</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>

@@ -108,10 +108,48 @@ function themes() {
   });
 }
 
+// The list of sections lies over the page: it closes when a section was chosen, by Escape, and by a tap
+// outside. The bar names the section that is being read.
+function sections() {
+  const list = document.querySelector<HTMLDetailsElement>(".bar details");
+  const here = document.getElementById("here");
+  if (!list || !here) return;
+  const close = () => (list.open = false);
+  list.addEventListener("click", (event) => {
+    if ((event.target as HTMLElement).closest("a")) close();
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+  });
+  addEventListener("pointerdown", (event) => {
+    if (!list.contains(event.target as Node)) close();
+  });
+  const links = new Map(
+    [...list.querySelectorAll("a")].map((link) => [link.hash.slice(1), link] as const),
+  );
+  const watch = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        const link = links.get(entry.target.id);
+        if (!entry.isIntersecting || !link) continue;
+        for (const other of links.values()) other.removeAttribute("aria-current");
+        link.setAttribute("aria-current", "true");
+        here.textContent = ` · ${link.textContent}`;
+      }
+    },
+    { rootMargin: "-20% 0px -75% 0px" },
+  );
+  for (const id of links.keys()) {
+    const section = document.getElementById(id);
+    if (section) watch.observe(section);
+  }
+}
+
 function start() {
   document.documentElement.dataset["script"] = "yes";
   startLinks();
   themes();
+  sections();
   if (typeof WebAssembly !== "object") report("this browser has no WebAssembly");
   else if (typeof DecompressionStream !== "function")
     report("this browser has no DecompressionStream");

@@ -9,9 +9,11 @@ import type { SpectrumCall } from "./engine/worker_client.ts";
 import { Figures, type GateRun, type Results } from "./numbers/figures.ts";
 import { type PageData, pageData, type Trained } from "./numbers/page_data.ts";
 import { setPageData } from "./numbers/store.ts";
-import { Closing, Opening } from "./story/frame.tsx";
+import { Answer } from "./story/answer.tsx";
+import { Closing, Guide, Opening } from "./story/frame.tsx";
 import { stories } from "./story/index.tsx";
-import { type Claim, type Story, useFigures } from "./story/parts.tsx";
+import { type Claim, paperLink, type Story, useFigures } from "./story/parts.tsx";
+import { Film } from "./widgets/film/view.tsx";
 import { firstInputs } from "./widgets/drift/view.tsx";
 import { turnNumber } from "./widgets/predict/turns.ts";
 import { solve } from "./widgets/spectrum/solve.ts";
@@ -27,15 +29,37 @@ export interface Sources {
   trained: Trained;
   commits: Record<string, string>; // of each data file
   licences: string;
-  // Whether a C++ test of this name exists.
-  hasTest(name: string): boolean;
+  // The source of the C++ test of this name.
+  testFile(name: string): string | undefined;
 }
 
-const ClaimLine = ({ claim }: { claim: Claim }) => (
-  <li class={`claim ${claim.verdict}`}>
-    <span class="claim-text">{claim.claim}</span>
+const Quoted = ({ claim }: { claim: Claim }) =>
+  claim.paper ? (
+    <p>
+      <span class="says">The paper ({paperLink(claim.paper)})</span> “{claim.claim}”
+    </p>
+  ) : (
+    <p>
+      <span class="says">We say</span> {claim.claim}
+    </p>
+  );
+
+// Two lines and a verdict; the test's name is folded.
+const ClaimLine = ({ claim, where }: { claim: Claim; where: string }) => (
+  <li class={`claim ${claim.verdict.replaceAll(" ", "-")}`}>
+    <div>
+      <Quoted claim={claim} />
+      {claim.find ? (
+        <p>
+          <span class="says">We find</span> {claim.find}
+        </p>
+      ) : null}
+    </div>
     <span class="verdict">{claim.verdict}</span>
-    <code>{claim.by}</code>
+    <details class="by">
+      <summary>{claim.by.startsWith("results: ") ? "number" : "test"}</summary>
+      <code>{claim.by.replace("results: ", "")}</code> in <code>{where}</code>
+    </details>
   </li>
 );
 
@@ -46,6 +70,7 @@ function Section(props: {
   view: FunctionComponent;
   late: boolean;
   commits: Record<string, string>;
+  testFile: Sources["testFile"];
 }) {
   const { id, story, view: View } = props;
   return (
@@ -62,7 +87,10 @@ function Section(props: {
       {story.claims.length ? (
         <ul class="claims" aria-label="Claims of this section">
           {story.claims.map((claim) => (
-            <ClaimLine claim={claim} />
+            <ClaimLine
+              claim={claim}
+              where={props.testFile(claim.by) ?? story.data[0] ?? "docs/results"}
+            />
           ))}
         </ul>
       ) : null}
@@ -112,7 +140,7 @@ function checkClaims(sources: Sources, figures: Figures) {
   for (const [id, story] of Object.entries(stories))
     for (const { by } of story.claims)
       if (by.startsWith("results: ")) figures.text(by.slice("results: ".length));
-      else if (!sources.hasTest(by)) throw new Error(`section ${id}: no test is called ${by}`);
+      else if (!sources.testFile(by)) throw new Error(`section ${id}: no test is called ${by}`);
 }
 
 // A section whose module or weights are not there is left out, and named.
@@ -159,22 +187,40 @@ export async function prerender(sources: Sources): Promise<Rendered> {
       <div class="bar">
         <nav aria-label="Sections">
           <details>
-            <summary>Sections</summary>
+            <summary>
+              Sections<span id="here"></span>
+            </summary>
             <ol>
               {sections.map(([id, story]) => (
-                <li>
-                  <a href={`#${id}`}>{story.title}</a>
-                </li>
+                <>
+                  {id === "yours" ? (
+                    <li>
+                      <a href="#answer">So what replaces it?</a>
+                    </li>
+                  ) : null}
+                  <li>
+                    <a href={`#${id}`}>{story.title}</a>
+                  </li>
+                </>
               ))}
             </ol>
           </details>
         </nav>
-        <button type="button" id="theme">
-          Light / dark
+        <button type="button" id="theme" title="Light or dark">
+          <svg viewBox="0 0 24 24" aria-hidden="true">
+            <circle cx="12" cy="12" r="8" />
+            <path d="M12 4a8 8 0 0 1 0 16Z" />
+          </svg>
+          <span class="vh">Light or dark</span>
         </button>
+        <div class="progress" aria-hidden="true" />
       </div>
       <main id="main">
         <Opening />
+        <div id="film" data-widget="film">
+          <Film />
+        </div>
+        <Guide />
         <noscript>
           <p class="note">
             Scripts are off: you see the first state of every figure, computed when the page was
@@ -185,15 +231,28 @@ export async function prerender(sources: Sources): Promise<Rendered> {
         {sections.map(([id, story], index) => {
           const entry = registry[id];
           if (!entry) throw new Error(`section ${id} has no widget`);
+          // The answer stands before the reader's own runs.
+          const last = id === "yours";
           return (
-            <Section
-              id={id}
-              number={index + 1}
-              story={story}
-              view={entry.view}
-              late={entry.late ?? false}
-              commits={sources.commits}
-            />
+            <>
+              {last ? (
+                <Answer
+                  number={index + 1}
+                  results={sources.results}
+                  trained={sources.trained}
+                  commits={sources.commits}
+                />
+              ) : null}
+              <Section
+                id={id}
+                number={index + (last ? 2 : 1)}
+                story={story}
+                view={entry.view}
+                late={entry.late ?? false}
+                commits={sources.commits}
+                testFile={sources.testFile}
+              />
+            </>
           );
         })}
         <Closing licences={sources.licences} />

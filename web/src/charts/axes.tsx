@@ -139,8 +139,20 @@ export function Arrow(props: {
 }
 
 // The letter F, whose image shows at once whether a map turns or mirrors.
-const letter = "M-0.18 -0.36H0.02V-0.08H0.3V0.1H0.02V0.24H0.4V0.42H-0.18Z";
+const corners = [
+  [-0.18, -0.36],
+  [0.02, -0.36],
+  [0.02, -0.08],
+  [0.3, -0.08],
+  [0.3, 0.1],
+  [0.02, 0.1],
+  [0.02, 0.24],
+  [0.4, 0.24],
+  [0.4, 0.42],
+  [-0.18, 0.42],
+] as const;
 
+// Corner by corner: a singular map in a transform would draw nothing.
 export const LetterF = (props: {
   plane: Plane;
   matrix?: ArrayLike<number>;
@@ -150,20 +162,11 @@ export const LetterF = (props: {
   const { plane: p } = props;
   const m = props.matrix ?? [1, 0, 0, 1];
   const at = props.at ?? [0.62, 0.55];
-  const four = (value: number) => value.toFixed(4).replace(/\.?0+$/, "");
-  const numbers = [m[0]!, m[2]!, m[1]!, m[3]!].map(four);
-  return (
-    <g
-      transform={`translate(${pixel(p.x(0))} ${pixel(p.y(0))}) scale(${pixel(p.unit)} ${pixel(-p.unit)})`}
-    >
-      <path
-        class={`letter ${props.colour}`}
-        vector-effect="non-scaling-stroke"
-        transform={`matrix(${numbers.join(" ")} 0 0) translate(${at[0]} ${at[1]})`}
-        d={letter}
-      />
-    </g>
-  );
+  const image = corners.map(([x, y]) => {
+    const [a, b] = [x + at[0], y + at[1]];
+    return `${pixel(p.x(m[0]! * a + m[1]! * b))} ${pixel(p.y(m[2]! * a + m[3]! * b))}`;
+  });
+  return <path class={`letter ${props.colour}`} d={`M${image.join("L")}Z`} />;
 };
 
 // A matrix as a table of numbers with brackets.

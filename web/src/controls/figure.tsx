@@ -90,7 +90,7 @@ const Tool = (props: {
 export function Figure<F extends Fields>(props: {
   widget: Widget<F>;
   caption: ComponentChildren;
-  sentence: string; // what a screen reader says; nobody sees it
+  sentence: string; // for screen readers alone
   main: ComponentChildren; // the picture
   children?: ComponentChildren; // more pictures and facts
   controls?: Listed<F>;

@@ -16,7 +16,7 @@ export interface PageData {
   gates: GateRun[];
   trained: Trained;
   driftMedians?: number[]; // of the first state, over twenty seeds
-  predictMeans?: Record<string, number>; // squared error of everybody who predicts, over 200 turns
+  predictMeans?: Record<string, number>; // squared error of each predictor, over 200 turns
   spectrum?: Spectrum; // its first state, which takes too long to compute while hydrating
 }
 

@@ -1,45 +1,52 @@
-import { type Story } from "./parts.tsx";
+import { M, N, type Story } from "./parts.tsx";
 
 export const spectrum: Story = {
   title: "Many layers at once",
   before: (
     <p>
       Training depends on the product of all layers, each with a random branch next to its mixer:
-      the singular values of this Jacobian determine how much a gradient grows or shrinks in the
-      backward pass. In the limit of wide streams a fixed-point equation gives their density. The
-      line is that theory, the filled shape is the histogram of random matrices of the stated size.
+      the singular values of this Jacobian say how much a gradient grows or shrinks on its way back.
+      In the limit of wide streams an equation gives their density. The blue line is that theory.
+      The dashed line has the singular values of random matrices of the stated size, with the same
+      blur; the grey bars have them without it.
     </p>
   ),
   after: (
     <>
       <p>
         Theory and samples agree at every depth. An orthogonal mixer gives the same density as the
-        identity, so the operator neither helps nor harms there. A mixer that contracts everything
-        across the mean stream, as doubly stochastic ones do, loses three quarters of its singular
-        values with four streams. Choose others, and play the depth.
+        identity. <em>Random</em> doubly stochastic mixers contract everything but the mean stream:
+        with four streams three of four directions are lost. Mixers as <N is="mhc" /> initialises
+        them lose hardly anything. Choose others, and play the depth.
       </p>
       <p>
-        JPmHC prints an equation for the same density, with the self-energy in another position.
-        Switch it on to see its error.
+        JPmHC prints an equation for the same density that misplaces one term, the part of the
+        branches. The second button shows where it fails; for small branches (<M>σ²L</M> under
+        “More”) the two curves nearly coincide.
       </p>
     </>
   ),
   claims: [
     {
-      claim: "orthogonal mixers have the law of the identity at every depth",
+      paper: "JPmHC",
+      claim: "Orthogonal mixers keep the spectrum of the identity at every depth.",
       verdict: "holds",
       by: "ChainEquation.OrthogonalMixersHaveTheLawOfTheIdentityAtEveryDepth",
     },
     {
-      claim: "doubly stochastic layers put three quarters of the mass below a tenth at depth ten",
+      paper: "JPmHC",
+      claim: "Doubly stochastic mixers collapse with depth.",
+      find: "Random ones put three quarters of the spectrum below a tenth at depth ten.",
       verdict: "holds",
       by: "ChainEquation.BistochasticLayersAtDepthTenPutThreeQuartersOfTheMassBelowATenth",
     },
     {
-      claim: "JPmHC's printed spectral equation: it loses the noise from the first moment",
+      paper: "JPmHC",
+      claim: "The printed equation describes the spectrum.",
+      find: "Its mean square lacks the part of the branches.",
       verdict: "wrong",
       by: "PrintedEquation.LosesTheNoiseFromTheFirstMoment",
     },
   ],
-  data: [],
+  data: ["docs/results/explorer.json"],
 };

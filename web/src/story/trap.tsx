@@ -1,44 +1,48 @@
-import { F, type Story } from "./parts.tsx";
+import { F, M, type Story } from "./parts.tsx";
 
 export const trap: Story = {
-  title: "The effect of the gate loss",
+  title: "What the gate loss does",
   before: (
     <p>
-      The penalty λ·4γ(1 − γ) is added to the loss so that the gate decides. Its slope is what
-      training follows: −d/dγ 4γ(1 − γ) = 8γ − 4, which is negative below ½ and positive above.
-      Descent moves γ <em>away</em> from the middle, to whichever side it happens to be on. (The
-      paper's Figure 2 draws the arrows the other way.) Move the ball, or try the buttons.
+      The penalty <M>λ·4γ(1 − γ)</M> is added to the loss so that the gate decides. Descent follows{" "}
+      <M>−4λ(1 − 2γ)</M>, which is negative below ½ and positive above: it moves <M>γ</M>{" "}
+      <em>away</em> from the middle, to whichever side it happens to be on. The paper’s Figure 2
+      draws the arrows the other way. Pick up the start, put it down somewhere, and let it roll.
     </p>
   ),
   after: (
     <>
       <p>
-        Exactly on the ridge the gate never moves; a millionth away from it AdamW carries it all the
-        way. A task can shift the watershed, to ½ + t/(8λ), and only a slope of 4λ or more removes
-        it. So a gate that ends near 0 or 1 shows where it started rather than the task's
-        preference.
+        Exactly on the ridge nothing ever moves. Start one millionth to the side, and AdamW takes
+        the gate to 0.92 in 2000 steps. A task can shift the watershed, to <M>½ + t/(8λ)</M>, and
+        only a slope of <M>4λ</M> or more removes it. So a gate that ends near 0 or 1 cannot tell
+        you which of the two moved it: its start or the task.
       </p>
       <p>
-        The paper reads γ → <F k="reflection_published/edelta/gate" /> as the gate selecting the
-        reflection. Without any task, the same loss takes the same gate of a whole operator to{" "}
-        <F k="reflection/edelta_idle/500/gamma" />. The preset “the probe without a task” is the
+        The paper reads <M>γ →</M> <F k="reflection_published/edelta/gate" /> as the gate selecting
+        the reflection. Without any task, the same loss takes the same gate of a whole operator to{" "}
+        <F k="reflection/edelta_idle/500/gamma" />. The button “the paper’s probe, no task” is the
         same experiment with a single logit.
       </p>
     </>
   ),
   claims: [
     {
-      claim: "the gate loss pushes γ towards ½, or towards 1: it pushes away from ½",
+      paper: "EΔ",
+      claim: "The gate loss draws γ towards ½, or towards 1.",
+      find: "It moves γ away from ½, to either side.",
       verdict: "wrong",
       by: "GatePenalty.DescentMovesTheGateAwayFromOneHalf",
     },
     {
-      claim: "a zero slope at ½ is a ridge, not a valley",
-      verdict: "sharper",
+      claim: "A zero slope at ½ is a ridge, not a valley.",
+      verdict: "exact form",
       by: "GatePenalty.HasNoSlopeAtOneHalf",
     },
     {
-      claim: "the gate selects the reflection: the gate loss alone does it",
+      paper: "EΔ",
+      claim: "The gate selects the reflection.",
+      find: "The gate loss alone, without a task, closes it as far.",
       verdict: "wrong",
       by: "Reflection.TheGateLossAloneClosesTheGate",
     },

@@ -2,6 +2,7 @@
 import type { FunctionComponent } from "preact";
 import type { ModuleName } from "../engine/layout.ts";
 import { Drift } from "./drift/view.tsx";
+import { Film } from "./film/view.tsx";
 import { Gate } from "./gate/view.tsx";
 import { Iterative } from "./iterative/view.tsx";
 import { Missing } from "./missing/view.tsx";
@@ -9,6 +10,7 @@ import { Predict } from "./predict/view.tsx";
 import { Results } from "./results/view.tsx";
 import { Seeds } from "./seeds/view.tsx";
 import { Spectrum } from "./spectrum/view.tsx";
+import { Start } from "./start/view.tsx";
 import { Streams } from "./streams/view.tsx";
 import { Trap } from "./trap/view.tsx";
 import { Turn } from "./turn/view.tsx";
@@ -21,6 +23,7 @@ export interface Entry {
 }
 
 export const registry: Record<string, Entry> = {
+  film: { view: Film, needs: ["operators"] },
   drift: { view: Drift, needs: ["operators", "data"] },
   turn: { view: Turn, needs: ["operators"] },
   missing: { view: Missing, needs: ["operators"] },
@@ -31,6 +34,7 @@ export const registry: Record<string, Entry> = {
   spectrum: { view: Spectrum, needs: ["operators", "data"], late: true },
   predict: { view: Predict, needs: ["operators", "data", "models"], late: true },
   results: { view: Results, needs: ["data"] },
+  start: { view: Start, needs: ["data"] },
   seeds: { view: Seeds, needs: ["data"] },
   yours: { view: Yours, needs: ["operators"] },
 };

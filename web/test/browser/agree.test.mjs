@@ -67,6 +67,31 @@ const read = (id) =>
   });
 
 const checks = {
+  film({ caption, html }) {
+    const fates = [...html.matchAll(/data-fate="(\w+)"/g)].map(([, fate]) => fate);
+    assert.equal(fates.length, 5);
+    for (const [fate, verb] of [
+      ["kept", /keeps? the F/],
+      ["bent", /bends? it/],
+      ["flat", /flattens? it/],
+      ["gone", /to a point/],
+    ])
+      assert.equal(fates.includes(fate), verb.test(caption), `${fate}: ${caption}`);
+    // Nothing but a point may be invisible.
+    for (const [, path] of html.matchAll(/class="letter[^"]*" d="([^"]+)"/g))
+      assert.ok(path.length > 40);
+  },
+  start({ caption, facts }) {
+    const [small, operator, identity] = [
+      "no operator, small start",
+      "EΔ’s operator, small start",
+      "no operator, identity start",
+    ].map((name) => numberIn(facts[name]));
+    const near = (a, b) => assert.ok(Math.abs(a / b - 1) < 0.08, `${caption}: ${a}, ${b}`);
+    near(after_(caption, "median error"), identity / small);
+    if (/raises it/.test(caption)) near(after_(caption, "raises it"), operator / small);
+    if (/lowers it/.test(caption)) near(after_(caption, "lowers it"), small / operator);
+  },
   drift({ caption, facts }) {
     const lines = Object.entries(facts).filter(([name]) => !name.startsWith("after"));
     const near = lines.filter(([, value]) => Math.abs(numberIn(value) - 1) < 0.02);
@@ -168,7 +193,7 @@ const named = {
 async function agrees(id, how) {
   const seen = await read(id);
   try {
-    assert.equal(seen.loose, 0, "a sentence beside the caption, which lags behind it");
+    assert.equal(seen.loose, 0, "a second sentence, which lags behind the caption");
     checks[id](seen);
   } catch (error) {
     error.message = `${id}, ${how}: ${error.message}`;

@@ -157,6 +157,6 @@ test("the whole page can be walked with Tab, and focus is always to be seen", as
     reached.add(now.widget);
     last = now.html;
   }
-  assert.equal(reached.size, 13, `reached ${[...reached]}; last ${last}`);
+  assert.equal(reached.size, 15, `reached ${[...reached]}; last ${last}`);
   await context.close();
 });

@@ -45,7 +45,7 @@ for (const width of [390, 820, 1280])
   }
 // The README's picture: docs/figures/explorer.png
 const { page } = await open(browser, {
-  hash: "#gate?gamma=0.7",
+  hash: "#gate",
   viewport: { width: 1280, height: 1000 },
   colorScheme: "light",
 });

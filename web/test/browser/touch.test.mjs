@@ -16,8 +16,8 @@ before(async () => {
 });
 after(() => browser.close());
 
-// What of the finger's way a handle follows: both coordinates, one, or the angle around the middle of a
-// circle, whose place in its drawing is given as parts of the drawing's width.
+// A handle follows the finger in both coordinates, in one, or in the angle around the middle of a circle,
+// which is given as parts of the drawing's width.
 const around = (x, y) => ({ x, y });
 const drags = [
   ["drift", "layer", "x", [-60, 0]],

@@ -21,7 +21,7 @@ const other = (field) => {
   return Number((middle === field.first ? field.to : middle).toPrecision(6));
 };
 
-test("there are twelve widgets", () => assert.equal(widgets.length, 12));
+test("there are fourteen widgets", () => assert.equal(widgets.length, 14));
 
 for (const { name, fields } of widgets)
   test(`${name}: every field goes round by the link`, () => {

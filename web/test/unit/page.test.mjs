@@ -94,21 +94,23 @@ test("the page says none of the statements that are wrong", { skip: !page && "no
 });
 
 test(
-  "the page has twelve sections, each with a first drawing and no address to fetch",
+  "the page has fourteen sections, each with a first drawing and no address to fetch",
   { skip: !page && "not built" },
   () => {
     const ids = [...page.matchAll(/data-widget="(\w+)"/g)].map(([, id]) => id);
     assert.deepEqual(ids, [
+      "film",
       "drift",
+      "streams",
       "turn",
       "missing",
       "gate",
       "trap",
-      "streams",
       "iterative",
       "spectrum",
       "predict",
       "results",
+      "start",
       "seeds",
       "yours",
     ]);
@@ -125,6 +127,6 @@ test("the page's block of tables equals the sources", { skip: !page && "not buil
   const [, block] = /<script type="application\/json" id="tables">(.*?)<\/script>/.exec(page);
   const tables = JSON.parse(block);
   assert.deepEqual(tables, await readTables(join(web, "src")));
-  assert.equal(Object.keys(tables).length, 13); // twelve widgets, and the modules' structs
+  assert.equal(Object.keys(tables).length, 15); // fourteen widgets, and the modules' structs
   assert.equal(tables.gate.fields.gamma.first, 0.5);
 });

@@ -6,9 +6,9 @@ export const fields = {
   k: range("direction of k", 0, 360, 30, 1, { unit: "degrees" }),
 };
 
-const cayley = "Cayley's pair stays on the circle and short of −1.";
+const cayley = "Cayley’s pair stays on the circle and short of −1.";
 export const captions = {
-  singular: `${cayley} Householder's eigenvalue passes through 0 at β = 1: the operator is singular.`,
-  reached: `${cayley} Householder's eigenvalue is at −1: a reflection.`,
-  sliding: `${cayley} Householder's slides along the real axis and does not jump.`,
+  singular: `${cayley} Householder’s eigenvalue passes through 0 at β = 1: the operator is singular.`,
+  reached: `${cayley} Householder’s eigenvalue is at −1: a reflection.`,
+  sliding: `${cayley} Householder’s slides along the real axis and does not jump.`,
 };

@@ -12,8 +12,8 @@ const width = 420;
 const half = 210;
 const p = plane(half, 1.6);
 const q = plane(half, 1.6, half);
-const letters = plane(180, 1.16, 15, half + 8);
-const mirrored = plane(180, 1.16, half + 15, half + 8);
+const letters = plane(180, 1.16, 15, half - 14);
+const mirrored = plane(180, 1.16, half + 15, half - 14);
 
 const minusOne = (on: typeof p) => (
   <>
@@ -50,7 +50,7 @@ export function Missing() {
       ),
     inputs: [
       {
-        label: "angle of Cayley's eigenvalue",
+        label: "angle of Cayley’s eigenvalue",
         value: m.theta,
         from: 0,
         to: 3.1408,
@@ -67,7 +67,7 @@ export function Missing() {
     drag: (px) => widget.set({ beta: snap(fields.beta, 1 - q.x.back(px)) }),
     inputs: [
       {
-        label: "Householder's moving eigenvalue",
+        label: "Householder’s moving eigenvalue",
         value: slid,
         from: -1.5,
         to: 1,
@@ -80,7 +80,7 @@ export function Missing() {
   const singular = Math.abs(m.h_det) < 5e-3;
   const reached = Math.abs(slid + 1) < 5e-3;
   const gap = m.gap < 1e-3 ? `${number((m.gap * 180) / Math.PI, 2)}°` : degrees(m.gap);
-  const sentence = `Cayley at ${halfTurn(m.theta, m.gap)}, ${gap} short of −1, cosine with −x ${clean(m.cosine)}; Householder's eigenvalue at ${clean(slid)}${singular ? ": singular" : reached ? ": a reflection" : ""}.`;
+  const sentence = `Cayley at ${halfTurn(m.theta, m.gap)}, ${gap} short of −1, cosine with −x ${clean(m.cosine)}; Householder’s eigenvalue at ${clean(slid)}${singular ? ": singular" : reached ? ": a reflection" : ""}.`;
   const arc = (sign: 1 | -1) =>
     `M${pixel(p.x(1))} ${pixel(p.y(0))}A${pixel(p.unit)} ${pixel(p.unit)} 0 0 ${sign > 0 ? 0 : 1} ${pixel(p.x(m.re))} ${pixel(p.y(sign * m.im))}`;
   return (
@@ -102,7 +102,7 @@ export function Missing() {
         ],
       })}
       main={
-        <Drawing width={width} height={half + 190} label={sentence} handles={[pair, slide]}>
+        <Drawing width={width} height={half + 150} label={sentence} handles={[pair, slide]}>
           <text class="name c-rotation" x="2" y="12">
             Cayley
           </text>

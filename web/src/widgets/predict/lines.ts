@@ -1,4 +1,4 @@
-// Everybody who predicts, and with what error.
+// Every predictor, with its errors.
 import { pathLength, type Prediction, rules } from "../../engine/predictor.ts";
 
 export interface Line {

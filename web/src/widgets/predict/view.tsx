@@ -152,7 +152,7 @@ export function Predict() {
         !answered ? (
           <>
             {several(s.t, "state")} of {after}. <b>Where is the next one?</b>{" "}
-            {drawing ? "Draw a path." : "Tap the place."}
+            {drawing ? "Draw a path." : "Tap it."}
           </>
         ) : (
           <>

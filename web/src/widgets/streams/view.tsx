@@ -297,7 +297,7 @@ export function Streams() {
         <p class="hint">Means over tokens of the 24 sublayers of a language model.</p>
       ) : null}
       <details class="note-fold">
-        <summary>A note on Sinkhorn's gradient</summary>
+        <summary>A note on Sinkhorn’s gradient</summary>
         <Sweeps />
       </details>
     </Figure>

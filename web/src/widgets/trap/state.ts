@@ -19,7 +19,7 @@ export const fields = {
 
 export const presets: [string, Partial<State<typeof fields>>][] = [
   ["exactly on ½", {}],
-  ["a millionth beside ½", { nudge: "1e-6", opt: "adamw", rate: 1e-3 }],
+  ["a millionth off ½", { nudge: "1e-6", opt: "adamw", rate: 1e-3 }],
   ["the paper's probe, no task", { lambda: 0.5, b: -1.5, opt: "adamw", rate: 1e-3 }],
   ["the task disagrees", { t: 0.1, b: 0.4 }],
 ];
