@@ -1,8 +1,8 @@
-"""Safetensors, without a package for it."""
+"""Safetensors files, read and written without another package."""
 
 import json
 import pathlib
-from typing import Dict, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -39,3 +39,27 @@ def load_safetensors(
         # A copy of its own: offsets in a file need not be aligned.
         tensors[name] = values[begin:end].clone().view(kind).reshape(entry["shape"])
     return (tensors, metadata) if with_metadata else tensors
+
+
+def save_safetensors(
+    tensors: Dict[str, Tensor], path: Union[str, pathlib.Path], metadata: Optional[Dict[str, str]] = None
+) -> None:
+    """Writes tensors by name, and texts by name as metadata; the program reads such files."""
+    names = {kind: name for name, kind in _TYPES.items()}
+    header: Dict[str, Any] = {"__metadata__": metadata} if metadata else {}
+    data = []
+    end = 0
+    for name, tensor in tensors.items():
+        if tensor.dtype not in names:
+            raise ValueError(f"{name} has type {tensor.dtype}, which safetensors does not have")
+        values = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        header[name] = {
+            "dtype": names[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [end, end + values.numel()],
+        }
+        data.append(values.numpy().tobytes())
+        end += values.numel()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    pathlib.Path(path).write_bytes(len(text).to_bytes(8, "little") + text + b"".join(data))
