@@ -109,7 +109,9 @@ MhcMapping mhc_mapping(const Tensor& x, const Tensor& fn, const Tensor& scale, c
   const auto mixer = logits(2).unflatten(-1, std::vector<int64_t>{n, n});
   return {.pre = torch::sigmoid(logits(0)) + eps,
           .post = 2 * torch::sigmoid(logits(1)),
-          .comb = softmax_sinkhorn(mixer.transpose(-1, -2), iterations, eps).transpose(-1, -2)};
+          .comb = softmax_sinkhorn(mixer.transpose(-1, -2), iterations, eps)
+                      .transpose(-1, -2)
+                      .contiguous()};
 }
 
 Tensor mhc_read(const Tensor& x, const Tensor& pre) {

@@ -206,17 +206,19 @@ struct Call {
 class Recorded : public torch::autograd::Function<Recorded> {
   struct Kept : torch::CustomClassHolder {
     explicit Kept(Call given) : call(std::move(given)) {}
-    Call call;  // without its tensors
-    std::vector<bool> needed;
+    Call call;                          // without its tensors
+    std::vector<bool> defined, needed;  // of each tensor among the arguments
   };
 
  public:
+  // inputs: the tensors of the call that are defined.
   static Tensors forward(AutogradContext* context, const Call& call, at::TensorList inputs) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     auto stack = call.arguments;
     call.op.callBoxed(stack);
     auto kept = c10::make_intrusive<Kept>(call);
     for_each_tensor(call.op.schema(), 0, kept->call.arguments.data(), [&](Tensor& tensor) {
+      kept->defined.push_back(tensor.defined());
       kept->needed.push_back(tensor.defined() && tensor.requires_grad());
       tensor = Tensor();
     });
@@ -229,7 +231,6 @@ class Recorded : public torch::autograd::Function<Recorded> {
     const auto capsule = context->saved_data.at("call").toCapsule();
     const auto& kept = *static_cast<const Kept*>(capsule.get());
     const auto& call = kept.call;
-    const auto& needed = kept.needed;
     TORCH_CHECK(!torch::GradMode::is_enabled(), "[", call.op.schema().name(),
                 "] has no second derivative (create_graph=True)");
     const auto inputs = context->get_saved_variables();
@@ -238,26 +239,30 @@ class Recorded : public torch::autograd::Function<Recorded> {
     Stack stack;
     stack.emplace_back(gradients);
     c10::List<bool> flags;
-    for (const bool wanted : needed) flags.push_back(wanted);
+    for (const bool wanted : kept.needed) flags.push_back(wanted);
     stack.emplace_back(flags);
     stack.insert(stack.end(), call.arguments.begin(), call.arguments.end());
-    auto next = inputs.begin();
-    for_each_tensor(call.op.schema(), 0, stack.data() + 2,
-                    [&](Tensor& tensor) { tensor = *next++; });
+    auto input = inputs.begin();
+    size_t i = 0;
+    for_each_tensor(call.op.schema(), 0, stack.data() + 2, [&](Tensor& tensor) {
+      if (kept.defined[i++]) tensor = *input++;
+    });
     op.callBoxed(stack);
     const auto results = results_of(stack);
+    auto result = results.begin();
     Tensors all(1);  // nothing for the call
-    size_t result = 0;
-    for (const bool wanted : needed) all.push_back(wanted ? results[result++] : Tensor());
+    for (i = 0; i < kept.needed.size(); ++i)
+      if (kept.defined[i]) all.push_back(kept.needed[i] ? *result++ : Tensor());
     return all;
   }
 };
 
 void record(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   auto* arguments = arguments_on(*stack, op);
-  const auto inputs = tensors_of(op.schema(), 0, arguments);
+  auto inputs = tensors_of(op.schema(), 0, arguments);
+  std::erase_if(inputs, [](const Tensor& input) { return !input.defined(); });
   bool needs_gradients = false;
-  for (const auto& input : inputs) needs_gradients |= input.defined() && input.requires_grad();
+  for (const auto& input : inputs) needs_gradients |= input.requires_grad();
   if (!needs_gradients || !torch::GradMode::is_enabled()) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     op.callBoxed(stack);

@@ -225,6 +225,9 @@ class Residual(nn.Module):
             shown.append(f"index={self.index}")
         return ", ".join(shown + [f"{key}={value!r}" for key, value in self.options.items()])
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
+
 
 class _Group(nn.Module):
     """Parameters under a common name."""

@@ -263,8 +263,9 @@ def test_expand_and_collapse():
 
 
 def test_repr_names_the_connection():
-    assert repr(geores.Residual("mhc", 8, 4, form="v4")).startswith("Residual(\n  'mhc', width=8, streams=4, form='v4'")
-    assert "Residual('additive', width=8" in repr(geores.Residual("additive", 8)).replace("\n  ", "")
+    conn = geores.Residual("mhc", 8, 4, index=1, form="v4")
+    assert repr(conn) == "Residual('mhc', width=8, streams=4, index=1, form='v4')"
+    assert repr(geores.Residual("additive", 8)) == "Residual('additive', width=8)"
 
 
 def test_probes_are_those_of_the_connection():
