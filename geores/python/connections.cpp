@@ -15,7 +15,7 @@ using nlohmann::json;
 
 bool is_half(at::ScalarType type) { return type == torch::kBFloat16 || type == torch::kHalf; }
 
-// What a call must hold; sizes may be symbols.
+// What a call must hold; sizes may be symbols. Texts are made for refusals alone: a call must cost little.
 void check(const Connector& connector, const Tensor& x, at::TensorList state) {
   const auto& traits = connector.traits();
   const auto& name = connector.name();
@@ -24,36 +24,36 @@ void check(const Connector& connector, const Tensor& x, at::TensorList state) {
   const bool fits =
       expand ? sizes.size() == 4 && sizes[2] == traits.streams && sizes[3] == traits.sublayer_width
              : sizes.size() == 3 && sizes[2] == traits.state_width;
-  require(fits, name, "x must be (B, T, {}), got {}",
-          expand ? fmt::format("{}, {}", traits.streams, traits.sublayer_width)
-                 : std::to_string(traits.state_width),
-          text_of(sizes));
-  require(at::isFloatingType(x.scalar_type()), name, "x must have a floating-point type, got {}",
-          c10::toString(x.scalar_type()));
+  if (!fits)
+    fail(name, "x must be (B, T, {}), got {}",
+         expand ? fmt::format("{}, {}", traits.streams, traits.sublayer_width)
+                : std::to_string(traits.state_width),
+         text_of(sizes));
+  if (!at::isFloatingType(x.scalar_type()))
+    fail(name, "x must have a floating-point type, got {}", c10::toString(x.scalar_type()));
   require(state.size() == connector.state_size(), name, "expects {} parameters and buffers, got {}",
           connector.state_size(), state.size());
   for (size_t i = 0; i < connector.parameter_count(); ++i) {
     const auto& parameter = state[i];
-    require(parameter.device() == x.device(), name, "x is on {}, the parameters are on {}",
-            x.device().str(), parameter.device().str());
+    if (parameter.device() != x.device())
+      fail(name, "x is on {}, the parameters are on {}", x.device().str(),
+           parameter.device().str());
     const bool is_double = parameter.scalar_type() == torch::kFloat64;
-    require(is_double == (x.scalar_type() == torch::kFloat64), name,
-            "x is {}, the parameters are {}: convert one of them", c10::toString(x.scalar_type()),
-            c10::toString(parameter.scalar_type()));
+    if (is_double != (x.scalar_type() == torch::kFloat64))
+      fail(name, "x is {}, the parameters are {}: convert one of them",
+           c10::toString(x.scalar_type()), c10::toString(parameter.scalar_type()));
   }
 }
 
 void check_output(const Connector& connector, const Tensor& x, const Tensor& f) {
-  auto wanted = sizes_of(x);
-  wanted.resize(2);
-  wanted.push_back(connector.traits().sublayer_width);
-  const auto sizes = f.sym_sizes();
-  bool fits = sizes.size() == wanted.size();
-  for (size_t i = 0; fits && i < wanted.size(); ++i) fits = sizes[i] == wanted[i];
-  require(fits, connector.name(), "the sublayer's output must be {}, got {}", text_of(wanted),
-          text_of(sizes));
-  require(f.device() == x.device(), connector.name(), "x is on {}, the sublayer's output is on {}",
-          x.device().str(), f.device().str());
+  const auto width = connector.traits().sublayer_width;
+  const auto sizes = f.sym_sizes(), of_x = x.sym_sizes();
+  if (sizes.size() != 3 || sizes[0] != of_x[0] || sizes[1] != of_x[1] || sizes[2] != width)
+    fail(connector.name(), "the sublayer's output must be {}, got {}",
+         text_of({of_x[0], of_x[1], width}), text_of(sizes));
+  if (f.device() != x.device())
+    fail(connector.name(), "x is on {}, the sublayer's output is on {}", x.device().str(),
+         f.device().str());
 }
 
 // Borrows an instance and binds it to the tensors of a call. Its parameters then are leaves of the

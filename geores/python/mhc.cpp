@@ -41,22 +41,23 @@ Tensor projected(const Tensor& x, const Tensor& fn, double norm_eps) {
   return linear_map(rms_normalize(flat, norm_eps), fn.to(type));
 }
 
+// Texts are made for refusals alone: a call must cost little.
 void expect(const char* name, const Tensor& tensor, const std::vector<c10::SymInt>& wanted,
             const Tensor& x) {
-  const auto sizes = tensor.sym_sizes().vec();
+  const auto sizes = tensor.sym_sizes();
   bool fits = sizes.size() == wanted.size();
   for (size_t i = 0; fits && i < wanted.size(); ++i) fits = sizes[i] == wanted[i];
-  require(fits, "mhc", "{} must be {} for x {}, got {}", name, text_of(wanted),
-          text_of(x.sym_sizes().vec()), text_of(sizes));
-  require(tensor.device() == x.device(), "mhc", "x is on {}, {} is on {}", x.device().str(), name,
-          tensor.device().str());
+  if (!fits)
+    fail("mhc", "{} must be {} for x {}, got {}", name, text_of(wanted), text_of(x.sym_sizes()),
+         text_of(sizes));
+  if (tensor.device() != x.device())
+    fail("mhc", "x is on {}, {} is on {}", x.device().str(), name, tensor.device().str());
 }
 
 void check_streams(const Tensor& x) {
-  require(x.dim() >= 3, "mhc", "x must be (..., streams, width), got {}",
-          text_of(x.sym_sizes().vec()));
-  require(at::isFloatingType(x.scalar_type()), "mhc", "x must have a floating-point type, got {}",
-          c10::toString(x.scalar_type()));
+  if (x.dim() < 3) fail("mhc", "x must be (..., streams, width), got {}", text_of(x.sym_sizes()));
+  if (!at::isFloatingType(x.scalar_type()))
+    fail("mhc", "x must have a floating-point type, got {}", c10::toString(x.scalar_type()));
 }
 
 void check_projection(const Tensor& x, const Tensor& fn, const Tensor& scale, const Tensor& base,

@@ -314,7 +314,10 @@ Tensor like(const Tensor& x) { return empty_of(x, sizes_of(x)); }
 
 std::string text_of(c10::ArrayRef<c10::SymInt> sizes) {
   std::string text = "(";
-  for (size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + c10::str(sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += sizes[i].is_symbolic() ? "?" : std::to_string(sizes[i].expect_int());
+  }
   return text + (sizes.size() == 1 ? ",)" : ")");
 }
 
