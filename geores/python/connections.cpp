@@ -15,7 +15,8 @@ using nlohmann::json;
 
 bool is_half(at::ScalarType type) { return type == torch::kBFloat16 || type == torch::kHalf; }
 
-// What a call must hold; sizes may be symbols. Texts are made for refusals alone: a call must cost little.
+// Refuses tensors that do not fit the connection; sizes may be symbols. Texts are made for
+// refusals alone: a call must cost little.
 void check(const Connector& connector, const Tensor& x, at::TensorList state) {
   const auto& traits = connector.traits();
   const auto& name = connector.name();

@@ -20,8 +20,8 @@ namespace geores::python {
 // Every connection of the registry with its options, as JSON.
 std::string list_connections();
 
-// What Python needs to know of a connection, as JSON: names of the state, layout, widths, whether it
-// has an auxiliary loss.
+// The facts of a connection that Python needs, as JSON: names of the state, layout, widths, whether
+// it has an auxiliary loss.
 std::string describe(const std::string& connection);
 
 // A new state, drawn with a generator of its own.

@@ -1,4 +1,4 @@
-// What every connection computes in C++, for tests/python/test_residual.py: a safetensors file with the state,
+// Results of every connection in C++, for tests/python/test_residual.py: a safetensors file with the state,
 // the input, the output and all gradients of each variant, in float64.
 //   dump_connections FILE
 #include <cstdio>
