@@ -49,15 +49,19 @@ class Run:
         return f"Run('{self.folder}': {self.config.get('connection')} on {self.config.get('task')})"
 
     @property
-    def metrics(self) -> Any:
+    def lines(self) -> List[Dict[str, Any]]:
         """The lines of metrics.jsonl: losses, rates and, for connections with a gate, its values."""
         path = self.folder / "metrics.jsonl"
-        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+    @property
+    def metrics(self) -> Any:
+        """The same as a DataFrame, where pandas is installed."""
         try:
             import pandas
         except ImportError:
-            return lines
-        return pandas.DataFrame(lines)
+            return self.lines
+        return pandas.DataFrame(self.lines)
 
     @functools.cached_property
     def weights(self) -> Dict[str, Tensor]:

@@ -77,8 +77,7 @@ def test_a_checkpoint_gives_the_same_loss_both_ways(program, text, model, tmp_pa
 
 def test_a_run_has_metrics_and_writes_text(program, text, tmp_path):
     run = train(program, text, "mhc v4", tmp_path / "run")
-    metrics = run.metrics if isinstance(run.metrics, list) else run.metrics.to_dict("records")
-    assert any("validation" in line for line in metrics)
+    assert any("validation" in line for line in run.lines) and len(run.metrics) == len(run.lines)
     assert run.result["steps"] == 3 and "mhc on text" in repr(run)
     out = run.generate("12 times", 30)
     assert out.startswith("12 times") and len(out) == 38
