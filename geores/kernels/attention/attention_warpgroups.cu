@@ -1,4 +1,3 @@
-// nvcc: warpgroups
 // Causal attention in bfloat16 by warpgroups, for heads of 32 values and up to 256 positions. One
 // block computes one head of one sequence from shared memory, in tiles of 64 × 64 weights. There
 // are ten tiles on and below the diagonal, and each of two warpgroups computes five of them. They

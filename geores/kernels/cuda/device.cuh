@@ -34,6 +34,23 @@ struct Grid {
   size_t shared = 0;  // bytes for each block
 };
 
+// Whether kernels were compiled to wait for the kernel before them, which GPUs can since Hopper. PTX
+// for older ones that runs on a newer one does not wait.
+template <int = 0>
+__global__ void empty_kernel() {}
+inline bool kernels_wait() {
+#ifdef GEORES_EMULATED
+  return true;
+#else
+  static const bool wait = [] {
+    cudaFuncAttributes compiled{};
+    return cudaFuncGetAttributes(&compiled, empty_kernel<0>) == cudaSuccess &&
+           compiled.ptxVersion >= 90;
+  }();
+  return wait;
+#endif
+}
+
 // Launches a kernel whose blocks may be set up before the kernel before it has ended: a step has
 // hundreds of short kernels. Every kernel begins with wait_for_previous().
 template <class... Parameters, class... Arguments>
@@ -52,14 +69,14 @@ void launch(CudaStream stream, const Grid& grid, void (*kernel)(Parameters...),
   config.dynamicSmemBytes = grid.shared;
   config.stream = stream;
   config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.numAttrs = kernels_wait() ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
 // Waits until everything that earlier kernels wrote is visible; then lets the next kernel set up
 // its blocks.
 __device__ inline void wait_for_previous() {
-#ifndef GEORES_EMULATED
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
 #endif

@@ -222,6 +222,8 @@ __device__ inline void store_rows(const Result (&c)[Tiles], float factor0, float
 __device__ inline void add4(float* to, float a, float b, float c, float d) {
 #ifdef GEORES_EMULATED
   to[0] += a, to[1] += b, to[2] += c, to[3] += d;
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 900
+  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
 #else
   asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c),
                "f"(d)

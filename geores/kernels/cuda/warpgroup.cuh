@@ -1,5 +1,5 @@
 // Products by warpgroups (wgmma): four warps multiply 64 rows. The right factor is in shared
-// memory, the left one there or in registers. For files that are compiled for sm_90a.
+// memory, the left one there or in registers. GPUs of compute capability 9.0 alone have them (sm_90a).
 #pragma once
 
 #include "geores/kernels/cuda/copies.cuh"
@@ -7,9 +7,8 @@
 
 namespace geores::kernels::device {
 
-// GEORES_WARPGROUPS tells host code that device code for sm_90a was compiled. Device code must ask
-// for its own target, because nvcc may compile it for others as well (-arch=sm_90a also makes PTX
-// for compute_90).
+// GEORES_WARPGROUPS tells host code that device code for sm_90a was compiled. Device code asks
+// for its own target, because nvcc compiles it for others as well.
 #if defined(__CUDA_ARCH__) ? defined(__CUDA_ARCH_FEAT_SM90_ALL) : defined(GEORES_WARPGROUPS)
 inline constexpr bool kHasWarpgroups = true;
 #else

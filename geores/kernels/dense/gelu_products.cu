@@ -1,4 +1,3 @@
-// nvcc: warpgroups
 // A block keeps 128 columns of the weights in shared memory and goes through blocks of rows,
 // copying the next ones while it multiplies the current ones. So each block reads the weights from
 // the second-level cache once, not once for every block of rows. A warpgroup multiplies 64 rows.

@@ -106,10 +106,10 @@ __device__ inline float quick_exp(float x) {
 #endif
 }
 
-// Asks for a row that is read next, while the one before is written.
+// Asks for a row that is read next, while the one before is written; from Hopper on.
 template <class L>
 __device__ inline void prefetch_row(const L* row, int values) {
-#ifndef GEORES_EMULATED
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   const int part = (values / 32 + 7) / 8 * 8, begin = static_cast<int>(threadIdx.x) * part;
   if (threadIdx.x >= 32 || begin >= values) return;
   const int bytes = static_cast<int>(sizeof(L)) * min(part, values - begin);

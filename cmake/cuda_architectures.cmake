@@ -1,0 +1,43 @@
+# nvcc's options for a list of GPUs in the form of CMAKE_CUDA_ARCHITECTURES. LibTorch's package overrides that variable,
+# so geores has its own, GEORES_CUDA_ARCHITECTURES: "native", or entries such as 80 (instructions and PTX), 86-real
+# (instructions), 100-virtual (PTX, which the driver compiles at the first start).
+
+# Every NVIDIA GPU since Ampere, and PTX for later ones. 90a has the products by warpgroups that 90 lacks.
+set(GEORES_ALL_CUDA_ARCHITECTURES 80-real 86-real 89-real 90a-real 100-real 120)
+
+function(geores_cuda_code result architectures)
+  if(architectures STREQUAL "native")
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE found ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" found "${found}")
+    list(REMOVE_DUPLICATES found)
+    list(TRANSFORM found REPLACE "\\." "")
+    list(TRANSFORM found APPEND -real)
+    set(architectures ${found})
+    if(NOT architectures)
+      set(architectures ${GEORES_ALL_CUDA_ARCHITECTURES})
+    endif()
+  endif()
+  set(code)
+  foreach(architecture ${architectures})
+    if(NOT architecture MATCHES "^([0-9]+[af]?)(-real|-virtual)?$")
+      message(FATAL_ERROR "GEORES_CUDA_ARCHITECTURES: ${architecture} is not a GPU; expected native or entries such as 80, 90a-real, 120-virtual")
+    endif()
+    set(number ${CMAKE_MATCH_1})
+    set(kind "${CMAKE_MATCH_2}")
+    if(number STREQUAL 90)
+      set(number 90a)
+    endif()
+    if(number STREQUAL 90a)
+      list(APPEND code -DGEORES_WARPGROUPS)
+    endif()
+    set(targets sm_${number},compute_${number})
+    if(kind STREQUAL "-real")
+      set(targets sm_${number})
+    elseif(kind STREQUAL "-virtual")
+      set(targets compute_${number})
+    endif()
+    list(APPEND code "-gencode=arch=compute_${number},code=[${targets}]")
+  endforeach()
+  set(${result} ${code} PARENT_SCOPE)
+endfunction()
