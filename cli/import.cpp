@@ -33,6 +33,7 @@ void add_import(CLI::App& app, int& exit_code) {
       "  lm_gpt, lm_hc, lm_mhc, lm_mhc_lite   nanoGPT and the public mHC-lite code, whole models\n"
       "  v4                                   the hyper-connections and the head of a DeepSeek-V4\n"
       "                                       checkpoint; its other tensors are left alone\n"
+      "  v41                                  those of DeepSeek-V4.1, which has no head\n"
       "Example: geores import ckpt.safetensors --kind lm_mhc --out best.safetensors");
   command->add_option("file", flags->file, "safetensors")->required();
   command->add_option("--kind", flags->kind, "which code wrote it")->required();

@@ -85,8 +85,9 @@ class CommandLine : public testing::Test {
 };
 
 TEST_F(CommandLine, VerifiesEveryGoldenFile) {
-  for (const auto* name : {"gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate",
-                           "edelta_stream", "lm_gpt", "lm_hc", "lm_mhc", "lm_mhc_lite", "mhc_v4"}) {
+  for (const auto* name :
+       {"gpt", "ddl", "mhc", "jpmhc", "edelta", "edelta_entropy_gate", "edelta_stream", "lm_gpt",
+        "lm_hc", "lm_mhc", "lm_mhc_lite", "mhc_v4", "mhc_v41"}) {
     const auto result = run_program("verify " + golden(name));
     EXPECT_EQ(result.exit_code, 0) << result.output;
   }

@@ -1,4 +1,5 @@
 // Public weights under our names give the outputs of the public code.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
@@ -116,6 +117,27 @@ TEST(Import, FindsTheHyperConnectionsOfDeepSeekV4) {
               to_tensor(file.at("param/connections.0.scale"))[1].item<double>());
     EXPECT_TRUE(ours.contains("head.weights.weight"));
   }
+}
+
+// Four connections, two layers, no head.
+TEST(Import, FindsTheHyperConnectionsOfDeepSeekV41) {
+  const auto file = golden("mhc_v41");
+  SafetensorsWriter writer;
+  for (int64_t i = 0; i < 4; ++i)
+    for (const std::string part : {"fn", "base", "scale"})
+      add_tensor(writer,
+                 fmt::format("layers.{}.hc_{}_{}", i / 2, i % 2 == 0 ? "attn" : "ffn", part),
+                 to_tensor(file.at(fmt::format("param/connections.{}.{}", i, part))));
+  const auto imported =
+      import_weights(Safetensors::parse(writer.serialize(), "memory"), "v41", "memory");
+  EXPECT_EQ(imported.tensors, 4 * 9);
+  EXPECT_EQ(
+      imported.options,
+      (nlohmann::json{
+          {"connection", "mhc"}, {"form", "v41"}, {"layers", 2}, {"streams", 4}, {"width", 8}}));
+  const auto ours = Safetensors::parse(imported.weights.serialize(), "memory");
+  EXPECT_TRUE(torch::equal(to_tensor(ours.at("blocks.1.mlp_residual.pre.weight")),
+                           to_tensor(file.at("param/connections.3.fn")).slice(0, 0, 4)));
 }
 
 TEST(Import, RefusesWhatIsMissing) {

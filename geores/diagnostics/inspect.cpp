@@ -305,7 +305,7 @@ Inspection inspect(Model& model, const Tensor& x, const InspectOptions& options)
   const torch::NoGradGuard no_gradient;
   const auto stack = model.residual_stack();
   require(stack.has_value() && !stack->stages.empty(), "inspect",
-          "this kind of model has no residual connections to take apart");
+          "this kind of model has no residual connections that can be taken apart one by one");
   const auto& stages = stack->stages;
   const auto& traits = stack->traits();
   const auto [data, positions] = sample(model, traits, x, options);

@@ -101,7 +101,8 @@ ImportedWeights import_language(const PublicFile& file, const std::string& kind)
   return result;
 }
 
-ImportedWeights import_v4(const PublicFile& file) {
+// `late`: V4.1, which has no head.
+ImportedWeights import_v4(const PublicFile& file, bool late) {
   // Of DeepSeek's own checkpoints, and of transformers'.
   const auto dashed = file.find("layers.0.hc_attn_fn").has_value();
   const auto name = [&](int64_t layer, const char* half, const std::string& part) {
@@ -132,14 +133,19 @@ ImportedWeights import_v4(const PublicFile& file) {
           add_imported(result, fmt::format("blocks.{}.{}.{}", layer, ours, parameter),
                        source.part(from));
         }
+  result.options = {{"connection", "mhc"},
+                    {"form", late ? "v41" : "v4"},
+                    {"layers", layers},
+                    {"streams", n},
+                    {"width", fn.size(1) / n}};
+  if (late) return result;
+  result.options["head"] = "learned";
   for (const auto* part : {"weight", "bias", "scale"}) {
     const auto parameter = fmt::format("weights.{}", part);
     const auto theirs = v4_head_tensor(parameter).tensor;  // hc_fn, ...
     const auto tensor = dashed ? "hc_head_" + theirs.substr(3) : "hc_head." + theirs;
     if (const auto found = file.find(tensor)) add_imported(result, "head." + parameter, *found);
   }
-  result.options = {{"connection", "mhc"}, {"form", "v4"}, {"head", "learned"},
-                    {"layers", layers},    {"streams", n}, {"width", fn.size(1) / n}};
   return result;
 }
 
@@ -148,7 +154,8 @@ ImportedWeights import_v4(const PublicFile& file) {
 ImportedWeights import_weights(const Safetensors& file, const std::string& kind,
                                const std::string& where) {
   const PublicFile names(file, where);
-  return kind == "v4" ? import_v4(names) : import_language(names, kind);
+  if (kind == "v4" || kind == "v41") return import_v4(names, kind == "v41");
+  return import_language(names, kind);
 }
 
 }  // namespace geores

@@ -142,9 +142,9 @@ Verification verify_dump(const Safetensors& file, const std::string& file_name) 
   Dump dump(file, file_name);
   const auto kind = dump.metadata("kind");
   if (is_recursive_kind(kind)) return verify_recursive(dump);
-  const auto result = kind.starts_with("lm_") ? verify_language(dump, kind)
-                      : kind == "mhc_v4"      ? verify_v4(dump, kind)
-                                              : verify_vectors(dump, kind);
+  const auto result = kind.starts_with("lm_")                 ? verify_language(dump, kind)
+                      : kind == "mhc_v4" || kind == "mhc_v41" ? verify_v4(dump, kind)
+                                                              : verify_vectors(dump, kind);
   dump.require_all_read();
   return result;
 }

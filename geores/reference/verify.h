@@ -13,7 +13,8 @@
 // code; names in public_names.h) have ids as x and y, `loss` (cross entropy) instead of mse, no
 // cotangent and no aux; grad/* is that of the loss. A dump of DeepSeek-V4's hyper-connections (kind
 // mhc_v4) has outputs and gradients of two connections and the head after them, and no training; it is
-// itself rounded to float32 behind the first connection's routes (verify_v4.cpp).
+// itself rounded to float32 behind the first connection's routes (verify_v4.cpp). One of V4.1's (mhc_v41)
+// has any number of connections and is float64 throughout.
 // A step is AdamW (0.9, 0.95), eps 1e-8, decay 0.1 by rank as the reference does, clip 1.0, loss mse + aux, learning
 // rate 1e-3 after 3 warm-up steps, cosine to 1e-4 over the number of steps.
 //

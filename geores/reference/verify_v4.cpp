@@ -1,4 +1,5 @@
-// DeepSeek-V4's hyper-connections: two in a row around tanh(W h), then the learned head.
+// DeepSeek-V4's hyper-connections around tanh(W h): two in a row, then the learned head. V4.1's: any number,
+// whose last H_pre collapses the streams.
 #include "geores/base/config.h"
 #include "geores/base/error.h"
 #include "geores/modules/stream_head.h"
@@ -10,15 +11,16 @@
 namespace geores {
 namespace {
 
-constexpr int64_t kDumpedConnections = 2;
-
 // The public module's norm before the sublayer computes in float32 whatever the model's type: what
 // comes after it in the dump has errors of 1e-7. The values before it, the routes of the first
 // connection, is exact.
 constexpr double kRoundedLimit = 3e-7;
 
+// V4.1's dump is float64 throughout.
+constexpr double kExactLimit = 1e-12;
+
 struct V4DumpConfig {
-  int64_t batch = 0, length = 0, streams = 0, width = 0, sinkhorn_iterations = 20;
+  int64_t batch = 0, length = 0, streams = 0, width = 0, sites = 2, sinkhorn_iterations = 20;
   double guard = 1e-6, norm_epsilon = 1e-6;
 
   Fields fields() {
@@ -27,6 +29,7 @@ struct V4DumpConfig {
         .add("S", length, "sequence length", {.min = 1})
         .add("streams", streams, "streams", {.min = 1, .max = 1e4})
         .add("width", width, "of a stream", {.min = 1, .max = 1e6})
+        .add("sites", sites, "connections", {.min = 1, .max = 1e4})
         .add("sinkhorn_iterations", sinkhorn_iterations, "of the mixer", {.min = 1})
         .add("hc_eps", guard, "in H_pre, the mixer and the head", {.min = 0})
         .add("rms_eps", norm_epsilon, "of the norms", {.min = 0});
@@ -48,8 +51,9 @@ Verification verify_v4(Dump& dump, const std::string& kind) {
   for (const auto* key : {"B", "S", "streams", "width"})
     require(json.contains(key), dump.name(), "config has no '{}'", key);
   const auto n = config.streams;
-  const nlohmann::json options = {{"form", "v4"},
-                                  {"head", "learned"},
+  const bool late = kind == "mhc_v41";
+  const nlohmann::json options = {{"form", late ? "v41" : "v4"},
+                                  {"head", late ? "sum" : "learned"},
                                   {"sinkhorn_iterations", config.sinkhorn_iterations},
                                   {"guard", config.guard},
                                   {"norm_epsilon", config.norm_epsilon}};
@@ -61,7 +65,7 @@ Verification verify_v4(Dump& dump, const std::string& kind) {
   };
   std::vector<std::shared_ptr<Residual>> connections;
   std::vector<Tensor> weights;
-  for (int64_t i = 0; i < kDumpedConnections; ++i) {
+  for (int64_t i = 0; i < config.sites; ++i) {
     const auto number = std::to_string(i);
     connections.push_back(make_residual(
         "mhc", {.width = config.width, .streams = n, .index = i, .options = options}));
@@ -77,43 +81,54 @@ Verification verify_v4(Dump& dump, const std::string& kind) {
     add("sublayers." + number + ".", weights.back(), {"weight", as_it_is});
   }
   const auto head = connections.back()->make_head();
-  head->to(torch::kFloat64);
-  for (const auto& item : head->named_parameters())
-    add("head.", item.value(), v4_head_tensor(item.key()));
+  if (head) {
+    head->to(torch::kFloat64);
+    for (const auto& item : head->named_parameters())
+      add("head.", item.value(), v4_head_tensor(item.key()));
+  }
   load_parameters(dump, parameters);
   Verification result{.kind = kind, .connection = "mhc", .parameters = 0, .groups = {}};
   for (const auto& p : parameters) result.parameters += p.parameter.numel();
 
-  Group routes("routes", kLimit), out("out", kRoundedLimit);
+  const auto limit = late ? kExactLimit : kRoundedLimit;
+  Group routes("routes", late ? kExactLimit : kLimit), out("out", limit);
   const auto compare = [&](const std::string& tensor, const Tensor& ours, Group& group) {
     group.compare(tensor, ours.detach(), dump.read(tensor, ours.sizes()));
   };
   const auto x = dump.read("x", {config.batch, config.length, n, config.width});
   auto start = x.clone().requires_grad_(true);
-  Tensor state = start;
-  for (int64_t i = 0; i < kDumpedConnections; ++i) {
+  State state = start;
+  for (int64_t i = 0; i < config.sites; ++i) {
     const auto at = static_cast<size_t>(i);
     const auto before = state;
     Trace trace(/*probing=*/true);
     const auto sublayer = [&](const Tensor& h) {
       return torch::tanh(torch::linear(h, weights[at]));
     };
-    state = connections[at]->forward(state, sublayer, trace);
+    state = connections[at]->advance(state, sublayer, trace);
     const auto number = std::to_string(i);
     auto& group = i == 0 ? routes : out;
     compare("out/post." + number, probed(trace, "post"), group);
     compare("out/comb." + number, probed(trace, "operator").transpose(-1, -2), group);
-    compare("out/collapsed." + number, collect_streams(probed(trace, "pre"), before), group);
+    const auto pre = probed(trace, "pre");
+    if (late) compare("out/pre." + number, pre, group);
+    const auto streams = before.total();
+    const auto read = !late                   ? pre
+                      : before.read.defined() ? before.read
+                                              : torch::eye(n, pre.options())[0].expand_as(pre);
+    compare("out/collapsed." + number, collect_streams(read, streams), group);
   }
-  const auto collapsed = head->forward(state);
-  compare("out/streams", state, out);
+  const auto end = state.total();
+  const auto collapsed =
+      head ? head->forward(end) : from_state(connections.back()->traits(), state).x;
+  compare("out/streams", end, out);
   compare("out/head", collapsed, out);
-  ((state * dump.read("cotangent/streams", state.sizes())).sum() +
+  ((end * dump.read("cotangent/streams", end.sizes())).sum() +
    (collapsed * dump.read("cotangent/head", collapsed.sizes())).sum())
       .backward();
   parameters.push_back({"x", start, as_it_is});
   result.groups = {routes.result(), out.result(),
-                   compare_parameters(dump, parameters, "grad", kRoundedLimit,
+                   compare_parameters(dump, parameters, "grad", limit,
                                       [](const Tensor& parameter) { return parameter.grad(); })};
   return result;
 }

@@ -125,11 +125,18 @@ class Contract : public testing::TestWithParam<Case> {
     return residual_->forward(x, *sublayer_, trace);
   }
 
-  // Output and auxiliary loss in one vector, so that a random cotangent weighs both.
+  // Output, what the next connection reads with, and auxiliary loss in one vector, so that a random cotangent weighs both.
   Tensor everything(Residual& residual, const Tensor& x) const {
     Trace trace;
-    const auto out = residual.forward(x, *sublayer_, trace).flatten();
-    return trace.loss().defined() ? torch::cat({out, trace.loss().view({1})}) : out;
+    std::vector<Tensor> parts;
+    if (traits_.reads_late) {
+      const auto state = residual.advance(x, *sublayer_, trace);
+      parts = {state.total().flatten(), state.read.flatten()};
+    } else {
+      parts = {residual.forward(x, *sublayer_, trace).flatten()};
+    }
+    if (trace.loss().defined()) parts.push_back(trace.loss().view({1}));
+    return torch::cat(parts);
   }
 
   // The probe "operator"; undefined if the connection has none.
@@ -222,6 +229,14 @@ TEST_P(Contract, AStackOfAdvancesIsAStackOfForwards) {
   };
   Trace trace;
   const auto first = residual_->advance(x_, *sublayer_, trace);
+  if (traits_.reads_late) {
+    const auto late = residual_->advance(first, *sublayer_, trace).total();
+    EXPECT_FALSE(torch::allclose(late, forward(forward(x_))))
+        << "the second reads as the first says";
+    const State same(first.total(), {}, nullptr, first.read);
+    EXPECT_TRUE(torch::equal(late, residual_->advance(same, *sublayer_, trace).total()));
+    return;
+  }
   const auto stack = results(residual_->advance(first, *sublayer_, trace).total()),
              separate = results(forward(forward(x_)));
   for (size_t i = 0; i < separate.size(); ++i) {

@@ -4,6 +4,7 @@
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
+#include "geores/ops/streams/streams.h"
 
 namespace geores {
 
@@ -35,12 +36,15 @@ Tensor to_state(const Traits& traits, const Tensor& embedding) {
 }
 
 Tensor from_state(const Traits& traits, const Tensor& state) {
+  require(!traits.reads_late, "from_state",
+          "the last connection decides how these streams are weighed; pass the State of advance()");
   return traits.layout == StreamLayout::expand
              ? state.sum(-2, /*keepdim=*/false, full_type(state.scalar_type()))
              : in_full_type(state);
 }
 
 State from_state(const Traits& traits, const State& state) {
+  if (state.read.defined()) return collect_streams(state.read, in_full_type(state.total()));
   const bool as_it_is =
       traits.layout != StreamLayout::expand && state.x.scalar_type() != torch::kBFloat16;
   return as_it_is ? state : State(from_state(traits, state.total()));

@@ -115,6 +115,8 @@ struct Traits {
   bool causal = true;       // outputs before t do not depend on x_t
   bool orthogonal = false;  // R is orthogonal for all parameter values
   InitialMap initial_map = InitialMap::other;
+  // F reads with weights of the connection before (State::read): stacks call advance(), not forward().
+  bool reads_late = false;
 };
 
 class Residual : public torch::nn::Module {
@@ -169,7 +171,7 @@ class Residual : public torch::nn::Module {
 
 // to_state converts an embedding (B, T, w) to the state of a connection; from_state converts the
 // state after the last block back. Layout expand repeats the embedding n times and sums the streams
-// at the end; the other layouts change nothing. from_state returns float32 or float64, also for a
+// at the end, or weighs them by State::read; the other layouts change nothing. from_state returns float32 or float64, also for a
 // bfloat16 state.
 Tensor to_state(const Traits& traits, const Tensor& embedding);
 Tensor from_state(const Traits& traits, const Tensor& state);

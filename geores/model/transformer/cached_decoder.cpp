@@ -146,11 +146,13 @@ Tensor CachedDecoder::read_tensors(const Tensor& x) {
   torch::NoGradGuard no_grad;
   memory_.start_pass();
   Trace trace(memory_);
-  auto state = model_.initial_state(x, position_, &past_);
+  State state = model_.initial_state(x, position_, &past_);
   for (size_t i = 0; i < caches_.size(); ++i)
-    state = model_.blocks()[i]->forward(state, trace, &caches_[i]);
+    state = model_.blocks()[i]->advance(state, trace, &caches_[i]);
   const auto last = x.size(1) - 1;
-  const auto out = model_.predictions(state.slice(1, last), x.slice(1, last), position_ + last);
+  const State of_last(state.total().slice(1, last), {}, nullptr,
+                      state.read.defined() ? state.read.slice(1, last) : Tensor());
+  const auto out = model_.predictions(of_last, x.slice(1, last), position_ + last);
   position_ += x.size(1);
   return out.squeeze(1);
 }

@@ -138,6 +138,7 @@ TEST(CachedDecoder, TakesAnyNumberOfStreams) {
       {"mhc", {{"sinkhorn_order", "columns_last"}, {"logit_bound", 0.1}}, {4}, {5}},
       {"mhc", {{"mixer", "identity"}}, {1, 2, 5, 16}, {17}},
       {"mhc", {{"form", "v4"}}, {}, {4}},
+      {"mhc", {{"form", "v41"}}, {}, {2, 4}},
       {"mhc", {{"head", "learned"}}, {}, {4, 17}},
       {"mhc_lite", nullptr, {1, 2, 5}, {}},
       {"shc", nullptr, {3, 16}, {2, 5}},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/run/saved_state.h"
@@ -78,7 +79,7 @@ struct BlockGroup {
 
 class RecomputedGroup : public torch::autograd::Function<RecomputedGroup> {
   struct Kept {
-    Tensor x;
+    Tensor x, read;
     std::span<const std::shared_ptr<Block>> blocks;
     Recompute what;
     Dropout dropout;                       // the same mask in both passes
@@ -87,15 +88,18 @@ class RecomputedGroup : public torch::autograd::Function<RecomputedGroup> {
 
     template <class Self, class F>
     static void tensors(Self& s, F&& f) {
-      f(s.x);
+      f(s.x), f(s.read);
     }
   };
 
  public:
-  // Outputs: the last state, and the auxiliary loss (0 if there is none).
-  static tensor_list forward(AutogradContext* context, const Tensor& x, const BlockGroup* group) {
+  // Outputs: the last state, the auxiliary loss (0 if there is none), and the state's `read` if it has one.
+  static tensor_list forward(AutogradContext* context, const Tensor& x,
+                             const fused::OptionalTensor& reads, const BlockGroup* group) {
     const auto calls = std::make_shared<SublayerCalls>();
+    const auto read = reads.value_or(Tensor());
     save(context, Kept{.x = x,
+                       .read = read,
                        .blocks = group->blocks,
                        .what = group->what,
                        .dropout = *group->dropout,
@@ -105,43 +109,52 @@ class RecomputedGroup : public torch::autograd::Function<RecomputedGroup> {
     twice.repeated_for_gradients = true;
     const ExecutionScope scope(twice);
     Trace trace;
-    const auto out = run(group->blocks, x, trace, [&](const Block& block) -> Block::Branches {
-      const auto own = block.branches(*group->dropout);
-      if (group->what == Recompute::blocks) return own;
-      return {recorded(own.attention, *calls), recorded(own.mlp, *calls)};
-    });
+    const auto out =
+        run(group->blocks, {x, read}, trace, [&](const Block& block) -> Block::Branches {
+          const auto own = block.branches(*group->dropout);
+          if (group->what == Recompute::blocks) return own;
+          return {recorded(own.attention, *calls), recorded(own.mlp, *calls)};
+        });
     const auto loss = trace.loss();
-    return {out, loss.defined() ? loss
-                                : torch::zeros({}, x.options().dtype(full_type(x.scalar_type())))};
+    tensor_list outputs = {
+        out.x,
+        loss.defined() ? loss : torch::zeros({}, x.options().dtype(full_type(x.scalar_type())))};
+    if (out.read.defined()) outputs.push_back(out.read);
+    return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto s = saved<Kept>(context);
     const auto calls = std::move(*s.calls);  // autograd keeps s until all backward passes are over
     const auto* next = calls.data();
-    auto x = s.x.detach().requires_grad_(true);
+    const auto x = s.x.detach().requires_grad_(true);
+    const auto read = s.read.defined() ? s.read.detach().requires_grad_(true) : Tensor();
     torch::AutoGradMode record(true);
     const ExecutionScope scope(s.execution);
     Trace trace;
-    const auto out = run(s.blocks, x, trace, [&](const Block& block) -> Block::Branches {
+    const auto out = run(s.blocks, {x, read}, trace, [&](const Block& block) -> Block::Branches {
       if (s.what == Recompute::blocks) return block.branches(s.dropout);
       return {repeated(next), repeated(next)};
     });
     // Parameters accumulate their gradients here, as in any backward pass.
+    tensor_list outputs = {out.x}, of_outputs = {gradients[0]};
     if (const auto loss = trace.loss(); loss.defined())
-      torch::autograd::backward({out, loss}, {gradients[0], gradients[1]});
-    else
-      torch::autograd::backward({out}, {gradients[0]});
-    return {x.grad(), Tensor()};
+      outputs.push_back(loss), of_outputs.push_back(gradients[1]);
+    if (out.read.defined()) outputs.push_back(out.read), of_outputs.push_back(gradients[2]);
+    torch::autograd::backward(outputs, of_outputs);
+    return {x.grad(), read.defined() ? read.grad() : Tensor(), Tensor()};
   }
 
  private:
+  struct Streams {
+    Tensor x, read;
+  };
   template <class BranchesOf>
-  static Tensor run(std::span<const std::shared_ptr<Block>> blocks, const Tensor& x, Trace& trace,
-                    const BranchesOf& branches_of) {
-    State state = x;
+  static Streams run(std::span<const std::shared_ptr<Block>> blocks, const Streams& from,
+                     Trace& trace, const BranchesOf& branches_of) {
+    State state(from.x, {}, nullptr, from.read);
     for (const auto& block : blocks) state = block->advance(state, trace, branches_of(*block));
-    return state.total();
+    return {state.total(), state.read};
   }
 };
 
@@ -158,18 +171,18 @@ size_t group_size(const std::vector<std::shared_ptr<Block>>& blocks, Recompute w
 
 }  // namespace
 
-Tensor forward_recomputed(const std::vector<std::shared_ptr<Block>>& blocks, Recompute what,
-                          const Tensor& x, Trace& trace, const Dropout& dropout) {
+State forward_recomputed(const std::vector<std::shared_ptr<Block>>& blocks, Recompute what,
+                         const Tensor& x, Trace& trace, const Dropout& dropout) {
   const std::span all(blocks);
   const auto size = group_size(blocks, what);
-  auto state = x;
+  State state = x;
   for (size_t first = 0; first < all.size(); first += size) {
     const BlockGroup group{.blocks = all.subspan(first, std::min(size, all.size() - first)),
                            .what = what,
                            .dropout = &dropout};
-    const auto outputs = RecomputedGroup::apply(state, &group);
+    const auto outputs = RecomputedGroup::apply(state.x, fused::maybe(state.read), &group);
     trace.add_loss(outputs[1]);
-    state = outputs[0];
+    state = {outputs[0], {}, nullptr, outputs.size() > 2 ? outputs[2] : Tensor()};
   }
   return state;
 }

@@ -337,6 +337,8 @@ std::unique_ptr<Decoder> Transformer::decoder(int64_t batch) {
 }
 
 std::optional<ResidualStack> Transformer::residual_stack() {
+  if (traits().reads_late)
+    return std::nullopt;  // its stages are not functions of the streams alone
   ResidualStack stack{.connection = config_.connection,
                       .stages = {},
                       .initial_state = [this](const Tensor& x) { return initial_state(x); },

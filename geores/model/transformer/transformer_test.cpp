@@ -152,6 +152,48 @@ TEST(Transformer, RecomputationGivesTheSameGradientsBitForBit) {
   }
 }
 
+// Groups hand on the read weights, too.
+TEST(Transformer, RecomputationCarriesTheReadWeightsOfDeepSeekV41) {
+  auto config = small("mhc");
+  config.options = {{"form", "v41"}};
+  config.layers = 7;
+  expect_recomputed_gradients_are_the_same(config);
+}
+
+// A block's H_pre acts in the connection after it, the last one in the sum after the last block.
+TEST(Transformer, ReadWeightsOfDeepSeekV41ActOneConnectionLater) {
+  auto config = small("mhc");
+  config.options = {{"form", "v41"}};
+  torch::manual_seed(2);
+  Transformer model(config);
+  const auto x = torch::randn({2, 7, 5});
+  const auto output = [&] {
+    Trace trace;
+    return model.forward(x, trace).detach();
+  };
+  const auto before = output();
+  for (auto* residual : model.residuals()) {
+    auto pre = residual->named_parameters()["pre.bias"];
+    torch::NoGradGuard no_grad;
+    pre.add_(0.5);
+    EXPECT_GT((output() - before).abs().max().item<double>(), 1e-6);
+    pre.sub_(0.5);
+  }
+  // A first connection by itself reads stream 0.
+  Trace trace(/*probing=*/true);
+  auto& first = *model.residuals().front();
+  const auto state = torch::randn({1, 2, 4, 24});
+  auto changed = state.clone();
+  changed.select(2, 1).add_(1);
+  Tensor read, read_changed;
+  first.forward(
+      state, [&](const Tensor& h) { return read = h; }, trace);
+  first.forward(
+      changed, [&](const Tensor& h) { return read_changed = h; }, trace);
+  EXPECT_TRUE(torch::equal(read, read_changed));
+  EXPECT_THROW(from_state(first.traits(), state), Error);
+}
+
 TEST(Transformer, RecomputationOfTwoHundredLayersGivesTheSameGradientsBitForBit) {
   for (const auto* connection : {"additive", "mgt", "shc"}) {
     auto config = small(connection);

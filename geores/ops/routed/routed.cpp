@@ -5,6 +5,7 @@
 #include "geores/base/error.h"
 #include "geores/ops/routed/forms/forms.h"
 #include "geores/ops/routed/forms/wide_form.h"
+#include "geores/ops/run/precision.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -20,20 +21,29 @@ class WaitingForm final : public WaitingWrite {
   Routed routed_;
 };
 
+// The weights with which the first connection of a stack reads.
+Tensor of_the_first_stream(const Tensor& x, int64_t streams) {
+  auto read = torch::zeros({x.size(0), x.size(1), streams}, full_options(x));
+  read.select(-1, 0).fill_(1);
+  return read;
+}
+
 }  // namespace
 
-Routed::Routed(std::shared_ptr<const RoutedForm> form, bool joined, int64_t tiles)
-    : form_(std::move(form)), joined_(joined), tiles_(tiles) {}
+Routed::Routed(std::shared_ptr<const RoutedForm> form, bool joined, const RoutedSpec& spec)
+    : form_(std::move(form)), joined_(joined), tiles_(spec.tiles), reads_late_(spec.reads_late) {}
 
 Routed Routed::make(const State& state, const RoutedSpec& spec, const Tensor& normalized) {
   const auto x = state.total();
   const bool joined = x.dim() == 3;
-  const RoutedInput in{joined ? x : join_streams(x), normalized};
+  RoutedInput in{joined ? x : join_streams(x), normalized};
+  if (spec.reads_late)
+    in.read = state.read.defined() ? state.read : of_the_first_stream(x, spec.streams);
   require(in.x.dim() == 3 && in.x.size(-1) == spec.streams * spec.width, "routed",
           "expected {} streams of {} values, got {} values", spec.streams, spec.width,
           in.x.size(-1));
   for (const auto& make_form : kRoutedForms)
-    if (auto form = make_form(in, spec)) return {std::move(form), joined, spec.tiles};
+    if (auto form = make_form(in, spec)) return {std::move(form), joined, spec};
   fail("routed", "no form");  // composed_form takes everything
 }
 
@@ -50,9 +60,10 @@ Tensor Routed::write(const Tensor& y) const {
 
 State Routed::leave(const Tensor& y) const {
   // Without gradients the old state would live longer than it has to.
-  if (!torch::GradMode::is_enabled()) return write(y);
+  const auto next_read = reads_late_ ? form_->routes().read : Tensor();
+  if (!torch::GradMode::is_enabled()) return {write(y), {}, nullptr, next_read};
   const auto& x = form_->state();
-  return {joined_ ? join_streams(x) : x, y, std::make_shared<WaitingForm>(*this)};
+  return {joined_ ? join_streams(x) : x, y, std::make_shared<WaitingForm>(*this), next_read};
 }
 
 PostNormed Routed::write_normalized(const Tensor& y, const PostNorm& norm) const {

@@ -45,12 +45,13 @@ class Routed {
   static std::unique_ptr<TokenStep> step(const RoutedSpec& spec, int64_t batch);
 
  private:
-  Routed(std::shared_ptr<const RoutedForm> form, bool joined, int64_t tiles);
+  Routed(std::shared_ptr<const RoutedForm> form, bool joined, const RoutedSpec& spec);
   Tensor branch(const Tensor& y) const;  // y as the forms take it
 
   std::shared_ptr<const RoutedForm> form_;
   bool joined_;  // x is (B, T, n·d)
   int64_t tiles_;
+  bool reads_late_;
 };
 
 }  // namespace geores

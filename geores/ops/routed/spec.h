@@ -89,6 +89,9 @@ struct RoutedSpec {
       1;  // the sublayer reads so many copies of a stream, with one norm; it then writes
           // each stream separately
   double read_offset = 0;
+  // The sublayer reads with the weights of the connection before (State::read), at first stream 0 alone,
+  // and the routes' read is left to the next one.
+  bool reads_late = false;
 };
 
 }  // namespace geores

@@ -23,11 +23,16 @@ struct State {
   Tensor x;
   Tensor branch;  // like x, or bfloat16 if products are; undefined: nothing is pending
   std::shared_ptr<const WaitingWrite> write;  // how x takes the branch; null: by their sum
+  Tensor read;  // (B, T, n): how the next connection reads the streams, where this one decides that
 
-  State(Tensor state, Tensor left = {}, std::shared_ptr<const WaitingWrite> how = nullptr)
-      : x(std::move(state)), branch(std::move(left)), write(std::move(how)) {}
+  State(Tensor state, Tensor left = {}, std::shared_ptr<const WaitingWrite> how = nullptr,
+        Tensor next_read = {})
+      : x(std::move(state)),
+        branch(std::move(left)),
+        write(std::move(how)),
+        read(std::move(next_read)) {}
 
-  // The state with its branch, added or written immediately.
+  // The state with its branch, added or written immediately, without `read`.
   Tensor total() const;
 };
 

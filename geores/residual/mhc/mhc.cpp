@@ -14,6 +14,8 @@ bool has_no_mixer(const MhcOptions& options) { return options.mixer == "identity
 std::shared_ptr<Residual> make_mhc(const ResidualConfig& config, const MhcOptions& options) {
   if (options.form == "paper") return std::make_shared<Mhc>(config, options);
   require(!has_no_mixer(options), "mhc", "mixer = identity is an option of form = paper");
+  require(options.form == "v4" || options.head == "sum", "mhc",
+          "form = v41 collapses the streams by its last H_pre; head = learned is for other forms");
   auto v4 = options;
   if (v4.hyper.norm_epsilon == 0) v4.hyper.norm_epsilon = kV4NormEpsilon;
   return std::make_shared<Mhc>(config, v4);
@@ -23,7 +25,8 @@ std::shared_ptr<Residual> make_mhc(const ResidualConfig& config, const MhcOption
 
 Fields MhcOptions::fields() {
   return Fields()
-      .choice("form", form, {"paper", "v4"}, "as published, or as DeepSeek-V4 ships it")
+      .choice("form", form, {"paper", "v4", "v41"},
+              "as published, as DeepSeek-V4 ships it, or as DeepSeek-V4.1 does")
       .choice("mixer", mixer, {"sinkhorn", "identity"}, "H_res, or none as a control")
       .add("sinkhorn_iterations", sinkhorn_iterations, "row and column normalisations",
            {.min = 1, .max = kMostIterations})
@@ -34,7 +37,7 @@ Fields MhcOptions::fields() {
       .add("logit_bound", logit_bound, "clamps the mixer's logits; 0: no clamp",
            {.min = 0, .max = 24})
       .add("off_diagonal", off_diagonal, "where the mixer's logits start off the diagonal")
-      .add("guard", guard, "ε of form = v4 and of head = learned", {.min = 0})
+      .add("guard", guard, "ε of the forms v4 and v41 and of head = learned", {.min = 0})
       .choice("head", head, {"sum", "learned"}, "how the streams are combined after the last block")
       .add_all(hyper.fields());
 }
@@ -51,6 +54,7 @@ Mhc::Mhc(const ResidualConfig& config, const MhcOptions& options)
                 .gradient = sinkhorn_gradient_from(options.sinkhorn_gradient),
                 .order = sinkhorn_order_from(options.sinkhorn_order),
                 .logit_bound = options.logit_bound} {
+  traits_.reads_late = options.form == "v41";
   add_sigmoid_routes(config.index);
   if (!has_no_mixer(options))
     projection("res", options.off_diagonal * (1 - torch::eye(config.streams)));
@@ -64,6 +68,7 @@ RoutedSpec Mhc::spec() const {
   v4.read_norm.kind = ReadNormSpec::Kind::rms;
   v4.read_norm.epsilon = norm_epsilon();
   v4.read_offset = options_.guard;
+  v4.reads_late = options_.form == "v41";
   return v4;
 }
 
@@ -76,11 +81,12 @@ Connection mhc_connection() {
   return describe_connection_by<MhcOptions, make_mhc>(
       {.name = "mhc",
        .summary = "hyper-connections, doubly stochastic mixer by Sinkhorn-Knopp",
-       .paper = "mHC, arXiv:2512.24880 Eqs. 7-9; form = v4: DeepSeek-V4",
+       .paper = "mHC, arXiv:2512.24880 Eqs. 7-9; form = v4: DeepSeek-V4, v41: DeepSeek-V4.1",
        .variants = {nlohmann::json::object(),
                     {{"sinkhorn_gradient", "unrolled"}},
                     {{"mixer", "identity"}},
-                    {{"form", "v4"}}},
+                    {{"form", "v4"}},
+                    {{"form", "v41"}}},
        .silent_at_start = {"pre.scale", "post.scale", "res.scale"},
        .in_earlier_runs = {{"sinkhorn_order", "columns_last"},
                            {"logit_bound", 10.0},

@@ -16,6 +16,11 @@
 // The public code stores H_resᵀ ("comb"). The options of Sinkhorn's order, bound and gradient have
 // no effect.
 //
+// form = v41: the form of DeepSeek-V4.1. The routes are those of v4, but a sublayer reads with the H_pre
+// of the connection before it, the first one stream 0 alone, and the last H_pre collapses the streams
+// after the last block. H_pre travels in State::read, so stacks call advance(); forward() is that of a
+// first connection.
+//
 // head = learned: after the last block the streams are not summed but weighed by σ(α x'W + b) + ε
 // (modules/stream_head.h), as in DeepSeek-V4.
 #pragma once

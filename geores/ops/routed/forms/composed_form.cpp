@@ -189,7 +189,7 @@ RoutesAndStreams routes_of(const RoutedInput& in, const RoutedSpec& spec) {
 
 std::unique_ptr<RoutedForm> composed_form(const RoutedInput& in, const RoutedSpec& spec) {
   const auto [routes, streams] = routes_of(in, spec);
-  return std::make_unique<ComposedForm>(read_of(routes.read, streams, spec), routes);
+  return std::make_unique<ComposedForm>(read_of(in.read_of(routes), streams, spec), routes);
 }
 
 }  // namespace geores

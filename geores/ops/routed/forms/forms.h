@@ -41,9 +41,12 @@ class RoutedForm {
   Routes routes_;
 };
 
-// A state to route: x (B, T, n·d), and Norm(x) if the caller has it.
+// A state to route: x (B, T, n·d), Norm(x) if the caller has it, and the read weights of the connection
+// before if spec.reads_late.
 struct RoutedInput {
-  Tensor x, normalized;
+  Tensor x, normalized, read{};
+
+  const Tensor& read_of(const Routes& routes) const { return read.defined() ? read : routes.read; }
 };
 
 // Null where the form does not fit; its KernelChoice says why.

@@ -236,11 +236,12 @@ bool WideForm::fits(const Tensor& x) {
       .runs();
 }
 
-WideForm::WideForm(const Routes& routes, const Tensor& x, const ReadNormSpec& norm)
+WideForm::WideForm(const Routes& routes, const Tensor& read, const Tensor& x,
+                   const ReadNormSpec& norm)
     : RoutedForm({}, {}, routes) {
   routes_.res = routes.res.contiguous();
   const auto outputs = FusedWideRead::apply(
-      routes_.res, routes.read, x, maybe(norm.weight), norm.kind,
+      routes_.res, read, x, maybe(norm.weight), norm.kind,
       norm.kind == NormKindOfRead::rms ? rms_epsilon(norm.epsilon) : norm.epsilon);
   read_ = outputs[0];
   state_ = outputs[1];
@@ -279,7 +280,7 @@ std::unique_ptr<RoutedForm> wide_form(const RoutedInput& in, const RoutedSpec& s
   auto [routes, x] = routes_of(in, spec);
   if (passes)
     routes.res = identity_like(routes.read, spec.streams).expand({x.size(0), x.size(1), -1, -1});
-  return std::make_unique<WideForm>(routes, x, spec.read_norm);
+  return std::make_unique<WideForm>(routes, in.read_of(routes), x, spec.read_norm);
 }
 
 }  // namespace geores

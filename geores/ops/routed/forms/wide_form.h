@@ -16,9 +16,10 @@ class WideForm final : public RoutedForm {
   // res (B, T, n, n), read and write (B, T, n), x (B, T, n, d). Null where no kernel fits.
   static std::unique_ptr<WideForm> of(const Routes& routes, const Tensor& x,
                                       const ReadNormSpec& norm) {
-    return fits(x) ? std::make_unique<WideForm>(routes, x, norm) : nullptr;
+    return fits(x) ? std::make_unique<WideForm>(routes, routes.read, x, norm) : nullptr;
   }
-  WideForm(const Routes& routes, const Tensor& x, const ReadNormSpec& norm);  // where they fit
+  // Where they fit; `read` is routes.read, or the weights of the connection before.
+  WideForm(const Routes& routes, const Tensor& read, const Tensor& x, const ReadNormSpec& norm);
 
   // Whether n streams of d values have kernels for a bfloat16 state in the form of this thread.
   static bool takes_half(int64_t n, int64_t d);
