@@ -109,57 +109,6 @@ TEST(Transformer, GateLossIsSummedOverAllOperators) {
               1e-6);  // γ = ½: 4γ(1 − γ) = 1, 2L = 4 operators
 }
 
-void expect_recomputed_gradients_are_the_same(const TransformerConfig& config) {
-  torch::manual_seed(3);
-  const auto x = torch::randn({2, 7, 5});
-  const auto cotangent = torch::randn({2, 7, 5});
-  Transformer model(config);
-  struct Result {
-    std::vector<Tensor> exact;
-    double auxiliary = 0;  // summed group by group, so the last digits differ
-  };
-  const auto result_of = [&](Recompute what) {
-    model.set_recompute(what);
-    model.zero_grad();
-    Trace trace;
-    auto loss = (model.forward(x, trace) * cotangent).sum();
-    Result result{.exact = {loss.detach()}};
-    if (trace.loss().defined()) {
-      result.auxiliary = trace.loss().item<double>();
-      loss = loss + trace.loss();
-    }
-    loss.backward();
-    for (const auto& parameter : model.parameters())
-      result.exact.push_back(parameter.grad().clone());
-    return result;
-  };
-  const auto plain = result_of(Recompute::nothing);
-  for (const auto what : {Recompute::blocks, Recompute::connections}) {
-    const auto recomputed = result_of(what);
-    EXPECT_NEAR(plain.auxiliary, recomputed.auxiliary, 1e-6 * plain.auxiliary) << config.connection;
-    for (size_t i = 0; i < plain.exact.size(); ++i)
-      EXPECT_TRUE(torch::equal(plain.exact[i], recomputed.exact[i]))
-          << config.connection << " tensor " << i;
-  }
-}
-
-TEST(Transformer, RecomputationGivesTheSameGradientsBitForBit) {
-  for (const auto& connection : connections()) {
-    auto config = small(connection.name);
-    // Groups of two blocks, or of three or four for option connections; the last one is smaller.
-    config.layers = 23;
-    expect_recomputed_gradients_are_the_same(config);
-  }
-}
-
-// Groups hand on the read weights, too.
-TEST(Transformer, RecomputationCarriesTheReadWeightsOfDeepSeekV41) {
-  auto config = small("mhc");
-  config.options = {{"form", "v41"}};
-  config.layers = 7;
-  expect_recomputed_gradients_are_the_same(config);
-}
-
 // A block's H_pre acts in the connection after it, the last one in the sum after the last block.
 TEST(Transformer, ReadWeightsOfDeepSeekV41ActOneConnectionLater) {
   auto config = small("mhc");
@@ -192,14 +141,6 @@ TEST(Transformer, ReadWeightsOfDeepSeekV41ActOneConnectionLater) {
       changed, [&](const Tensor& h) { return read_changed = h; }, trace);
   EXPECT_TRUE(torch::equal(read, read_changed));
   EXPECT_THROW(from_state(first.traits(), state), Error);
-}
-
-TEST(Transformer, RecomputationOfTwoHundredLayersGivesTheSameGradientsBitForBit) {
-  for (const auto* connection : {"additive", "mgt", "shc"}) {
-    auto config = small(connection);
-    config.layers = 200;
-    expect_recomputed_gradients_are_the_same(config);
-  }
 }
 
 TEST(Transformer, AThousandLayersDoNotOverflowTheStack) {
