@@ -69,6 +69,11 @@ class Residual(nn.Module):
                 near = difflib.get_close_matches(key, known, 1)
                 hint = f", did you mean '{near[0]}'?" if near else f"; it has {', '.join(known) or 'none'}"
                 raise TypeError(f"'{name}' has no option '{key}'{hint}")
+        if name == "mhc" and options.get("form") == "v41":
+            raise ValueError(
+                "mhc with form='v41' reads with weights of the connection before it, so it is not a module of its own: "
+                "compose it from geores.ops.mhc_site"
+            )
         for key, value in (("width", width), ("streams", streams), ("index", index)):
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"'{key}' must be an int, got {value!r}")

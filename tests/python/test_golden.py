@@ -10,7 +10,7 @@ import geores
 
 def test_sites_of_v41_equal_the_dump():
     """mhc_v41.safetensors: a site reads with the weights of the site before, the last ones make the head."""
-    path = pathlib.Path(__file__).parent / "mhc_v41.safetensors"
+    path = pathlib.Path(__file__).parents[1] / "golden" / "mhc_v41.safetensors"
     dump, metadata = geores.load_safetensors(path, with_metadata=True)
     config = json.loads(metadata["config"])
     settings = (config["sinkhorn_iterations"], config["rms_eps"], config["hc_eps"])

@@ -30,7 +30,8 @@ MAPPING = (torch.zeros(24, 32), torch.zeros(3), torch.zeros(24))
 CASES = {
     "unknown connection": (lambda: geores.Residual("mch", 8), "unknown connection 'mch', did you mean 'mhc'?"),
     "unknown option": (lambda: mhc(from_="v4"), "'mhc' has no option 'from_', did you mean 'form'?"),
-    "value of an option": (lambda: mhc(form="v5"), r"[mhc] 'form' must be one of paper, v4; got 'v5'"),
+    "value of an option": (lambda: mhc(form="v5"), "[mhc] 'form' must be one of paper, v4"),
+    "form of V4.1": (lambda: mhc(form="v41"), "compose it from geores.ops.mhc_site"),
     "type of an option": (
         lambda: mhc(sinkhorn_iterations="many"),
         "[mhc] 'sinkhorn_iterations' must be a 64-bit integer, got \"many\"",
