@@ -47,6 +47,10 @@ void refuse_flags(const CLI::App& command, std::initializer_list<const char*> fl
 void evaluate(const EvalFlags& flags, const CLI::App& command) {
   const auto run = load_run(flags.text.run, flags.cache);
   const auto& task = run.config.task.name;
+  if (run.config.method() == Method::puzzles) {
+    refuse_flags(command, {"--split", "--stride", "--ngrams"}, "text", flags.text.run, task);
+    return evaluate_puzzle_run(run, flags.text.run, flags.puzzles, flags.text.json);
+  }
   refuse_flags(command, {"--rows", "--votes", "--identifiers", "--submission", "--batch"},
                "puzzles", flags.text.run, task);
   if (task == "text") {
@@ -107,13 +111,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--ngrams", flags->text.ngrams, "text: longest table of counts [6]")
       ->check(CLI::Range(0, 8));
   command->callback([flags, command, &exit_code] {
-    if (is_puzzle_evaluation(flags->text.run)) {
-      refuse_flags(*command, {"--split", "--stride", "--ngrams"}, "text", flags->text.run,
-                   "puzzles");
-      evaluate_puzzle_run(flags->text.run, flags->puzzles, flags->text.json);
-    } else {
-      evaluate(*flags, *command);
-    }
+    evaluate(*flags, *command);
     exit_code = 0;
   });
 }

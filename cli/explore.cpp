@@ -67,6 +67,7 @@ void check_metrics(const std::string& text, const std::string& where) {
 
 nlohmann::json inspection_of(const std::string& run, const std::string& cache) {
   const auto loaded = load_run(run, cache);
+  loaded.config.task.require_sequences();
   const auto data = load_dataset(loaded.config.task, cache);
   return inspect(*loaded.model, data.validation_x.slice(0, 0, 8)).to_json();
 }

@@ -23,6 +23,7 @@ struct InspectFlags {
 
 void inspect_run(const InspectFlags& flags) {
   const auto run = load_run(flags.run, flags.cache);
+  run.config.task.require_sequences();
   const auto data = load_dataset(run.config.task, flags.cache);
   const auto inspection = inspect(*run.model, validation_sample(data, flags.sequences).x);
   const auto title = fmt::format("{}: {} on {}, step {}", flags.run, run.config.model.label(),

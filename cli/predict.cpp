@@ -40,6 +40,7 @@ Tensor read_input(const std::string& path, const InputShape& model) {
 
 void predict(const PredictFlags& flags) {
   const auto run = load_run(flags.run, flags.cache);
+  run.config.task.require_sequences();
   auto& model = *run.model;
   const auto x = read_input(flags.input, model.input());
   torch::NoGradGuard no_grad;

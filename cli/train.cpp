@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/field_flags.h"
 #include "cli/processes/in_group.h"
-#include "cli/puzzles/train_puzzles.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/stop_on_signal.h"
@@ -17,9 +16,8 @@
 #include "geores/base/nearest.h"
 #include "geores/data/validation_sample.h"
 #include "geores/diagnostics/diagnostics_log.h"
+#include "geores/model/recursive/recursive_kind.h"
 #include "geores/residual/registry.h"
-#include "geores/train/communication/shared_run.h"
-#include "geores/train/puzzles/puzzle_config.h"
 #include "geores/train/run/presets.h"
 #include "geores/train/trainer.h"
 
@@ -72,16 +70,31 @@ TrainConfig config_to_resume(const std::string& path, CommandGroup& group) {
   return config;
 }
 
+// "edelta on gyroscope", "cayley on sudoku"
+std::string title_of(const TrainConfig& config, const Dataset& dataset) {
+  if (!dataset.puzzle_set) return fmt::format("{} on {}", config.model.label(), config.task.name);
+  return fmt::format("{} on {}", recursive_options(config.model).mixer,
+                     dataset.puzzle_set->info().kind);
+}
+
+void print(const TrainResult& result, const std::string& folder, Method method) {
+  fmt::print("{}: {} parameters, {} steps, {:.1f} s", folder, result.parameters, result.steps,
+             result.seconds);
+  if (method == Method::sequences) {
+    fmt::print(
+        "\nvalidation: best {:.4e} at step {} (random batches), whole set {:.4e} at the end\n",
+        result.best_validation, result.best_step, result.exact_validation);
+    return;
+  }
+  fmt::print(", {:.4f} s a step\n", result.step_seconds);
+  if (!result.diverged)
+    fmt::print("test: {:.2f} % exact, {:.2f} % of the cells, loss {:.4f}\n",
+               100 * result.evaluation["exact"].get<double>(),
+               100 * result.evaluation["cells"].get<double>(),
+               result.evaluation["lm_loss"].get<double>());
+}
+
 int run_training(const TrainFlags& flags, CommandGroup& group) {
-  const PuzzleTraining puzzles{.given = flags.given,
-                               .config = flags.config,
-                               .out = flags.out,
-                               .resume = flags.resume,
-                               .overwrite = flags.overwrite,
-                               .json = flags.json};
-  const bool asked = (flags.resume.empty() || group.is_first()) && asks_for_puzzles(puzzles);
-  if (group.text_of_first(asked ? "puzzles" : "") == "puzzles")
-    return train_on_puzzles(puzzles, group);
   RunFolder folder{.path = flags.out, .overwrite = flags.overwrite};
   TrainConfig config;
   if (!flags.resume.empty()) {
@@ -95,18 +108,22 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
 
   const StopOnSignal stop;
   const auto dataset = load_dataset(config.task, flags.cache);
-  set_steps_of_epochs(config, dataset);
+  complete_from_data(config, dataset);
+  // Before they connect: a process that refuses and goes looks lost to those that are still connecting.
+  require_trainable(config, group.size());
   if (group.is_first()) warn_about_dropout(config);
-  ProgressBar bar(fmt::format("{} on {}", config.model.label(), config.task.name));
+  ProgressBar bar(title_of(config, dataset));
   Listener listener;
   listener.stop = StopOnSignal::requested;
   if (group.is_first()) {
     listener.progress = [&](const Progress& p) {
-      bar.show(p.step, p.total, p.seconds,
-               fmt::format("loss {:.3e} validation {:.3e}", p.loss, p.validation));
+      const auto validation =
+          p.validation == 0 ? "" : fmt::format(" validation {:.3e}", p.validation);
+      bar.show(p.step, p.total, p.seconds, fmt::format("loss {:.3e}{}", p.loss, validation));
     };
     listener.notice = [](const std::string& text) { say("geores: {}\n", text); };
   }
+  if (flags.diagnostics_interval > 0) config.task.require_sequences();
   if (flags.diagnostics_interval > 0 && group.is_first())
     listener.evaluated = [log = std::make_shared<DiagnosticsLog>(
                               validation_sample(dataset, kDiagnosedSequences).x, DiagnosedParts{},
@@ -114,8 +131,6 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
                              int64_t step, Model& model, const std::filesystem::path& run) {
       log->measure(step, model, run);
     };
-  // Before they connect: a process that refuses and goes looks lost to those that are still connecting.
-  require_divisible(group.size(), config.batch, config.accumulate, "accumulate");
   const auto result = train(config, dataset, folder, listener, built_in(), DeviceLoopOn::gpu,
                             group.communicator(config.device));
   if (result.interrupted && group.is_first()) {
@@ -127,14 +142,10 @@ int run_training(const TrainFlags& flags, CommandGroup& group) {
   }
   if (result.interrupted) return StopOnSignal::exit_code();
   if (!group.is_first()) return result.diverged ? 3 : 0;
-  if (flags.json) {
-    fmt::print("{}\n", result.to_json().dump(2));
-  } else {
-    fmt::print("{}: {} parameters, {} steps, {:.1f} s\n", folder.path, result.parameters,
-               result.steps, result.seconds);
-    fmt::print("validation: best {:.4e} at step {} (random batches), whole set {:.4e} at the end\n",
-               result.best_validation, result.best_step, result.exact_validation);
-  }
+  if (flags.json)
+    fmt::print("{}\n", result.to_json(config.method()).dump(2));
+  else
+    print(result, folder.path, config.method());
   return result.diverged ? 3 : 0;
 }
 
@@ -204,7 +215,7 @@ void add_train(CLI::App& app, int& exit_code) {
   for (const auto& kind : model_kinds())
     for (const auto& option : kind.all_options().all())
       add(option, "Options of connections (`geores list NAME` lists them)", true);
-  for (const auto& option : OptionSet::of<PuzzleConfig>().all())
+  for (const auto& option : OptionSet::of(TrainConfig("puzzles")).all())
     add(option, "Options of task puzzles", true);
   command->callback([flags, &exit_code] {
     exit_code =

@@ -13,7 +13,6 @@
 #include "geores/train/communication/run_group.h"
 #include "geores/train/communication/shared_run.h"
 #include "geores/train/evaluation.h"
-#include "geores/train/recursive/recursive_step.h"
 #include "geores/train/trainer.h"
 #include "geores/train/training_step.h"
 
@@ -114,8 +113,9 @@ Tensor trained_recursive(const std::string& mixer, const Communicator& communica
     made->named_parameters()["q_head"].normal_(0, 0.3);
     return made;
   });
-  RecursiveStep training(*model, {.adam = {}, .table_decay = 0.1, .average = 0.9},
-                         model->initial_carry(kBatch), communicator);
+  TrainingStep training(*model,
+                        {.method = "adam_atan2", .clip = 0, .table_decay = 0.1, .average = 0.9},
+                        model->initial_carry(kBatch), communicator);
   const auto rows = kBatch / communicator.size(), begin = rows * communicator.rank();
   std::vector<Tensor> all;
   for (int64_t step = 0; step < 8; ++step) {
@@ -125,7 +125,7 @@ Tensor trained_recursive(const std::string& mixer, const Communicator& communica
                               1),
                y = torch::randint(kVocabulary, {kBatch, kCells}, torch::kInt64);
     const auto done = training.run(x.slice(0, begin, begin + rows), y.slice(0, begin, begin + rows),
-                                   training.rates(0.01, 0.02, step + 1), /*parts=*/2);
+                                   LearningRates(0.01, 0.02), /*parts=*/2);
     all.insert(all.end(), {done.loss, done.gradient_norm});
   }
   training.gather_carry();

@@ -383,6 +383,15 @@ TEST(Layers, NoFileCallsRemoveAll) {
     EXPECT_EQ(text.find(call), text.npos) << file << " calls " << call;
 }
 
+// One training loop: a second one would have checkpoints of its own.
+TEST(Layers, OnlyTheTrainingLoopSavesCheckpoints) {
+  const std::string call = "save_checkpoint(";
+  for (const auto& [file, text] : all_sources())
+    if (!is_test_source(file) && file != "geores/train/trainer.cpp")
+      EXPECT_TRUE(text.find(call) == text.npos || file.starts_with("geores/train/run/"))
+          << file << " saves checkpoints";
+}
+
 // A folder with too many files has to be divided (docs/extend/architecture.md).
 TEST(Layers, NoFolderAndNoFileGrowsBeyondAGlance) {
   std::map<std::string, int> counts;

@@ -70,7 +70,7 @@ class Recurrent : public Model {
     return prediction_objective(prediction, batch.y, trace);
   }
 
-  Carry initial_carry(int64_t rows) const override {
+  Carry initial_carry(int64_t rows, int64_t) const override {
     Carry carry;
     carry.add("hidden", torch::zeros({rows, options_.hidden}, out_->weight.options()));
     carry.add(

@@ -7,7 +7,7 @@
 #include "cli/terminal/progress_bar.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/train/puzzles/puzzle_run.h"
+#include "geores/ops/run/device_named.h"
 
 namespace geores::cli {
 
@@ -34,29 +34,32 @@ void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
 }
 
-bool is_puzzle_evaluation(const std::string& run) { return is_puzzle_run(run); }
-
-void evaluate_puzzle_run(const std::string& path, const PuzzleEvaluationFlags& flags, bool json) {
-  const auto run = load_puzzle_run(path, flags.device);
-  const auto data = puzzles::Dataset::open(flags.data.empty() ? run.config.data : flags.data);
-  require(!flags.data.empty() || data.fingerprint() == run.fingerprint, "eval",
+void evaluate_puzzle_run(const LoadedRun& run, const std::string& path,
+                         const PuzzleEvaluationFlags& flags, bool json) {
+  run.model->to(device_named(flags.device, "puzzles"));
+  auto task = run.config.task.completed();
+  if (!flags.data.empty()) task.options["data"] = flags.data;
+  const auto dataset = load_dataset(task);
+  const auto& data = *dataset.puzzle_set;
+  const auto folder = task.options["data"].get<std::string>();
+  require(!flags.data.empty() || dataset.origin.facts == run.origin, "eval",
           "{} is another data set than the one that {} was trained on; --data {} evaluates it all "
           "the same",
-          run.config.data, path, run.config.data);
+          folder, path, folder);
   const auto input = run.model->input();
   require(input.length == data.info().cells() && input.vocabulary == data.info().vocabulary, "eval",
           "{} has puzzles of {} cells and {} tokens, {} was trained on {} and {}",
-          flags.data.empty() ? run.config.data : flags.data, data.info().cells(),
+          folder, data.info().cells(),
           data.info().vocabulary, path, input.length, input.vocabulary);
   if (!flags.submission.empty()) {
     require(data.info().is_arc(), "eval", "--submission is for ARC; {} is a {} data set",
-            run.config.data, data.info().kind);
-    const auto folder = std::filesystem::absolute(flags.submission).parent_path();
-    require(std::filesystem::is_directory(folder), "eval", "there is no folder {} for --submission",
-            folder.string());
+            folder, data.info().kind);
+    const auto parent = std::filesystem::absolute(flags.submission).parent_path();
+    require(std::filesystem::is_directory(parent), "eval", "there is no folder {} for --submission",
+            parent.string());
   }
   const auto batch = flags.batch > 0 ? flags.batch : run.config.batch;
-  PuzzleSolver solver(*run.model, batch, run.config.precision);
+  PuzzleSolver solver(recursive_model(run), batch, run.config.precision);
   auto options = flags.options;
   options.submission = !flags.submission.empty();
   nlohmann::json results;
@@ -74,7 +77,7 @@ void evaluate_puzzle_run(const std::string& path, const PuzzleEvaluationFlags& f
                nlohmann::json{{"run", path}, {"step", run.step}, {"results", results}}.dump(2));
     return;
   }
-  fmt::print("mixer {} on {}, averaged weights of step {}\n", run.config.model.mixer,
+  fmt::print("mixer {} on {}, averaged weights of step {}\n", recursive_model(run).options().mixer,
              data.info().kind, run.step);
   for (const auto& [key, value] : results.items()) fmt::print("{:<34} {}\n", key, value.dump());
 }

@@ -16,8 +16,7 @@ struct PuzzleEvaluationFlags {
 
 void add_puzzle_flags(CLI::App& command, PuzzleEvaluationFlags& flags);
 
-bool is_puzzle_evaluation(const std::string& run);
-
-void evaluate_puzzle_run(const std::string& run, const PuzzleEvaluationFlags& flags, bool json);
+void evaluate_puzzle_run(const LoadedRun& run, const std::string& path,
+                         const PuzzleEvaluationFlags& flags, bool json);
 
 }  // namespace geores::cli

@@ -180,6 +180,7 @@ void generate(GenerateFlags flags) {
   require(!flags.prompt || flags.prompt_file.empty(), "generate",
           "give either --prompt or --prompt-file");
   const auto run = load_run(flags.run);
+  run.config.task.require_sequences();
   require(run.model->input().tokens(), "generate", "{} is not a run on text", flags.run);
   const auto tokenizer = tokenizer_of_run(flags.run);
   require(tokenizer->vocabulary() == run.model->input().vocabulary, flags.run,

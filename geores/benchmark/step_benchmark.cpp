@@ -167,7 +167,7 @@ class DeviceRun {
     };
     data_ = {random(), random(), random(), random()};
     model_->to(device_);
-    step_ = std::make_unique<TrainingStep>(*model_, AdamWOptions(), model_->initial_carry(batch));
+    step_ = std::make_unique<TrainingStep>(*model_, OptimizerOptions(), model_->initial_carry(batch));
     const auto batches = [sampler = BatchSampler(1, sequences), batch](int64_t step) {
       return LoopBatch{.rows = sampler.indices(0, step, batch), .terms = {}};
     };

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "geores/ops/torch.h"
+#include "geores/puzzles/dataset.h"
 
 namespace geores {
 
@@ -22,6 +24,7 @@ struct DataOrigin {
 // Continuous tasks: float32 (N, T, d), y the vectors to predict. Token tasks: int64 (N, T), y the
 // ids to predict, −1 where nothing is to be predicted. Text: windows of a row of ids
 // (ops/training/sequences.h), with the row itself.
+// Puzzles: rows that are made when they are asked for; all tensors are undefined.
 struct Dataset {
   std::string task;
   Tensor train_x, train_y;
@@ -36,9 +39,12 @@ struct Dataset {
   std::function<void()> require_unchanged = {};  // where files are mapped: refuses changed ones
   DataOrigin origin = {};
 
+  std::shared_ptr<const puzzles::Dataset> puzzle_set;
+  nlohmann::json model_options = nlohmann::json::object();  // that follow from the data
+
   bool text() const { return train_ids.defined(); }
   bool tokens() const { return vocabulary > 0; }
-  int64_t length() const { return train_x.size(1); }
+  int64_t length() const { return puzzle_set ? puzzle_set->info().cells() : train_x.size(1); }
   int64_t input_width() const { return tokens() ? 1 : train_x.size(2); }
 };
 

@@ -8,6 +8,7 @@
 #include "geores/data/tasks/folder.h"
 #include "geores/data/tasks/gyroscope.h"
 #include "geores/data/tasks/near_pi.h"
+#include "geores/data/tasks/puzzles.h"
 #include "geores/data/tasks/reflection.h"
 #include "geores/data/tasks/stability.h"
 #include "geores/data/tasks/text.h"
@@ -18,6 +19,7 @@ const std::vector<Task>& tasks() {
   static const std::vector<Task> all = {
       gyroscope_task(),  stability_task(), near_pi_task(), near_pi_multi_task(),
       reflection_task(), copy_task(),      folder_task(),  text_task(),
+      puzzles_task(),
   };
   return all;
 }
@@ -29,15 +31,18 @@ const Task& find_task(const std::string& name) {
     known.push_back(task.name);
   }
   const auto near = nearest(name, known);
-  require(name != "puzzles", "task",
-          "this is for vectors and text, not for puzzles; runs on puzzles have train, eval, solve "
-          "and study");
   if (near.empty()) fail("task", "unknown task '{}'; see `geores list`", name);
   fail("task", "unknown task '{}', did you mean '{}'?", name, near);
 }
 
 TaskConfig TaskConfig::completed() const {
   return {name, find_task(name).options.complete(options, name)};
+}
+
+void TaskConfig::require_sequences() const {
+  require(find_task(name).method == Method::sequences, "task",
+          "this is for vectors and text, not for {}; runs on {} have train, eval, solve and study",
+          name, name);
 }
 
 nlohmann::json TaskConfig::to_json() const {

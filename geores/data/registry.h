@@ -23,6 +23,9 @@ struct TaskConfig {
   // With all options of the task. Refuses options that it does not have and values out of range.
   TaskConfig completed() const;
 
+  // Refuses a task whose method is another one, for commands that read sequences.
+  void require_sequences() const;
+
   // One flat object: {"task": name, ...options}.
   nlohmann::json to_json() const;
 };

@@ -1,5 +1,7 @@
 #include "geores/model/carry.h"
 
+#include <algorithm>
+
 #include "geores/base/error.h"
 
 namespace geores {
@@ -9,6 +11,10 @@ void Carry::add(const std::string& name, const Tensor& initial) {
     require(other != name, "carry", "'{}' is there twice", name);
   require(initial.dim() >= 1, "carry", "'{}' has no axis of sequences", name);
   tensors_.emplace_back(name, initial.detach().clone());
+}
+
+bool Carry::contains(const std::string& name) const {
+  return std::ranges::any_of(tensors_, [&](const auto& each) { return each.first == name; });
 }
 
 const Tensor& Carry::at(const std::string& name) const {

@@ -20,6 +20,7 @@ class Carry {
 
   void add(const std::string& name, const Tensor& initial);
   const Tensor& at(const std::string& name) const;
+  bool contains(const std::string& name) const;
 
   // Overwrites the values of one tensor; without gradients.
   void set(const std::string& name, const Tensor& value);

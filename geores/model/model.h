@@ -103,9 +103,31 @@ class Model : public torch::nn::Module {
   // Called before each training pass.
   virtual void set_pass(const PassPosition&) {}
 
-  // The carry of a run's first step with `rows` sequences, on the model's device. Empty: steps are
-  // independent.
-  virtual Carry initial_carry(int64_t /*rows*/) const { return {}; }
+  // The carry of a run's first step with `rows` sequences, on the model's device; `seed` is that of
+  // its random draws. Empty: steps are independent.
+  virtual Carry initial_carry(int64_t /*rows*/, int64_t /*seed*/ = 0) const { return {}; }
+
+  // The model's own keys of a line of metrics.jsonl. A carry with a tensor "metrics" (rows, any)
+  // adds up measurements of its passes there. `sums` is its sum over the rows and over the `passes`
+  // row passes since the last line; the training loop clears it then.
+  virtual nlohmann::json metrics_of(const Tensor& /*sums*/, int64_t /*passes*/) const {
+    return nlohmann::json::object();
+  }
+
+  // A table (rows, values) that is not a parameter: a step updates only the rows that its batch
+  // used. From this call on, training passes keep those. Undefined: there is none.
+  virtual Tensor train_table() { return {}; }
+
+  // The table rows of the training passes since the last call, in order.
+  struct TableRows {
+    Tensor identifiers;  // (B)
+    Tensor rows;         // (B, values), with a gradient after the backward pass
+  };
+  virtual std::vector<TableRows> take_table_rows() { return {}; }
+
+  // Throws if the loss of a batch is not the mean of those of its parts, split over `processes`
+  // with `parts` each.
+  virtual void require_parts(int64_t /*parts*/, int64_t /*processes*/) const {}
 
   // The loss of a batch for evaluation: without gradients, without auxiliary losses, and with a
   // separate carry.

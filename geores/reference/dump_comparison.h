@@ -48,7 +48,7 @@ Verification verify_v4(Dump& dump, const std::string& kind);       // verify_v4.
 // test gives wrong values to show that each is noticed.
 struct LanguageSettings {
   nlohmann::json options = nlohmann::json::object();  // of the connection, over those of the kind
-  AdamWOptions optimizer = {};
+  OptimizerOptions optimizer = {};
   std::function<PublicTensor(const std::string& kind, const std::string& parameter,
                              int64_t streams)>
       source = public_tensor;

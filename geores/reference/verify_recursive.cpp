@@ -4,8 +4,9 @@
 
 #include "geores/base/config.h"
 #include "geores/base/json.h"
+#include "geores/model/recursive/recursive.h"
 #include "geores/train/optimizer/schedule.h"
-#include "geores/train/recursive/recursive_step.h"
+#include "geores/train/training_step.h"
 
 namespace geores {
 namespace {
@@ -273,14 +274,15 @@ class RecursiveCheck {
   }
 
   void training() {
-    RecursiveStep training(model_,
-                           {.adam = {.beta1 = config_.beta1,
-                                     .beta2 = config_.beta2,
-                                     .weight_decay = config_.weight_decay,
-                                     .clip = config_.clip},
-                            .table_decay = config_.table_decay,
-                            .average = config_.ema},
-                           model_.initial_carry(rows()));
+    TrainingStep training(model_,
+                          {.method = "adam_atan2",
+                           .beta1 = config_.beta1,
+                           .beta2 = config_.beta2,
+                           .weight_decay = config_.weight_decay,
+                           .clip = config_.clip,
+                           .table_decay = config_.table_decay,
+                           .average = config_.ema},
+                          model_.initial_carry(rows()));
     const auto number = [](double value) { return torch::full({}, value, torch::kFloat64); };
     const auto rate = [&](double base, int64_t step) {
       return Schedule{.peak = base,
@@ -304,8 +306,8 @@ class RecursiveCheck {
         losses["train/gate_reg"].push_back(gate_of(step));
       }
       const auto lr = rate(config_.lr, i + 1), table_lr = rate(config_.table_lr, i + 1);
-      const auto done = training.run(x, y, training.rates(lr, table_lr, i + 1));
-      const auto total = done.gate_loss.defined() ? done.loss + done.gate_loss : done.loss;
+      const auto done = training.run(x, y, LearningRates(lr, table_lr));
+      const auto total = done.auxiliary.defined() ? done.loss + done.auxiliary : done.loss;
       losses["train/loss"].push_back(total * static_cast<double>(rows()));
       norms["train/grad_norm"].push_back(done.gradient_norm);
       rates["train/lr"].push_back(number(lr));

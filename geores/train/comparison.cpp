@@ -95,6 +95,7 @@ Comparison compare_runs(const std::vector<std::string>& folders, const std::stri
   Comparison comparison;
   for (const auto& folder : folders) {
     auto config = read_run_config(folder);
+    config.task.require_sequences();
     require(fs::exists(fs::path(folder) / "result.json"), "compare",
             "{} is not finished; continue it with geores train --resume", folder);
     if (!comparison.runs.empty()) {

@@ -15,6 +15,7 @@
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/device_loop.h"
 #include "geores/train/device/recorded_work.h"
+#include "geores/train/optimizer/adamw.h"
 #include "geores/train/optimizer/schedule.h"
 
 namespace geores {
@@ -95,7 +96,7 @@ TEST_F(Gpu, AStepCollectsTheGradientsThatAutogradGives) {
     model->to(device_);
     const ExecutionScope scope(Precision::bf16);
     if (parts > 0) {
-      AdamWOptions unclipped;
+      OptimizerOptions unclipped;
       unclipped.clip = 0;
       TrainingStep(*model, unclipped).run(x, y, 0.0, parts);
     } else {

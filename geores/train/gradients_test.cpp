@@ -225,7 +225,7 @@ TEST(StepGradients, ATiedEmbeddingGetsBothOfItsGradients) {
       }
       const Tensor embedding = model->named_parameters()["embedding"];
       const auto composed = embedding.grad().clone();
-      AdamWOptions unclipped;
+      OptimizerOptions unclipped;
       unclipped.clip = 0;
       TrainingStep(*model, unclipped).run(ids, ids.roll(1, -1), 0.0);
       const double tolerance = precision == Precision::fp32 ? 1e-4 : 2e-2;
@@ -240,7 +240,7 @@ TEST(StepGradients, AHookSeesTheGradientOnceAStepAndMayChangeIt) {
     for (const auto* connection : {"additive", "edelta", "jpmhc"})
       for (const auto* name :
            {"blocks.0.mlp.up.weight", "final_norm.weight", "positions", "output.bias"}) {
-        AdamWOptions unclipped;
+        OptimizerOptions unclipped;
         unclipped.clip = 0;
         const Sequences data(device);
         const ExecutionScope scope(Precision::bf16);

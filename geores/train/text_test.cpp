@@ -278,11 +278,11 @@ TEST_F(Text, EpochsSetTheSteps) {
   auto given = config();
   const auto dataset = load_dataset(given.task);
   given.epochs = 2;
-  set_steps_of_epochs(given, dataset);
+  complete_from_data(given, dataset);
   const auto windows = EpochSampler(0, dataset.train_ids.size(0), 8).windows();
   EXPECT_EQ(given.steps, (2 * windows + 3) / 4);
   given.epochs = 1e300;
-  EXPECT_NE(refusal([&] { set_steps_of_epochs(given, dataset); }).find("1e+300 epochs"),
+  EXPECT_NE(refusal([&] { complete_from_data(given, dataset); }).find("1e+300 epochs"),
             std::string::npos);
 }
 

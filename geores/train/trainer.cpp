@@ -4,22 +4,17 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "geores/base/error.h"
-#include "geores/data/batch_sampler.h"
-#include "geores/data/epoch_sampler.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/device_named.h"
 #include "geores/ops/run/precision.h"
-#include "geores/ops/training/sequences.h"
 #include "geores/train/communication/shared_run.h"
 #include "geores/train/device/device_loop.h"
 #include "geores/train/divergence.h"
-#include "geores/train/evaluation.h"
-#include "geores/train/optimizer/schedule.h"
+#include "geores/train/loop/run_evaluation.h"
+#include "geores/train/loop/training_batches.h"
 #include "geores/train/run/made_with.h"
-#include "geores/train/text_evaluation.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
@@ -27,9 +22,6 @@ namespace {
 
 // In a group, the interval in steps at which the processes compare their weights.
 constexpr int64_t kComparisonInterval = 100;
-
-// Evaluations have their own random draws: more evaluations change no training batch.
-enum Series : uint64_t { kTrainingBatches = 0, kEvaluationBatches = 1, kTrainLossBatches = 2 };
 
 // Continues from the seconds of earlier legs.
 class Stopwatch {
@@ -47,7 +39,7 @@ class Stopwatch {
 
 // The number of scored positions of each training sequence, float64; undefined where all are equal.
 Tensor uneven_terms(const Dataset& dataset) {
-  if (!dataset.tokens() || dataset.text()) return {};
+  if (!dataset.tokens() || dataset.text() || dataset.puzzle_set) return {};
   const auto counts = (dataset.train_y >= 0).sum(1);
   if (counts.numel() == 0 || (counts == counts[0]).all().item<bool>()) return {};
   return counts.to(torch::kFloat64);
@@ -55,6 +47,7 @@ Tensor uneven_terms(const Dataset& dataset) {
 
 nlohmann::json facts_of(const Dataset& dataset) {
   nlohmann::json facts = dataset.origin.facts;
+  if (dataset.puzzle_set) return facts;
   facts["train shape"] = dataset.train_x.sizes().vec();
   facts["validation shape"] = dataset.validation_x.sizes().vec();
   return facts;
@@ -72,23 +65,18 @@ class Run {
         device_(device_named(config.device, "train")),
         cuda_stream_(device_),
         dataset_(dataset),
-        data_{.train_x = sequences_on(dataset.train_x, device_),
-              .train_y = sequences_on(dataset.train_y, device_),
-              .validation_x = sequences_on(dataset.validation_x, device_),
-              .validation_y = sequences_on(dataset.validation_y, device_)},
-        train_sampler_(static_cast<uint64_t>(config.seed), data_.train_x.size(0)),
-        validation_sampler_(static_cast<uint64_t>(config.seed), data_.validation_x.size(0)),
+        data_(data_on(device_, dataset)),
+        batches_(training_batches(config, dataset, data_)),
         model_(make_model_on_device(dataset)),
-        training_(*model_, optimizer_options(config), model_->initial_carry(config.batch),
-                  communicator),
-        terms_(shares() > 1 ? uneven_terms(dataset) : Tensor()),
-        schedule_(learning_rates(config)),
+        training_(*model_, optimizer_options(config),
+                  model_->initial_carry(config.batch, config.seed), communicator),
+        parts_(config.parts(config.batch / communicator.size())),
+        terms_(communicator.size() * parts_ > 1 ? uneven_terms(dataset) : Tensor()),
         files_(agreed_folder(folder), config, catalogue, input_shape(dataset), dataset.origin,
                *model_, training_, listener.notice),
         starting_(files_.is_starting()),
         position_(agreed_position()),
         watch_(files_.metrics().last_kept("seconds", 0)),
-        validation_(files_.metrics().last_kept("validation", 0)),
         saved_step_(position_.step),
         checked_step_(position_.step),
         logged_step_(position_.step),
@@ -96,6 +84,18 @@ class Run {
     model_->set_recompute(recompute_from(config.checkpoint));
     if (device_.is_cuda()) set_float32_products(precision_from(config.precision));
     if (device_.is_cuda() || device_loop == DeviceLoopOn::every_device) make_device_loop();
+    const RunParts parts{.config = config,
+                         .dataset = dataset,
+                         .data = data_,
+                         .communicator = communicator,
+                         .listener = listener,
+                         .catalogue = catalogue,
+                         .model = *model_,
+                         .training = training_,
+                         .files = files_,
+                         .position = position_,
+                         .device_loop = loop_.get()};
+    evaluation_ = dataset.puzzle_set ? puzzle_evaluation(parts) : sequence_evaluation(parts);
   }
 
   TrainResult execute() {
@@ -105,8 +105,8 @@ class Run {
       result.interrupted = stop_is_asked();
       if (result.interrupted) break;
       if (checkpoint_is_due() && !save_checkpoint()) result.diverged = true;
-      if (!result.diverged && step % config_.eval_interval == 0) evaluate_and_keep_best(step);
-      if (!result.diverged && !train_one(step)) result.diverged = true;
+      if (!result.diverged && evaluation_->is_due(step)) evaluation_->evaluate(step);
+      if (!result.diverged && !timed_step(step)) result.diverged = true;
       if (result.diverged) break;
     }
     if (!result.diverged) result.diverged = !save_checkpoint();
@@ -115,8 +115,9 @@ class Run {
     if (result.interrupted) return result;
     finish(result);
     result.seconds = watch_.seconds();
+    result.step_seconds = timed_steps_ > 0 ? step_seconds_ / double(timed_steps_) : 0;
     if (communicator_.is_first()) {
-      auto written = result.to_json();
+      auto written = result.to_json(config_.method());
       written.update(made_with(config_.device));
       files_.write_result(written);
     }
@@ -124,8 +125,6 @@ class Run {
   }
 
  private:
-  int64_t shares() const { return communicator_.size() * config_.accumulate; }
-
   // Only rank 0 has files, and only once all processes have agreed on the run.
   RunFolder agreed_folder(const RunFolder& folder) const {
     require_same_run(communicator_, config_.write(catalogue_.models), facts_of(dataset_), *model_);
@@ -152,6 +151,7 @@ class Run {
     starting_ = counts[5] != 0;
     auto tensors = tensors_of(*model_);
     tensors.insert(tensors.end(), {optimizer.first_moment(), optimizer.second_moment()});
+    if (training_.average().defined()) tensors.push_back(training_.average());
     for (const auto& [name, tensor] : training_.carry().all()) tensors.push_back(tensor);
     broadcast_all(communicator_, tensors);
     return position;
@@ -173,7 +173,9 @@ class Run {
 
   void compare_weights(int64_t steps) {
     if (communicator_.size() == 1 || steps % kComparisonInterval != 0) return;
-    require_same_values(communicator_, tensors_of(*model_), fmt::format("after step {}", steps));
+    auto tensors = tensors_of(*model_);
+    if (training_.average().defined()) tensors.push_back(training_.average());
+    require_same_values(communicator_, tensors, fmt::format("after step {}", steps));
   }
 
   std::shared_ptr<Model> make_model_on_device(const Dataset& dataset) const {
@@ -184,18 +186,12 @@ class Run {
     return model;
   }
 
-  std::vector<int64_t> training_batch(int64_t step) const {
-    if (!dataset_.by_epochs) return train_sampler_.indices(kTrainingBatches, step, config_.batch);
-    const EpochSampler epochs(static_cast<uint64_t>(config_.seed), dataset_.train_ids.size(0),
-                              dataset_.length());
-    return epochs.offsets(step, config_.batch);
-  }
-
   void make_device_loop() {
     const auto batch_of = [this](int64_t step) {
-      const auto batch = training_batch(step);
+      const auto batch = batches_->rows(step);
       LoopBatch taken{.rows = own_rows(communicator_, batch), .terms = {}};
       if (terms_.defined()) taken.terms = terms_of(batch).item<double>();
+      if (batches_->made_on_host()) taken.made = batches_->batch(taken.rows);
       return taken;
     };
     loop_ =
@@ -206,55 +202,6 @@ class Run {
   Tensor terms_of(const std::vector<int64_t>& batch) const {
     if (!terms_.defined()) return {};
     return terms_.index_select(0, torch::tensor(batch, torch::kInt64)).sum().view({1});
-  }
-
-  // Every evaluation has its own draws: a pure function of seed, step and batch.
-  std::vector<int64_t> evaluation_batch(int64_t step, int64_t i) const {
-    return validation_sampler_.indices(
-        kEvaluationBatches, step * (config_.final_eval_batches + config_.eval_batches) + i,
-        config_.batch);
-  }
-
-  // Mean loss over random batches, never in bfloat16.
-  double evaluate(int64_t step, int64_t batches) {
-    std::vector<std::vector<int64_t>> drawn;
-    for (int64_t i = 0; i < batches; ++i) drawn.push_back(evaluation_batch(step, i));
-    if (loop_) return loop_->evaluate(drawn);
-    return loss_over_batches(*model_, data_.validation_x, data_.validation_y, drawn, communicator_);
-  }
-
-  // For text: the loss on as many windows of the train text, without dropout.
-  std::optional<double> evaluate_train_text(int64_t step) {
-    if (!dataset_.text()) return std::nullopt;
-    std::vector<std::vector<int64_t>> drawn;
-    for (int64_t i = 0; i < config_.eval_batches; ++i)
-      drawn.push_back(train_sampler_.indices(kTrainLossBatches, step * config_.eval_batches + i,
-                                             config_.batch));
-    if (loop_) return loop_->evaluate(drawn, EvaluatedSet::train);
-    return loss_over_batches(*model_, data_.train_x, data_.train_y, drawn, communicator_);
-  }
-
-  void evaluate_and_keep_best(int64_t step) {
-    if (dataset_.require_unchanged) dataset_.require_unchanged();
-    validation_ = evaluate(step, config_.eval_batches);
-    train_text_ = evaluate_train_text(step);
-    training_.gather_carry();
-    if (communicator_.is_first()) write_evaluation(step);
-    if (!(validation_ < position_.best_validation)) return;
-    position_.best_validation = validation_;
-    position_.best_step = step;
-    if (communicator_.is_first()) files_.keep_best(*model_, step);
-  }
-
-  void write_evaluation(int64_t step) {
-    const auto sample =
-        rows_of(data_.validation_x, data_.validation_y,
-                validation_sampler_.indices(kEvaluationBatches, step, config_.batch))
-            .x.slice(0, 0, 4);
-    files_.write_metrics(read_meters(
-        catalogue_.meters,
-        EvaluationReading(step, validation_, train_text_, *model_, training_.carry(), sample)));
-    if (listener_.evaluated) listener_.evaluated(step, *model_, files_.folder());
   }
 
   // A new run writes its first checkpoint after one step, when it is known to work, and then
@@ -283,16 +230,24 @@ class Run {
     return step % config_.log_interval == 0 || step + 1 == config_.steps;
   }
 
+  bool timed_step(int64_t step) {
+    const Stopwatch watch(step_seconds_);
+    const bool taken = train_one(step);
+    step_seconds_ = watch.seconds();
+    ++timed_steps_;
+    return taken;
+  }
+
   // False when loss or gradient is not finite: such a step is not taken.
   bool train_one(int64_t step) {
     if (loop_) return train_one_on_device(step);
-    const auto batch = training_batch(step);
-    const auto [x, y] = rows_of(data_.train_x, data_.train_y, own_rows(communicator_, batch));
+    const auto batch = batches_->rows(step);
+    const auto [x, y] = batches_->batch(own_rows(communicator_, batch));
     StepResult done;
     training_.set_pass(config_.seed, torch::full({1}, step, torch::kInt64));
     {
       const ExecutionScope precision(precision_from(config_.precision));
-      done = training_.run(x, y, schedule_.at(step), config_.accumulate, terms_of(batch));
+      done = training_.run(x, y, learning_rates(config_, step), parts_, terms_of(batch));
     }
     update_stop_flag();
     const auto loss = done.loss.item<double>(), norm = done.gradient_norm.item<double>();
@@ -336,77 +291,64 @@ class Run {
     if (listener_.notice) listener_.notice(divergence_notice(cause, saved_step_));
   }
 
-  // The weights of the last step are finite, but the loss over the validation set is not.
-  void report_nonfinite_weights(const TrainResult& result) {
-    if (!listener_.notice) return;
-    listener_.notice(fmt::format(
-        "the loss over the validation set is {} after the last step; {}", result.exact_validation,
-        result.best_step < 0 ? "no evaluation was finite"
-                             : fmt::format("the weights of step {} are kept", result.best_step)));
-  }
-
   void log_step(int64_t step, double loss, double norm) {
+    const auto measured = take_metrics(step);
     const auto seconds = watch_.seconds();
-    if (communicator_.is_first()) write_step(step, loss, norm, seconds);
+    if (communicator_.is_first()) write_step(step, loss, norm, seconds, measured);
     logged_step_ = step + 1;
     logged_seconds_ = seconds;
     if (listener_.progress)
       listener_.progress({.step = step + 1,
                           .total = config_.steps,
                           .loss = loss,
-                          .validation = validation_,
+                          .validation = evaluation_->validation(),
                           .seconds = seconds});
   }
 
-  void write_step(int64_t step, double loss, double norm, double seconds) {
-    files_.write_metrics(read_meters(
+  // The model's measurements of its passes since the last line, over all processes. The number of
+  // steps is a function of the step, so a resumed run writes the same lines.
+  nlohmann::json take_metrics(int64_t step) {
+    auto& carry = training_.carry();
+    if (!carry.contains("metrics")) return nlohmann::json::object();
+    auto sums = carry.part(communicator_.rank(), communicator_.size()).at("metrics").sum(0);
+    communicator_.sum(sums);
+    communicator_.settle();
+    carry.set("metrics", torch::zeros_like(carry.at("metrics")));
+    const auto steps =
+        step == 0 ? 1 : step - (step - 1) / config_.log_interval * config_.log_interval;
+    return model_->metrics_of(sums.to(torch::kCPU), steps * config_.batch);
+  }
+
+  void write_step(int64_t step, double loss, double norm, double seconds,
+                  const nlohmann::json& measured) {
+    auto line = read_meters(
         catalogue_.meters,
         StepReading{.step = step,
                     .loss = loss,
                     .gradient_norm = norm,
-                    .learning_rate = schedule_.at(step),
-                    .tokens = (step + 1 - logged_step_) * config_.batch * data_.train_x.size(1),
+                    .learning_rate = learning_rates(config_, step).parameters,
+                    .tokens = (step + 1 - logged_step_) * config_.batch * dataset_.length(),
                     .elapsed = seconds - logged_seconds_,
                     .seconds = seconds,
                     .model = *model_,
                     .parameters = training_.parameters().values(),
-                    .carry = training_.carry()}));
+                    .carry = training_.carry()});
+    line.update(measured);
+    if (const auto epoch = batches_->epoch(step)) line["epoch"] = *epoch;
+    files_.write_metrics(line);
+    last_line_ = std::move(line);
   }
 
   void finish(TrainResult& result) {
-    if (!result.diverged) evaluate_and_keep_best(config_.steps);
     result.train_loss = position_.train_loss;
     result.best_step = position_.best_step;
     result.best_validation = position_.best_validation;
-    const auto exact = [&] {
-      if (!dataset_.text())
-        return exact_loss(*model_, data_.validation_x, data_.validation_y, config_.batch,
-                          communicator_);
-      return text_loss(*model_, dataset_.validation_ids,
-                       {.context = dataset_.length(),
-                        .stride = dataset_.length(),
-                        .before_first = dataset_.before_first},
-                       communicator_)
-          .mean();
-    };
-    if (!result.diverged) {
-      result.final_validation = evaluate(config_.steps, config_.final_eval_batches);
-      result.exact_validation = result.exact_best = exact();
-      if (dataset_.require_unchanged) dataset_.require_unchanged();
-      if (!std::isfinite(result.exact_validation)) {
-        result.diverged = true;
-        report_nonfinite_weights(result);
-      }
-    }
-    if (result.diverged) {
+    if (!result.diverged) evaluation_->finish(result);
+    if (result.diverged)
       result.final_validation = result.exact_validation = result.exact_best =
           std::numeric_limits<double>::quiet_NaN();
-      return;
-    }
-    if (result.best_step < 0 || result.best_step == config_.steps) return;
-    if (communicator_.is_first()) files_.load_best(*model_);
-    broadcast_all(communicator_, tensors_of(*model_));
-    result.exact_best = exact();
+    for (const auto* time : {"seconds", "tokens_per_second"}) last_line_.erase(time);
+    result.training = last_line_;
   }
 
   const TrainConfig& config_;
@@ -417,23 +359,25 @@ class Run {
   OwnCudaStream cuda_stream_;
   const Dataset& dataset_;
   DeviceData data_;
-  BatchSampler train_sampler_, validation_sampler_;
+  std::unique_ptr<TrainingBatches> batches_;
   std::shared_ptr<Model> model_;
   TrainingStep training_;
   std::unique_ptr<DeviceLoop> loop_;  // on a GPU
+  int64_t parts_;                     // micro-batches of a step
   Tensor terms_;  // scored positions of each training sequence, where they differ
-  Schedule schedule_;
   RunFiles files_;
   bool starting_;             // rank 0's folder holds nothing of this run yet
   bool stop_agreed_ = false;  // in a group
   RunPosition position_;
   Stopwatch watch_;
-  double validation_;
-  std::optional<double> train_text_;  // at the last evaluation
-  int64_t saved_step_;                // of the newest checkpoint; 0: there is none
-  int64_t checked_step_;              // on a device: steps before it are known to be finite
-  int64_t logged_step_;               // number of steps at the last line
+  int64_t saved_step_;    // of the newest checkpoint; 0: there is none
+  int64_t checked_step_;  // on a device: steps before it are known to be finite
+  int64_t logged_step_;   // number of steps at the last line
   double logged_seconds_;
+  double step_seconds_ = 0;  // of the steps of this leg
+  int64_t timed_steps_ = 0;
+  nlohmann::json last_line_ = nlohmann::json::object();
+  std::unique_ptr<RunEvaluation> evaluation_;
 };
 
 nlohmann::json number_or_null(double value) {
@@ -442,25 +386,28 @@ nlohmann::json number_or_null(double value) {
 
 }  // namespace
 
-nlohmann::json TrainResult::to_json() const {
-  return {{"steps", steps},
-          {"best_validation", number_or_null(best_validation)},
-          {"best_step", best_step},
-          {"final_validation", number_or_null(final_validation)},
-          {"exact_validation", number_or_null(exact_validation)},
-          {"exact_best", number_or_null(exact_best)},
-          {"train_loss", number_or_null(train_loss)},
-          {"seconds", seconds},
-          {"diverged", diverged},
-          {"parameters", parameters}};
+nlohmann::json TrainResult::to_json(Method method) const {
+  nlohmann::json object = {
+      {"steps", steps}, {"seconds", seconds}, {"diverged", diverged}, {"parameters", parameters}};
+  if (method == Method::puzzles)
+    object.update(
+        {{"step_seconds", step_seconds}, {"training", training}, {"evaluation", evaluation}});
+  else
+    object.update({{"best_validation", number_or_null(best_validation)},
+                   {"best_step", best_step},
+                   {"final_validation", number_or_null(final_validation)},
+                   {"exact_validation", number_or_null(exact_validation)},
+                   {"exact_best", number_or_null(exact_best)},
+                   {"train_loss", number_or_null(train_loss)}});
+  return object;
 }
 
-TrainResult train(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
+TrainResult train(const TrainConfig& given, const Dataset& dataset, const RunFolder& folder,
                   const Listener& listener, const Catalogue& catalogue, DeviceLoopOn device_loop,
                   const Communicator& communicator) {
-  require_divisible(communicator.size(), config.batch, config.accumulate, "accumulate");
-  require(config.precision != "tf32" || config.device == "cuda", "train",
-          "precision tf32 needs device cuda; a CPU trains in fp32 and bf16");
+  auto config = given;
+  complete_from_data(config, dataset);
+  require_trainable(config, communicator.size());
   return Run(config, dataset, folder, listener, catalogue, device_loop, communicator).execute();
 }
 

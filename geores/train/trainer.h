@@ -27,9 +27,15 @@ struct TrainResult {
   double seconds = 0;           // earlier legs of a resumed run included
   bool diverged = false;        // a loss, a gradient or a weight was not finite
   bool interrupted = false;     // stopped by the listener; no result was written
-  int64_t parameters = 0;
+  int64_t parameters = 0;       // without a table
+  double step_seconds = 0;      // of a training step, without evaluations and checkpoints
 
-  nlohmann::json to_json() const;
+  // Of puzzles, instead of the losses above: the last line of training, and the scores of the
+  // averaged weights over all test rows after the last step.
+  nlohmann::json training = nullptr, evaluation = nullptr;
+
+  // The contents of result.json.
+  nlohmann::json to_json(Method method = Method::sequences) const;
 };
 
 // Progress of long work, called now and then: step, total, and the latest numbers.

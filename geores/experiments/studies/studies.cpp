@@ -5,6 +5,7 @@
 
 #include "geores/base/error.h"
 #include "geores/base/nearest.h"
+#include "geores/model/recursive/recursive_kind.h"
 
 namespace geores {
 namespace {
@@ -214,9 +215,9 @@ Study quick_study(const Study& study) {
   return quick;
 }
 
-PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
+TrainConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
                           const StudyOptions& options, const std::string& data) {
-  PuzzleConfig config;
+  TrainConfig config("puzzles");
   config.read(study.config, study.name);
   config.read(arm.config, arm.name);
   config.read({{"seed", seed},
@@ -228,8 +229,9 @@ PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
     require(!options.changes.contains(key), "changes", "'{}' is set by the study", key);
   config.read(options.changes, "changes");
   // Equal width, with the mixers' parameters taken from the MLP. mlp_t has no counterpart.
-  if (config.model.mlp_hidden == 0)
-    config.model.mlp_hidden = matched_mlp_hidden(config.model, study.plain_hidden);
+  const auto model = recursive_options(config.model);
+  if (model.mlp_hidden == 0)
+    config.model.options["mlp_hidden"] = matched_mlp_hidden(model, study.plain_hidden);
   return config;
 }
 

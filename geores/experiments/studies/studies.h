@@ -13,11 +13,11 @@
 
 #include "geores/experiments/reproduce.h"
 #include "geores/puzzles/dataset.h"
-#include "geores/train/puzzles/puzzle_config.h"
+#include "geores/train/run/train_config.h"
 
 namespace geores {
 
-// One model. `config` holds keys of PuzzleConfig; the hidden width of its MLP matches the number of
+// One model. `config` holds keys of a run on puzzles; the hidden width of its MLP matches the number of
 // parameters of the arm without a mixer.
 struct StudyArm {
   std::string name, label;
@@ -39,7 +39,7 @@ struct Study {
   std::string name, title;
   std::string text;  // the question, and notes for reading the answer
   StudyData data;
-  nlohmann::json config;     // common to all arms: keys of PuzzleConfig
+  nlohmann::json config;     // common to all arms: keys of a run on puzzles
   int64_t plain_hidden = 0;  // of the MLP of the arm without a mixer
   std::vector<StudyArm> arms;
   std::string scale = "paper";
@@ -63,12 +63,12 @@ struct StudyOptions {
   std::string arc_tasks = {};          // folder with ARC's JSON files, for a study on ARC
   std::vector<std::string> arms = {};  // empty: all but extra ones
   std::vector<int64_t> seeds = {1, 2, 3};
-  nlohmann::json changes = nlohmann::json::object();  // keys of PuzzleConfig, for pilots
+  nlohmann::json changes = nlohmann::json::object();  // keys of a run on puzzles, for pilots
   int jobs = 1;
   Hardware hardware = {};
 };
 
-PuzzleConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
+TrainConfig study_config(const Study& study, const StudyArm& arm, int64_t seed,
                           const StudyOptions& options, const std::string& data);
 
 // Creates the data set in `folder` unless it exists.

@@ -9,6 +9,7 @@
 #include "geores/base/file.h"
 #include "geores/experiments/studies/study_report.h"
 #include "geores/model/recursive/recursive.h"
+#include "geores/model/recursive/recursive_kind.h"
 #include "geores/testing/testing.h"
 
 namespace geores {
@@ -23,11 +24,12 @@ TEST(Studies, ArmsHaveTheSameWidthAndAboutTheSameSize) {
     for (const auto& arm : study.arms) {
       names.insert(arm.name);
       const auto config = study_config(study, arm, 1, {}, "data");
-      EXPECT_EQ(config.model.width, study.config["width"].get<int64_t>());
-      if (config.model.mlp_t) continue;  // another kind of layer, with its own size
+      const auto model = recursive_options(config.model);
+      EXPECT_EQ(model.width, study.config["width"].get<int64_t>());
+      if (model.mlp_t) continue;  // another kind of layer, with its own size
       int64_t layers = 0;
-      for (int64_t i = 0; i < config.model.layers; ++i)
-        layers += parameter_count(RecursiveLayer(config.model, 10, i));
+      for (int64_t i = 0; i < model.layers; ++i)
+        layers += parameter_count(RecursiveLayer(model, 10, i));
       if (arm.name == "none") plain = layers;
       EXPECT_NEAR(double(layers) / double(plain), 1, 0.012) << study.name << " " << arm.name;
     }

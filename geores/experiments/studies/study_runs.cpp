@@ -10,12 +10,12 @@
 #include "geores/experiments/report.h"
 #include "geores/experiments/studies/study_report.h"
 #include "geores/experiments/time/time_estimate.h"
+#include "geores/model/recursive/recursive_kind.h"
 #include "geores/puzzles/arc/recipe.h"
 #include "geores/puzzles/files/dataset_writer.h"
 #include "geores/puzzles/scoring/plain_scores.h"
 #include "geores/train/puzzles/puzzle_batch.h"
 #include "geores/train/puzzles/puzzle_evaluation.h"
-#include "geores/train/puzzles/puzzle_trainer.h"
 #include "geores/train/run/finished_run.h"
 
 namespace geores {
@@ -58,7 +58,7 @@ constexpr ReportKind kStudy{"study", "study.json", "a study"};
 struct StudyRun {
   const StudyArm* arm;
   std::string path;
-  PuzzleConfig config;
+  TrainConfig config;
 };
 
 json read_json_file(const fs::path& path) {
@@ -72,7 +72,7 @@ void evaluate_controls(const StudyRun& run, const puzzles::Dataset& data) {
   const auto file = fs::path(run.path) / "controls.json";
   if (!data.info().is_arc() || fs::exists(file)) return;
   const auto loaded = load_puzzle_run(run.path, run.config.device);
-  PuzzleSolver solver(*loaded.model, run.config.batch, run.config.precision);
+  PuzzleSolver solver(recursive_model(loaded), run.config.batch, run.config.precision);
   json controls;
   for (const auto* identifiers : {"blank", "shuffled"})
     controls[identifiers] =
@@ -88,12 +88,13 @@ void describe_mixing(const StudyRun& run, const puzzles::Dataset& data) {
   const auto loaded = load_puzzle_run(run.path, run.config.device);
   const auto batch = data.test().batch(
       puzzles::evaluation_rows(data.test(), 0, std::min<int64_t>(8, data.test().rows())));
-  const auto report = describe_recursion(*loaded.model, to_tensors(batch).x);
+  const auto report = describe_recursion(recursive_model(loaded), to_tensors(batch).x);
   write_file_atomically(file, (report ? report->to_json() : json()).dump(2) + "\n");
 }
 
-std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Dataset& data,
+std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const Dataset& dataset,
                             const ReproduceListener& outer) {
+  const auto& data = *dataset.puzzle_set;
   std::vector<Job> jobs;
   for (const auto& run : runs) {
     if (finished(run) &&
@@ -101,14 +102,14 @@ std::vector<Job> study_jobs(const std::vector<StudyRun>& runs, const puzzles::Da
       continue;
     jobs.push_back({.name = fs::path(run.path).filename().string(),
                     .size = run.config.steps,
-                    .work = [&run, &data, &outer](const std::function<void(int64_t)>& progress) {
+                    .work = [&run, &data, &dataset, &outer](const std::function<void(int64_t)>& progress) {
                       Listener listener;
                       listener.progress = [&](const Progress& p) { progress(p.step); };
                       listener.notice = outer.notice;
                       listener.stop = outer.stop;
                       const RunFolder folder{.path = run.path, .resume = can_resume(run.path)};
                       if (!finished(run) &&
-                          train_puzzles(run.config, data, folder, listener).interrupted)
+                          train(run.config, dataset, folder, listener).interrupted)
                         throw RunStopped(run.path + " was stopped");
                       evaluate_controls(run, data);
                       describe_mixing(run, data);
@@ -166,7 +167,7 @@ json arm_results(const std::vector<StudyRun>& runs, const StudyArm& arm) {
     const auto left = read_json_file(fs::path(run.path) / "result.json");
     result["curves"].push_back(curves_of(run, left));
     result["parameters"] = left["parameters"];
-    result["mlp_hidden"] = run.config.model.mlp_hidden;
+    result["mlp_hidden"] = recursive_options(run.config.model).mlp_hidden;
     numbers["step_seconds"].push_back(left["step_seconds"]);
     if (left["diverged"]) {
       result["diverged"] = result["diverged"].get<int>() + 1;
@@ -240,15 +241,17 @@ std::optional<json> run_study(const Study& study, const StudyOptions& options,
                        {"precision", options.hardware.precision}},
                       {"runs", "figures"});
   make_study_data(study.data, folder, options.arc_tasks);
-  const auto data = puzzles::Dataset::open(folder);
+  const auto dataset = std::make_shared<const Dataset>(
+      load_dataset({.name = "puzzles", .options = {{"data", folder}}}));
+  const auto& data = *dataset->puzzle_set;
   std::vector<RunToTime> missing;
   for (const auto& run : runs)
-    if (!finished(run)) missing.push_back(run_to_time(run.config, data));
+    if (!finished(run)) missing.push_back(run_to_time(run.config, dataset));
   if (listener.notice && !missing.empty())
     listener.notice(estimate_time(missing, 0, options.jobs, listener.stop).text());
   bool stopped = false;
   try {
-    run_jobs(study_jobs(runs, data, listener), options.jobs, listener.progress);
+    run_jobs(study_jobs(runs, *dataset, listener), options.jobs, listener.progress);
   } catch (const RunStopped&) {
     stopped = true;
   }

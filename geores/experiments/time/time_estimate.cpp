@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <map>
 
-#include "geores/train/puzzles/puzzle_trainer.h"
+#include "geores/model/recursive/recursive_kind.h"
 
 namespace geores {
 namespace {
@@ -60,6 +60,24 @@ double batches(int64_t sequences, int64_t batch) {
   return std::ceil(static_cast<double>(sequences) / static_cast<double>(batch));
 }
 
+double evaluated_sequence_batches(const TrainConfig& config, const Dataset& data) {
+  const auto sets = data.text() ? 2 : 1;  // a text is evaluated on windows of both splits
+  const auto validation =
+      data.text() ? data.validation_ids.size(0) / data.length() : data.validation_x.size(0);
+  const auto evaluations = static_cast<double>(config.steps / config.eval_interval + 1);
+  return sets * evaluations * static_cast<double>(config.eval_batches) +
+         static_cast<double>(config.final_eval_batches) + 2 * batches(validation, config.batch);
+}
+
+double evaluated_puzzle_batches(const TrainConfig& config, const Dataset& data) {
+  const auto tests = data.puzzle_set->test().rows();
+  const auto rows = static_cast<double>(config.steps / config.eval_interval) *
+                        static_cast<double>(std::min(config.eval_rows, tests)) +
+                    static_cast<double>(tests);
+  return rows / static_cast<double>(config.batch) *
+         static_cast<double>(recursive_options(config.model).act_steps);
+}
+
 std::string rough_time(double seconds) {
   if (!(seconds >= 0)) return "for an unknown time";
   if (seconds < 90) return fmt::format("about {:.0f} seconds", std::ceil(seconds));
@@ -73,46 +91,25 @@ std::string rough_time(double seconds) {
 std::vector<RunToTime> runs_to_time(const std::vector<PlannedRun>& runs, const std::string& folder,
                                     DatasetShelf& shelf) {
   std::vector<RunToTime> all;
-  for (const auto& run : runs) {
-    if (fs::exists(fs::path(folder) / run.name / "result.json")) continue;
-    const auto& config = run.config;
-    const auto dataset = shelf.get(config.task);
-    const auto sets = dataset->text() ? 2 : 1;  // a text is evaluated on windows of both splits
-    const auto validation = dataset->text() ? dataset->validation_ids.size(0) / dataset->length()
-                                            : dataset->validation_x.size(0);
-    const auto evaluations = static_cast<double>(config.steps / config.eval_interval + 1);
-    all.push_back(
-        {.kind = kind_of(config.write()),
-         .steps = config.steps,
-         .evaluated_batches = sets * evaluations * static_cast<double>(config.eval_batches) +
-                              static_cast<double>(config.final_eval_batches) +
-                              2 * batches(validation, config.batch),
-         .on_gpu = config.device == "cuda",
-         .train = [config, dataset](const Listener& listener) {
-           auto short_run = config;
-           short_run.eval_batches = short_run.final_eval_batches = 1;
-           short_run.log_interval = 1;  // on a GPU that waits for the step
-           train(short_run, *dataset, {}, listener);
-         }});
-  }
+  for (const auto& run : runs)
+    if (!fs::exists(fs::path(folder) / run.name / "result.json"))
+      all.push_back(run_to_time(run.config, shelf.get(run.config.task)));
   return all;
 }
 
-RunToTime run_to_time(const PuzzleConfig& config, const puzzles::Dataset& data) {
-  const auto tests = data.test().rows();
-  const auto rows = static_cast<double>(config.steps / config.eval_interval) *
-                        static_cast<double>(std::min(config.eval_rows, tests)) +
-                    static_cast<double>(tests);
+RunToTime run_to_time(const TrainConfig& config, const std::shared_ptr<const Dataset>& dataset) {
+  const bool puzzles = dataset->puzzle_set != nullptr;
   return {.kind = kind_of(config.write()),
           .steps = config.steps,
-          .evaluated_batches = rows / static_cast<double>(config.batch) *
-                               static_cast<double>(config.model.act_steps),
+          .evaluated_batches = puzzles ? evaluated_puzzle_batches(config, *dataset)
+                                       : evaluated_sequence_batches(config, *dataset),
           .on_gpu = config.device == "cuda",
-          .evaluates_first = false,
-          .train = [config, &data](const Listener& listener) {
+          .evaluates_first = !puzzles,
+          .train = [config, dataset](const Listener& listener) {
             auto short_run = config;
-            short_run.log_interval = 1;
-            train_puzzles(short_run, data, {}, listener);
+            short_run.eval_batches = short_run.final_eval_batches = 1;
+            short_run.log_interval = 1;  // on a GPU that waits for the step
+            train(short_run, *dataset, {}, listener);
           }};
 }
 

@@ -4,12 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "geores/experiments/runner.h"
-#include "geores/puzzles/dataset.h"
-#include "geores/train/puzzles/puzzle_config.h"
 
 namespace geores {
 
@@ -28,7 +27,7 @@ struct RunToTime {
 // Of the runs that have no result in their folder yet; a run that was begun counts as a whole one.
 std::vector<RunToTime> runs_to_time(const std::vector<PlannedRun>& runs, const std::string& folder,
                                     DatasetShelf& shelf);
-RunToTime run_to_time(const PuzzleConfig& config, const puzzles::Dataset& data);
+RunToTime run_to_time(const TrainConfig& config, const std::shared_ptr<const Dataset>& dataset);
 
 struct TimeEstimate {
   int64_t runs = 0, steps = 0;

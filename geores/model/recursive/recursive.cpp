@@ -192,7 +192,7 @@ Objective Recursive::evaluate(const Batch& batch) {
           [rows = batch.x.size(0)] { return torch::tensor(rows, torch::kInt64); }};
 }
 
-Carry Recursive::initial_carry(int64_t rows) const {
+Carry Recursive::initial_carry(int64_t rows, int64_t seed) const {
   const auto counts = torch::TensorOptions(torch::kInt64).device(tokens_.device());
   const auto states = torch::zeros({rows, positions_, options_.state_width()},
                                    tokens_.options().requires_grad(false));
@@ -204,7 +204,7 @@ Carry Recursive::initial_carry(int64_t rows) const {
   carry.add("inputs", torch::zeros({rows, shape_.length}, counts));
   carry.add("labels", torch::full({rows, shape_.length}, kNotScoredLabel, counts));
   carry.add("identifiers", torch::zeros({rows}, counts));
-  carry.add("draws", first_draws(rows, 0).to(tokens_.device()));
+  carry.add("draws", first_draws(rows, seed).to(tokens_.device()));
   carry.add("metrics", torch::zeros({rows, kMetrics}, counts.dtype(torch::kFloat64)));
   return carry;
 }
@@ -292,8 +292,35 @@ Objective Recursive::objective(const Batch& batch, Carry& carry) {
           [rows] { return torch::tensor(rows, torch::kInt64); }, gate_loss(step.trace, rows)};
 }
 
-std::vector<Recursive::TableRows> Recursive::take_table_rows() {
+nlohmann::json Recursive::metrics_of(const Tensor& sums, int64_t passes) const {
+  const auto sum = [&](Metric metric) { return sums[metric].item<double>(); };
+  const auto count = sum(kCount), all = static_cast<double>(passes);
+  nlohmann::json line = {{"lm_loss", sum(kLmLoss) / all},
+                         {"q_loss", sum(kQLoss) / all},
+                         {"finished_rows", count}};
+  if (count > 0)
+    line.update({{"cells", sum(kRightCells) / count},
+                 {"exact", sum(kExact) / count},
+                 {"q_halt_accuracy", sum(kQRight) / count},
+                 {"act_steps", sum(kSteps) / count}});
+  return line;
+}
+
+Tensor Recursive::train_table() {
+  trains_table_ = true;
+  return table_;
+}
+
+std::vector<Model::TableRows> Recursive::take_table_rows() {
   return std::exchange(table_rows_, {});
+}
+
+void Recursive::require_parts(int64_t parts, int64_t processes) const {
+  const bool splits = options_.gate_scale != "reference";
+  require(parts == 1 || splits, "train",
+          "gate_scale reference depends on the size of a batch: it has no micro-batches");
+  require(processes == 1 || splits, "train",
+          "gate_scale reference depends on the size of a batch: it trains in one process");
 }
 
 std::vector<Tensor> Recursive::manifold_parameters() const {

@@ -20,9 +20,8 @@
 // A batch has x (B, 1 + T) = [identifier | tokens], or (B, T) for identifier 0; y (B, T), where a
 // negative label is not scored.
 //
-// The table is a buffer, not a parameter, and a step changes only the rows of its batch. A trainer
-// enables its training (train_table) and takes the rows of a step with their gradients
-// (take_table_rows); otherwise the table is constant.
+// The table is a buffer, not a parameter, and a step changes only the rows of its batch
+// (Model::train_table); without that call it is constant.
 #pragma once
 
 #include <functional>
@@ -42,7 +41,11 @@ class Recursive final : public Model {
   InputShape input() const override { return shape_; }
   Tensor predict(const Tensor& x, Trace& trace) override;
   Objective objective(const Batch& batch, Carry& carry) override;
-  Carry initial_carry(int64_t rows) const override;
+  Carry initial_carry(int64_t rows, int64_t seed = 0) const override;
+  nlohmann::json metrics_of(const Tensor& sums, int64_t passes) const override;
+  Tensor train_table() override;
+  std::vector<TableRows> take_table_rows() override;
+  void require_parts(int64_t parts, int64_t processes) const override;
   Objective evaluate(const Batch& batch) override;
   std::vector<Tensor> manifold_parameters() const override;
   void manifold_step() override;
@@ -84,15 +87,6 @@ class Recursive final : public Model {
   enum Metric { kLmLoss, kQLoss, kCount, kRightCells, kExact, kQRight, kSteps, kMetrics };
 
   Tensor& table() { return table_; }  // (identifiers, table_values)
-
-  void train_table() { trains_table_ = true; }
-
-  // The table rows of the training passes since the last call, in order.
-  struct TableRows {
-    Tensor identifiers;  // (B)
-    Tensor rows;         // (B, table_values), with a gradient after the backward pass
-  };
-  std::vector<TableRows> take_table_rows();
 
  private:
   // The network applied to h; its last norm also adds the input of the next application.

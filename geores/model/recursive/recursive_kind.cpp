@@ -19,4 +19,11 @@ ModelKind recursive_kind() {
               }};
 }
 
+RecursiveOptions recursive_options(const ModelConfig& config) {
+  require(config.kind == "recursive", "model", "model {} is not a recursive one", config.kind);
+  RecursiveOptions options;
+  options.fields().read(config.options, "recursive");
+  return options;
+}
+
 }  // namespace geores

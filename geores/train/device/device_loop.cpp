@@ -7,7 +7,6 @@
 #include "geores/ops/run/precision.h"
 #include "geores/ops/training/sequences.h"
 #include "geores/train/evaluation.h"
-#include "geores/train/optimizer/schedule.h"
 
 namespace geores {
 namespace {
@@ -43,6 +42,7 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
       data_(data),
       device_(training.parameters().values().device()),
       batches_(std::move(batches)),
+      parts_(config.parts(config.batch / training.communicator().size())),
       next_step_(first_step),
       window_(std::min(window, config.steps)),
       training_work_(device_, [this] { train_work(); }),
@@ -51,7 +51,6 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
       train_loss_work_(device_, [this] { evaluate_work(data_.train_x, data_.train_y); }) {
   const auto& like = training.parameters().values();
   const auto counter = torch::TensorOptions(torch::kInt64).device(device_);
-  const auto schedule = learning_rates(config);
   const auto& options = training.optimizer().options();
   const auto correction = [](double beta) {
     return [beta](int64_t step) { return 1 - std::pow(beta, static_cast<double>(step + 1)); };
@@ -59,9 +58,12 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
   tables_.step = torch::full({1}, first_step, counter);
   require(window_ >= 1 && first_step >= 0, "train", "there is no step to take");
   tables_.rates =
-      torch::stack({by_step(config.steps, like, [&](int64_t step) { return schedule.at(step); }),
+      torch::stack({by_step(config.steps, like,
+                            [&](int64_t step) { return learning_rates(config, step).parameters; }),
                     by_step(config.steps, like, correction(options.beta1)),
-                    by_step(config.steps, like, correction(options.beta2))},
+                    by_step(config.steps, like, correction(options.beta2)),
+                    by_step(config.steps, like,
+                            [&](int64_t step) { return learning_rates(config, step).table; })},
                    1);
   tables_.losses = torch::zeros({config.steps}, tables_.rates.options());
   tables_.norms = torch::zeros_like(tables_.losses);
@@ -71,7 +73,11 @@ DeviceLoop::DeviceLoop(Model& model, TrainingStep& training, const TrainConfig& 
   evaluation_step_ = torch::zeros({1}, counter);
   evaluation_losses_ = torch::zeros({most}, evaluation_weights_.options());
   const ExecutionScope precision(precision_from(config.precision));
-  training.parameters().keep_ready();
+  if (training.optimizer().leaves_ready()) training.parameters().keep_ready();
+  if (data.train_x.defined()) return;
+  const auto first = batches_(first_step).made;
+  require(first.has_value(), "train", "there are neither sequences nor batches to train on");
+  made_ = {torch::zeros_like(first->x, device_), torch::zeros_like(first->y, device_)};
 }
 
 // A window begins at a multiple of its length, wherever training began. What the device still does with
@@ -109,21 +115,28 @@ Tensor DeviceLoop::terms_of_step() const {
   return terms_.defined() ? terms_.index_select(0, row_of_step(tables_.step, window_)) : Tensor();
 }
 
-AdamW::Rates DeviceLoop::rates_of(const Tensor& rates) const {
+TrainingStep::Rates DeviceLoop::rates_of(const Tensor& rates) const {
   return {.learning_rate = rates.slice(0, 0, 1),
           .bias1 = rates.slice(0, 1, 2),
-          .bias2 = rates.slice(0, 2, 3)};
+          .bias2 = rates.slice(0, 2, 3),
+          .table_rate = rates.slice(0, 3, 4)};
+}
+
+StepInput DeviceLoop::input_of_step() const {
+  if (!is_made()) return step_input(tables_, data_.train_x, data_.train_y);
+  return {
+      .x = made_.x, .y = made_.y, .rates = tables_.rates.index_select(0, tables_.step).view({-1})};
 }
 
 void DeviceLoop::train_work() {
   const ExecutionScope precision(precision_from(config_.precision));
-  const auto [x, y, rates] = step_input(tables_, data_.train_x, data_.train_y);
+  const auto [x, y, rates] = input_of_step();
   training_.set_pass(config_.seed, tables_.step);
   if (in_group()) {
-    training_.leave_gradients(x, y, config_.accumulate, terms_of_step());
+    training_.leave_gradients(x, y, parts_, terms_of_step());
     return;
   }
-  const auto done = training_.run(x, y, rates_of(rates), config_.accumulate, terms_of_step());
+  const auto done = training_.run(x, y, rates_of(rates), parts_, terms_of_step());
   end_step(tables_, done.loss, done.gradient_norm);
 }
 
@@ -137,7 +150,13 @@ void DeviceLoop::update_work() {
 
 void DeviceLoop::step() {
   require(next_step_ < config_.steps, "train", "all {} steps are taken", config_.steps);
-  if (!tables_.batches.defined() || next_step_ % window_ == 0) fill_window();
+  if (is_made()) {
+    const auto batch = batches_(next_step_);
+    made_.x.copy_(batch.made->x);
+    made_.y.copy_(batch.made->y);
+  } else if (!tables_.batches.defined() || next_step_ % window_ == 0) {
+    fill_window();
+  }
   training_.parameters().before_replay();
   training_work_.run();
   if (in_group()) {

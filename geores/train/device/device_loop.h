@@ -1,7 +1,8 @@
 // The training and the evaluation loop of a run on a GPU, each recorded as one CUDA graph. All that
 // changes from step to step (indices of sequences, learning rate, bias corrections) is in tables on
 // the device, indexed by a counter on the device, so no data passes between host and device until a
-// number is read. A model's carry is on the device too and is updated in place. In a group of
+// number is read. Batches that are made on the host are copied to one buffer before each step. A
+// model's carry is on the device too and is updated in place. In a group of
 // processes the training step is two graphs (forward and backward pass; optimiser) with the
 // all-reduce between them.
 #pragma once
@@ -10,24 +11,21 @@
 #include <memory>
 #include <optional>
 
-#include "geores/data/batch_sampler.h"
 #include "geores/ops/training/step_tables.h"
 #include "geores/train/device/recorded_work.h"
-#include "geores/train/run/train_config.h"
+#include "geores/train/loop/training_batches.h"
 #include "geores/train/training_step.h"
 
 namespace geores {
 
-struct DeviceData {
-  Tensor train_x, train_y, validation_x, validation_y;  // on the device
-};
-
 enum class EvaluatedSet { validation, train };
 
-// The batch of a step, a function of its number alone.
+// The batch of a step, a function of its number alone: which rows of the resident data, or values
+// that were made on the host; all steps have the same kind.
 struct LoopBatch {
   std::vector<int64_t> rows;    // this process's rows of the batch
   std::optional<double> terms;  // whole_terms of TrainingStep::run; every step has it or none
+  std::optional<Batch> made = {};
 };
 using LoopBatches = std::function<LoopBatch(int64_t step)>;
 
@@ -61,9 +59,11 @@ class DeviceLoop {
 
  private:
   bool in_group() const { return training_.communicator().is_group(); }
+  bool is_made() const { return made_.x.defined(); }
   void fill_window();  // with the batches of the next step and those after it
   Tensor terms_of_step() const;
-  AdamW::Rates rates_of(const Tensor& rates) const;
+  StepInput input_of_step() const;
+  TrainingStep::Rates rates_of(const Tensor& rates) const;
   void train_work();   // a whole step; in a group up to the gradients
   void update_work();  // in a group: the optimiser
   void evaluate_work(const Tensor& x, const Tensor& y);
@@ -74,12 +74,13 @@ class DeviceLoop {
   const DeviceData& data_;
   torch::Device device_;
   LoopBatches batches_;
-  int64_t next_step_, window_;
+  int64_t parts_, next_step_, window_;
 
-  StepTables tables_;                            // rates: learning rate, bias corrections
-  Tensor terms_;                                 // (window), or undefined
-  Tensor evaluation_step_;                       // (1)
-  Tensor evaluation_losses_;                     // (most batches)
+  StepTables tables_;         // rates: learning rate, bias corrections, learning rate of a table
+  Batch made_;                // of the next step, or undefined
+  Tensor terms_;              // (window), or undefined
+  Tensor evaluation_step_;    // (1)
+  Tensor evaluation_losses_;  // (most batches)
   Tensor evaluation_rows_, evaluation_weights_;  // (most batches, batch)
   RecordedWork training_work_, update_work_, evaluation_work_, train_loss_work_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "geores/base/error.h"
+#include "geores/data/batch_sampler.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/training/loss.h"
 #include "geores/testing/testing.h"
@@ -79,7 +80,7 @@ TEST(TrainingStep, OnACpuAStepThatIsNotFiniteChangesNothing) {
     for (const bool muon : {false, true}) {
       const auto model = make_model(small_config().model, input_shape(data));
       model->to(type);
-      TrainingStep training(*model, {.muon = muon});
+      TrainingStep training(*model, {.method = muon ? "muon" : "adamw"});
       const auto x = data.train_x.slice(0, 0, 4).to(type), y = data.train_y.slice(0, 0, 4).to(type);
       training.run(x, y, 1e-3);
       const auto state = [&] {

@@ -8,40 +8,22 @@
 // only decays. A step is at most (π/2) lr/(1−β₁ᵗ).
 #pragma once
 
-#include "geores/train/optimizer/flat_parameters.h"
+#include "geores/train/optimizer/optimizer.h"
 
 namespace geores {
 
-struct AdamAtan2Options {
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double weight_decay = 0.1;
-  double clip = 0.0;  // 0: no clipping
-};
-
-class AdamAtan2 {
+class AdamAtan2 final : public Optimizer {
  public:
-  AdamAtan2(FlatParameters& parameters, const AdamAtan2Options& options);
+  AdamAtan2(FlatParameters& parameters, const OptimizerOptions& options);
 
-  // The numbers of one step, on the device, one value each: a recorded step reads them there.
-  struct Rates {
-    Tensor learning_rate;
-    Tensor bias1, bias2;  // 1 − βᵗ, t = 1, 2, …
-  };
+  Tensor step(double learning_rate) override;
+  Tensor step(const Rates& rates) override;
+
+  // The numbers of step t = 1, 2, … on the device.
   Rates rates(double learning_rate, int64_t t) const;
 
-  // Takes one step and clips the gradients in place. Returns their norm before clipping as a
-  // 0-dimensional tensor.
-  Tensor step(const Rates& rates);
-
-  const AdamAtan2Options& options() const { return options_; }
-  Tensor& first_moment() { return first_moment_; }
-  Tensor& second_moment() { return second_moment_; }
-
  private:
-  FlatParameters& parameters_;
-  AdamAtan2Options options_;
-  Tensor first_moment_, second_moment_;
+  void update(const Rates& rates, const Tensor& norm);
 };
 
 }  // namespace geores

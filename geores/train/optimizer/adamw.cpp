@@ -9,12 +9,9 @@
 
 namespace geores {
 
-AdamW::AdamW(FlatParameters& parameters, const AdamWOptions& options)
-    : parameters_(parameters),
-      options_(options),
-      first_moment_(torch::zeros_like(parameters.values())),
-      second_moment_(torch::zeros_like(parameters.values())) {
-  if (options.muon) muon_.emplace(parameters, first_moment_, options.weight_decay);
+AdamW::AdamW(FlatParameters& parameters, const OptimizerOptions& options)
+    : Optimizer(parameters, options) {
+  if (options.method == "muon") muon_.emplace(parameters, first_moment_, options.weight_decay);
 }
 
 Tensor AdamW::step(double learning_rate) {

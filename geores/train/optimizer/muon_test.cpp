@@ -46,9 +46,9 @@ TEST(Muon, MovesTheMatricesOfBlocksAndLeavesTheRestToAdamW) {
   for (const bool on_device : {false, true}) {  // rates as numbers, and as tensors
     const auto model = small_model(), other = small_model();
     FlatParameters with(*model), without(*other);
-    const AdamWOptions options{.weight_decay = 0.3};
+    const OptimizerOptions options{.weight_decay = 0.3};
     auto muon_options = options;
-    muon_options.muon = true;
+    muon_options.method = "muon";
     AdamW muon(with, muon_options), adamw(without, options);
     constexpr double kRate = 0.01;
     const auto before = with.values().clone();
@@ -84,7 +84,7 @@ TEST(Muon, MovesTheMatricesOfBlocksAndLeavesTheRestToAdamW) {
 TEST(Muon, NeedsBlocks) {
   torch::nn::Linear alone(3, 2);
   FlatParameters parameters(*alone);
-  EXPECT_EQ(refusal([&] { AdamW(parameters, {.muon = true}); }),
+  EXPECT_EQ(refusal([&] { AdamW(parameters, {.method = "muon"}); }),
             "[muon] the model has no blocks with matrices; use adamw");
 }
 

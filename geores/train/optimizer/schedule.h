@@ -18,4 +18,8 @@ struct Schedule {
   double at(int64_t step) const;
 };
 
+// JPmHC's factor of the learning rate at step t = 1, 2, …: linear warm-up, 1, ×0.316 from 80 % and
+// ×0.1 from 90 % of all steps.
+double step_decay(int64_t t, int64_t warmup, int64_t total);
+
 }  // namespace geores

@@ -12,8 +12,8 @@
 #include "geores/puzzles/sudoku/board.h"
 #include "geores/puzzles/tokens.h"
 #include "geores/puzzles/view/terminal.h"
-#include "geores/train/puzzles/puzzle_run.h"
 #include "geores/train/puzzles/puzzle_solver.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores {
 namespace {
@@ -76,11 +76,11 @@ struct Reply {
   std::vector<double> q_halt;
 };
 
-std::vector<Reply> replies_to(const LoadedPuzzleRun& run, const std::vector<Question>& questions) {
+std::vector<Reply> replies_to(const LoadedRun& run, const std::vector<Question>& questions) {
   constexpr int64_t most = 64;  // at a time
   const auto count = static_cast<int64_t>(questions.size());
   const auto rows = std::min(most, count);
-  PuzzleSolver solver(*run.model, rows, run.config.precision);
+  PuzzleSolver solver(recursive_model(run), rows, run.config.precision);
   std::vector<Reply> replies;
   for (int64_t first = 0; first < count; first += rows) {
     puzzles::Batch batch{.rows = rows, .cells = run.model->input().length};
@@ -129,7 +129,7 @@ std::vector<int32_t> identifiers_of(const puzzles::ArcTables& tables, const std:
   return all;
 }
 
-PuzzleAnswers solve_arc(const LoadedPuzzleRun& run, const puzzles::Dataset& data,
+PuzzleAnswers solve_arc(const LoadedRun& run, const puzzles::Dataset& data,
                         const PuzzleQuestion& question) {
   const auto tasks = puzzles::read_tasks(question.file);
   const auto& task = only_task(tasks, question);
@@ -195,10 +195,12 @@ std::vector<int32_t> puzzle_from_text(const puzzles::DatasetInfo& info, const st
 
 PuzzleAnswers solve_puzzle_file(const std::string& path, const PuzzleQuestion& question) {
   const auto run = load_puzzle_run(path, question.device);
-  const auto data = puzzles::Dataset::open(run.config.data);
-  require(run.config.model.identifiers == data.info().identifiers, "solve",
-          "{} has {} identifiers, the run {}: another data set", run.config.data,
-          data.info().identifiers, run.config.model.identifiers);
+  const auto dataset = load_dataset(run.config.task);
+  const auto& data = *dataset.puzzle_set;
+  const auto identifiers = recursive_model(run).options().identifiers;
+  require(identifiers == data.info().identifiers, "solve",
+          "{} has {} identifiers, the run {}: another data set",
+          run.config.task.options["data"].get<std::string>(), data.info().identifiers, identifiers);
   if (data.info().is_arc()) return solve_arc(run, data, question);
   const auto where = std::filesystem::path(question.file).filename().string();
   Question one{

@@ -1,10 +1,20 @@
 #include "geores/train/puzzles/puzzle_solver.h"
 
 #include "geores/base/error.h"
+#include "geores/ops/run/device_named.h"
 #include "geores/ops/run/execution.h"
 #include "geores/train/puzzles/puzzle_batch.h"
 
 namespace geores {
+
+LoadedRun load_puzzle_run(const std::string& path, const std::string& device) {
+  auto run = load_run(path);
+  require(run.config.method() == Method::puzzles, "run", "{} holds no run on puzzles", path);
+  run.model->to(device_named(device, "puzzles"));
+  return run;
+}
+
+Recursive& recursive_model(const LoadedRun& run) { return dynamic_cast<Recursive&>(*run.model); }
 
 PuzzleSolver::PuzzleSolver(Recursive& model, int64_t rows, const std::string& precision)
     : model_(model), precision_(precision), work_(model.table().device(), [this] { work(); }) {

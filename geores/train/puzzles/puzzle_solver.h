@@ -5,8 +5,13 @@
 #include "geores/model/recursive/recursive.h"
 #include "geores/puzzles/dataset.h"
 #include "geores/train/device/recorded_work.h"
+#include "geores/train/run/run_folder.h"
 
 namespace geores {
+
+// A run on puzzles with its model on a device; refuses another run.
+LoadedRun load_puzzle_run(const std::string& path, const std::string& device = "cpu");
+Recursive& recursive_model(const LoadedRun& run);
 
 class PuzzleSolver {
  public:

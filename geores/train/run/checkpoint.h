@@ -1,5 +1,5 @@
 // The state of a run as one safetensors file, written atomically: the model's state, the
-// optimiser's moments, the carry, the position. The previous checkpoint is kept: if the newest is
+// optimiser's moments, the average of the parameters, the carry, the position. The previous checkpoint is kept: if the newest is
 // damaged, the run continues from it and reports this.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
+#include "geores/data/tasks/puzzles.h"
 #include "geores/storage/state_file.h"
 #include "geores/train/run/starting_folder.h"
 
@@ -31,6 +32,21 @@ nlohmann::json with_absolute_data(nlohmann::json config) {
   if (const auto data = config.find("data"); data != config.end() && *data != "")
     *data = fs::absolute(data->get<std::string>()).string();
   return config;
+}
+
+// The origin of the data that a run was trained on.
+nlohmann::json origin_of_run(const fs::path& folder) {
+  const auto read = [&](const char* name) {
+    const auto file = (folder / name).string();
+    return fs::exists(file) ? parse_json(read_text_file(file), file) : nlohmann::json::object();
+  };
+  const auto built = read("model.json"), config = read("config.json");
+  if (!built.is_object()) return nullptr;
+  auto origin = built.value("origin", nlohmann::json::object());
+  // Runs on puzzles once had their fingerprint among the options.
+  if (config.is_object() && config.contains(kDataFingerprint))
+    origin[kDataFingerprint] = config[kDataFingerprint];
+  return origin;
 }
 
 SafetensorsWriter weights_of(const Model& model, int64_t step) {
@@ -103,14 +119,8 @@ std::string RunFiles::path(const char* name) const { return (folder() / name).st
 
 void RunFiles::open_folder() { lock_ = take_run_folder(folder_.path, folder_.resume, notice_); }
 
-nlohmann::json RunFiles::origin_before() const {
-  const auto file = path("model.json"), none = std::string("{}");
-  const auto built = parse_json(fs::exists(file) ? read_text_file(file) : none, file);
-  return built.is_object() ? built.value("origin", nlohmann::json::object()) : nullptr;
-}
-
 void RunFiles::require_same_origin(const DataOrigin& origin) const {
-  const auto all = origin_before();
+  const auto all = origin_of_run(folder());
   for (const auto& [key, before] : all.items())
     require(origin.facts.contains(key) && origin.facts[key] == before, "train",
             "cannot resume {}: the data's '{}' was {} and now is {}", folder_.path, key,
@@ -118,11 +128,13 @@ void RunFiles::require_same_origin(const DataOrigin& origin) const {
 }
 
 void RunFiles::require_same(const nlohmann::json& before, const nlohmann::json& wanted) const {
-  const bool knows_ids = origin_before().contains("train_ids_sha256");  // those are compared, too
+  // These are compared, too: the folder may have moved.
+  const auto origin = origin_of_run(folder());
+  const bool knows_data = origin.contains("train_ids_sha256") || origin.contains(kDataFingerprint);
   for (const auto& [key, value] : wanted.items())
-    require((key == "data" && knows_ids) || (before.contains(key) && before[key] == value), "train",
-            "cannot resume {} with another '{}': the run has {}, asked for {}", folder_.path, key,
-            before.value(key, nlohmann::json()).dump(), value.dump());
+    require((key == "data" && knows_data) || (before.contains(key) && before[key] == value),
+            "train", "cannot resume {} with another '{}': the run has {}, asked for {}",
+            folder_.path, key, before.value(key, nlohmann::json()).dump(), value.dump());
 }
 
 void RunFiles::continue_run(const TrainConfig& config, Model& model, TrainingStep& training) {
@@ -210,6 +222,7 @@ LoadedRun load_run(const std::string& path, const std::string& cache, const Cata
   LoadedRun run;
   run.config = read_run_config(path, catalogue);
   run.model = make_model(run.config.model, shape_of_run(path, run.config, cache), catalogue.models);
+  run.origin = origin_of_run(path);
   const auto best = fs::path(path) / "best.safetensors";
   if (fs::exists(best)) {
     const auto file = Safetensors::load(best);
@@ -218,11 +231,14 @@ LoadedRun load_run(const std::string& path, const std::string& cache, const Cata
       run.step = step_in(step->second, best.string());
     return run;
   }
-  TrainingStep training(*run.model, {}, run.model->initial_carry(run.config.batch));
+  TrainingStep training(*run.model, optimizer_options(run.config),
+                        run.model->initial_carry(run.config.batch));
   RunPosition position;
   require(load_checkpoint(path, *run.model, training, position, {}) != FoundCheckpoint::none, "run",
           "{} has no weights yet", path);
   run.step = position.step;
+  const torch::NoGradGuard no_grad;
+  if (training.average().defined()) training.parameters().values().copy_(training.average());
   return run;
 }
 

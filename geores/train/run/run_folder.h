@@ -39,8 +39,8 @@ using Notice = std::function<void(const std::string&)>;
 class RunFiles {
  public:
   // Refuses to mix runs: an existing run is continued with the same configuration, or replaced.
-  // Only the data folder of a text may differ, if it holds the same ids; the run then records the
-  // new one. A run without a checkpoint is replaced without asking. After continuing, model,
+  // Only the data folder of a text or of puzzles may differ, if it holds the same data; the run then
+  // records the new one. A run without a checkpoint is replaced without asking. After continuing, model,
   // training state and position() are those of the last checkpoint. A folder that another process
   // trains in is refused.
   RunFiles(const RunFolder& folder, const TrainConfig& config, const Catalogue& catalogue,
@@ -71,7 +71,6 @@ class RunFiles {
   std::string path(const char* name) const;
   void open_folder();
   void require_same(const nlohmann::json& before, const nlohmann::json& wanted) const;
-  nlohmann::json origin_before() const;  // of the data, as model.json has it
   void continue_run(const TrainConfig& config, Model& model, TrainingStep& training);
   void require_same_origin(const DataOrigin& origin) const;
 
@@ -95,12 +94,13 @@ bool can_resume(const std::string& path);
 TrainConfig read_run_config(const std::string& path, const Catalogue& catalogue = built_in());
 
 // The model of a finished or interrupted run, with the weights of its best evaluation if there are
-// any, else of its last checkpoint; and its configuration. The run's data is read only for an old
-// run without model.json.
+// any, else of its last checkpoint, averaged where the run averages them; and its configuration. The
+// run's data is read only for an old run without model.json.
 struct LoadedRun {
   TrainConfig config;
   std::shared_ptr<Model> model;
   int64_t step = 0;
+  nlohmann::json origin = nullptr;  // of its data (DataOrigin::facts)
 };
 LoadedRun load_run(const std::string& path, const std::string& cache = "",
                    const Catalogue& catalogue = built_in());

@@ -1,10 +1,11 @@
-#include "geores/train/recursive/recursive_step.h"
+#include "geores/model/recursive/recursive.h"
 
 #include <gtest/gtest.h>
 
 #include "geores/model/recursive/halting.h"
 #include "geores/modules/seeding.h"
 #include "geores/testing/testing.h"
+#include "geores/train/training_step.h"
 
 namespace geores {
 namespace {
@@ -51,13 +52,13 @@ Batch batch_of(int64_t step) {
 struct RecursiveTraining {
   explicit RecursiveTraining(const RecursiveOptions& options)
       : model(make(options)),
-        training(*model, {.adam = {}, .table_decay = 0.1, .average = 0.9},
+        training(*model, {.method = "adam_atan2", .clip = 0, .table_decay = 0.1, .average = 0.9},
                  model->initial_carry(kRows)) {}
 
   void steps(int64_t first, int64_t count, int64_t parts = 1) {
     for (int64_t i = first; i < first + count; ++i) {
       const auto batch = batch_of(i);
-      training.run(batch.x, batch.y, training.rates(0.01, 0.02, i + 1), parts);
+      training.run(batch.x, batch.y, LearningRates(0.01, 0.02), parts);
     }
   }
 
@@ -72,7 +73,7 @@ struct RecursiveTraining {
   }
 
   std::shared_ptr<Recursive> model;
-  RecursiveStep training;
+  TrainingStep training;
 };
 
 TEST(RecursiveStep, MicroBatchesAreTheWholeBatch) {
@@ -123,8 +124,8 @@ TEST(RecursiveStep, TrainsTheRowsOfThePuzzlesThatAreThoughtAbout) {
   auto first = batch_of(0), second = batch_of(1);
   first.x.select(1, 0).fill_(1);
   second.x.select(1, 0).fill_(3);
-  run.training.run(first.x, first.y, run.training.rates(0.01, 0.02, 1));
-  run.training.run(second.x, second.y, run.training.rates(0.01, 0.02, 2));
+  run.training.run(first.x, first.y, LearningRates(0.01, 0.02));
+  run.training.run(second.x, second.y, LearningRates(0.01, 0.02));
   const auto moved = run.model->table().abs().sum(1) > 0;
   EXPECT_TRUE(torch::equal(moved, torch::tensor({false, true, false, false, false})));
 }
@@ -135,12 +136,14 @@ TEST(RecursiveStep, LearnsToCopy) {
   options.mlp_multiple = 8;
   options.act_steps = 2;
   const auto model = make(options);
-  RecursiveStep training(*model, {.adam = {}, .average = 0.9}, model->initial_carry(kRows));
+  TrainingStep training(*model,
+                        {.method = "adam_atan2", .clip = 0, .table_decay = 0.1, .average = 0.9},
+                        model->initial_carry(kRows));
   double loss = 0, first = 0;
   for (int64_t i = 0; i < 150; ++i) {
     auto [x, y] = batch_of(i);
     y = x.slice(1, 1).clone();
-    const auto done = training.run(x, y, training.rates(0.01, 0.01, i + 1));
+    const auto done = training.run(x, y, LearningRates(0.01, 0.01));
     loss = done.loss.item<double>();
     if (i == 0) first = loss;
   }
