@@ -13,8 +13,8 @@
 #include "geores/base/file.h"
 #include "geores/base/formats/safetensors.h"
 #include "geores/base/json.h"
-#include "geores/diagnostics/inspect.h"
 #include "geores/train/run/run_folder.h"
+#include "lab/diagnostics/inspect.h"
 
 namespace geores::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "geores/reference/import.h"
+#include "lab/reference/import.h"
 
 namespace geores::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "cli/terminal/output.h"
 #include "geores/base/file.h"
 #include "geores/data/validation_sample.h"
-#include "geores/diagnostics/inspect.h"
 #include "geores/train/run/run_folder.h"
+#include "lab/diagnostics/inspect.h"
 
 namespace geores::cli {
 namespace {

@@ -15,11 +15,11 @@
 #include "geores/base/file.h"
 #include "geores/base/nearest.h"
 #include "geores/data/validation_sample.h"
-#include "geores/diagnostics/diagnostics_log.h"
 #include "geores/model/recursive/recursive_kind.h"
 #include "geores/residual/registry.h"
 #include "geores/train/run/presets.h"
 #include "geores/train/trainer.h"
+#include "lab/diagnostics/diagnostics_log.h"
 
 namespace geores::cli {
 namespace {

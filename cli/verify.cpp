@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "geores/reference/verify.h"
+#include "lab/reference/verify.h"
 
 namespace geores::cli {
 namespace {

@@ -1,4 +1,4 @@
-# Defines every target of this project: one library per folder of geores/, test programs next to
+# Defines every target of this project: one library per folder of geores/ and of lab/, test programs next to
 # it, the same warnings everywhere, and precompiled headers.
 #
 # Where compile time goes (GCC 12, seconds of one core): torch's headers 14 a file; precompiled, still 6,
@@ -49,8 +49,8 @@ function(geores_sources variable)
 endfunction()
 
 # geores_library(NAME [HEADERS_ONLY|SHARED] [SOURCES a.cpp b.cpp] DEPENDS geores_base ${GEORES_FMT})
-# NAME becomes target geores_NAME, exported as geores::NAME. Without SOURCES it takes all sources below
-# its folder.
+# NAME becomes target geores_NAME, exported as geores::NAME if its folder is in geores/: a project that finds
+# geores does not get lab/. Without SOURCES it takes all sources below its folder.
 function(geores_library name)
   cmake_parse_arguments(arg "HEADERS_ONLY;STATIC;SHARED" "" "SOURCES;DEPENDS" ${ARGN})
   set(target geores_${name})
@@ -76,7 +76,9 @@ function(geores_library name)
   endif()
   add_library(geores::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  set_property(GLOBAL APPEND PROPERTY GEORES_LIBRARIES ${target})
+  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/geores/")
+    set_property(GLOBAL APPEND PROPERTY GEORES_LIBRARIES ${target})
+  endif()
 endfunction()
 
 set(GEORES_SEES_TORCH "geores_(ops|modules|storage|residual|model|data|train|benchmark|reference|diagnostics|experiments)|torch")

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "geores/base/file.h"
-#include "geores/reference/dump_comparison.h"
-#include "geores/reference/public_names.h"
-#include "geores/reference/verify.h"
+#include "lab/reference/dump_comparison.h"
+#include "lab/reference/public_names.h"
+#include "lab/reference/verify.h"
 
 namespace geores {
 namespace {

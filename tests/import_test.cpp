@@ -4,10 +4,10 @@
 
 #include "geores/base/error.h"
 #include "geores/model/transformer/transformer.h"
-#include "geores/reference/import.h"
-#include "geores/reference/public_names.h"
 #include "geores/residual/registry.h"
 #include "geores/storage/state_file.h"
+#include "lab/reference/import.h"
+#include "lab/reference/public_names.h"
 
 namespace geores {
 namespace {

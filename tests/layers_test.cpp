@@ -58,7 +58,7 @@ struct Row {
 
 using Rows = std::vector<Row>;
 
-// A word of the third column: a folder of geores, a file in backticks, or a library.
+// A word of the third column: a folder of geores or "lab/NAME", a file in backticks, or a library.
 void add_word(Row& row, std::string word) {
   word = std::regex_replace(word, std::regex("^\\s+|\\s+$"), "");
   if (word.empty()) return;
@@ -67,7 +67,7 @@ void add_word(Row& row, std::string word) {
   else if (word == "std" || kLibraries.count(word) > 0)
     row.allowed.insert(word);
   else
-    row.folders.insert("geores/" + word + "/");
+    row.folders.insert((word.starts_with("lab/") ? "" : "geores/") + word + "/");
 }
 
 Rows read_table(const std::string& text) {
@@ -168,7 +168,7 @@ Rows table() {
 std::map<std::string, std::string> all_sources() {
   const fs::path root = GEORES_SOURCE_DIR;
   std::map<std::string, std::string> sources;
-  for (const auto* top : {"geores", "cli", "web/wasm", "tests"})
+  for (const auto* top : {"geores", "lab", "cli", "web/wasm", "tests"})
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
       const auto extension = entry.path().extension();
       if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh" ||
@@ -188,6 +188,19 @@ TEST(Layers, ARowNamesOnlyRowsAboveIt) {
     above.insert(row.folder);
   }
   EXPECT_GE(above.size(), 15u) << "the table of docs/extend/architecture.md was not read";
+}
+
+// The installed library does not have it.
+TEST(Layers, TheLibraryKnowsNothingOfTheLab) {
+  int folders = 0;
+  for (const auto& row : table()) {
+    folders += row.folder.starts_with("lab/") ? 1 : 0;
+    if (!row.folder.starts_with("geores/")) continue;
+    for (const auto* names : {&row.folders, &row.files})
+      for (const auto& name : *names)
+        EXPECT_FALSE(name.starts_with("lab/")) << row.folder << " names " << name;
+  }
+  EXPECT_GE(folders, 5);
 }
 
 TEST(Layers, EveryIncludeIsAllowedByTheTable) {
@@ -386,10 +399,11 @@ TEST(Layers, NoFileCallsRemoveAll) {
 // One training loop: a second one would have checkpoints of its own.
 TEST(Layers, OnlyTheTrainingLoopSavesCheckpoints) {
   const std::string call = "save_checkpoint(";
-  for (const auto& [file, text] : all_sources())
-    if (!is_test_source(file) && file != "geores/train/trainer.cpp")
-      EXPECT_TRUE(text.find(call) == text.npos || file.starts_with("geores/train/run/"))
-          << file << " saves checkpoints";
+  for (const auto& [file, text] : all_sources()) {
+    if (is_test_source(file) || file == "geores/train/trainer.cpp") continue;
+    EXPECT_TRUE(text.find(call) == text.npos || file.starts_with("geores/train/run/"))
+        << file << " saves checkpoints";
+  }
 }
 
 // A folder with too many files has to be divided (docs/extend/architecture.md).

@@ -14,12 +14,12 @@
 
 #include "geores/base/file.h"
 #include "geores/base/formats/npy.h"
-#include "geores/experiments/runner.h"
-#include "geores/reference/verify.h"
 #include "geores/storage/state_file.h"
 #include "geores/testing/testing.h"
 #include "geores/train/run/finished_run.h"
 #include "geores/train/trainer.h"
+#include "lab/experiments/runner.h"
+#include "lab/reference/verify.h"
 
 namespace geores {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "geores/portable/model.h"
 #include "geores/portable/predictors.h"
-#include "geores/reference/golden_model.h"
+#include "geores/portable/reference/golden_model.h"
 #include "geores/testing/testing.h"
 
 namespace geores::portable {

@@ -148,14 +148,13 @@ TEST_F(PuzzleData, AnEvaluationKnowsItsDataSet) {
   EXPECT_EQ(program("eval --run run").exit_code, 0);
   EXPECT_EQ(program("eval --run run --data other").exit_code, 0);
   refused("--data six", "six has puzzles of 36 cells and 8 tokens, run was trained on 16 and 6");
-  refused("--submission s.json", "--submission is for ARC; set is a sudoku data set");
+  const auto set = (folder_.path() / "set").string();  // a run knows its data by the absolute path
+  refused("--submission s.json", "--submission is for ARC; " + set + " is a sudoku data set");
   refused("--split test", "--split is for runs on text; run is one on puzzles");
   fs::rename(folder_.path() / "set", folder_.path() / "before");
   fs::rename(folder_.path() / "other", folder_.path() / "set");
-  refused(
-      "",
-      "set is another data set than the one that run was trained on; --data set evaluates it all "
-      "the same");
+  refused("", set + " is another data set than the one that run was trained on; --data " + set +
+                  " evaluates it all the same");
   const auto other = program("generate --run run");
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_NE(other.output.find("not for puzzles"), std::string::npos) << other.output;

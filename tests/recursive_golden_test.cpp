@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "geores/base/file.h"
-#include "geores/reference/verify.h"
+#include "lab/reference/verify.h"
 
 namespace geores {
 namespace {

@@ -10,7 +10,6 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/data/batch_sampler.h"
-#include "geores/diagnostics/inspect.h"
 #include "geores/modules/layers.h"
 #include "geores/modules/seeding.h"
 #include "geores/residual/registry.h"
@@ -20,6 +19,7 @@
 #include "geores/train/evaluation.h"
 #include "geores/train/optimizer/schedule.h"
 #include "geores/train/trainer.h"
+#include "lab/diagnostics/inspect.h"
 
 namespace geores {
 namespace {

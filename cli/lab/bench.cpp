@@ -10,12 +10,12 @@
 #include "cli/lab/lab.h"
 #include "cli/terminal/progress_bar.h"
 #include "geores/base/error.h"
-#include "geores/benchmark/step_benchmark.h"
 #include "geores/kernels/cpu/bfloat16_tile.h"
 #include "geores/kernels/cpu/instructions.h"
 #include "geores/ops/run/device_named.h"
 #include "geores/ops/run/execution.h"
 #include "geores/train/device/recorded_work.h"
+#include "lab/benchmark/step_benchmark.h"
 
 namespace geores::cli {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "cli/lab/bench_sizes.h"
 #include "geores/base/error.h"
-#include "geores/benchmark/generation_benchmark.h"
 #include "geores/ops/run/device_named.h"
+#include "lab/benchmark/generation_benchmark.h"
 
 namespace geores::cli {
 

@@ -12,9 +12,9 @@
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/stop_on_signal.h"
 #include "geores/base/error.h"
-#include "geores/experiments/language/verdicts.h"
-#include "geores/experiments/reproduce.h"
 #include "geores/ops/run/execution.h"
+#include "lab/experiments/language/verdicts.h"
+#include "lab/experiments/reproduce.h"
 
 namespace geores::cli {
 namespace {

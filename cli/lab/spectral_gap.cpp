@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/lab/lab.h"
-#include "geores/spectrum/spectral_gap.h"
+#include "lab/spectrum/spectral_gap.h"
 
 namespace geores::cli {
 namespace {

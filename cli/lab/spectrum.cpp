@@ -10,10 +10,10 @@
 #include "cli/lab/lab.h"
 #include "geores/base/error.h"
 #include "geores/base/file.h"
-#include "geores/spectrum/figure1.h"
-#include "geores/spectrum/mixer_file.h"
-#include "geores/spectrum/mixer_name.h"
-#include "geores/spectrum/prediction.h"
+#include "lab/spectrum/figure1.h"
+#include "lab/spectrum/mixer_file.h"
+#include "lab/spectrum/mixer_name.h"
+#include "lab/spectrum/prediction.h"
 
 namespace geores::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include "geores/base/error.h"
 #include "geores/base/file.h"
 #include "geores/base/json.h"
-#include "geores/experiments/studies/studies.h"
 #include "geores/ops/run/execution.h"
+#include "lab/experiments/studies/studies.h"
 
 namespace geores::cli {
 namespace {

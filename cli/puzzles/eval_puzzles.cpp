@@ -48,12 +48,11 @@ void evaluate_puzzle_run(const LoadedRun& run, const std::string& path,
           folder, path, folder);
   const auto input = run.model->input();
   require(input.length == data.info().cells() && input.vocabulary == data.info().vocabulary, "eval",
-          "{} has puzzles of {} cells and {} tokens, {} was trained on {} and {}",
-          folder, data.info().cells(),
-          data.info().vocabulary, path, input.length, input.vocabulary);
+          "{} has puzzles of {} cells and {} tokens, {} was trained on {} and {}", folder,
+          data.info().cells(), data.info().vocabulary, path, input.length, input.vocabulary);
   if (!flags.submission.empty()) {
-    require(data.info().is_arc(), "eval", "--submission is for ARC; {} is a {} data set",
-            folder, data.info().kind);
+    require(data.info().is_arc(), "eval", "--submission is for ARC; {} is a {} data set", folder,
+            data.info().kind);
     const auto parent = std::filesystem::absolute(flags.submission).parent_path();
     require(std::filesystem::is_directory(parent), "eval", "there is no folder {} for --submission",
             parent.string());

@@ -17,9 +17,8 @@ namespace geores {
 
 const std::vector<Task>& tasks() {
   static const std::vector<Task> all = {
-      gyroscope_task(),  stability_task(), near_pi_task(), near_pi_multi_task(),
-      reflection_task(), copy_task(),      folder_task(),  text_task(),
-      puzzles_task(),
+      gyroscope_task(), stability_task(), near_pi_task(), near_pi_multi_task(), reflection_task(),
+      copy_task(),      folder_task(),    text_task(),    puzzles_task(),
   };
   return all;
 }

@@ -25,7 +25,7 @@
 #include "geores/base/printable.h"
 #include "geores/manifold/algebra/random.h"
 #include "geores/portable/model.h"
-#include "geores/reference/golden_model.h"
+#include "geores/portable/reference/golden_model.h"
 #include "web/wasm/exports.h"
 #include "web/wasm/random_models.h"
 

@@ -18,8 +18,7 @@ Dataset load_puzzles(const nlohmann::json& given, const std::string&) {
           "task puzzles needs --data DIR, a folder that geores data made");
   Dataset data;
   data.task = "puzzles";
-  data.puzzle_set =
-      std::make_shared<const puzzles::Dataset>(puzzles::Dataset::open(options.data));
+  data.puzzle_set = std::make_shared<const puzzles::Dataset>(puzzles::Dataset::open(options.data));
   const auto& info = data.puzzle_set->info();
   data.vocabulary = info.vocabulary;
   data.model_options = {{"identifiers", info.identifiers}};

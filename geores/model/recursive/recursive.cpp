@@ -295,9 +295,8 @@ Objective Recursive::objective(const Batch& batch, Carry& carry) {
 nlohmann::json Recursive::metrics_of(const Tensor& sums, int64_t passes) const {
   const auto sum = [&](Metric metric) { return sums[metric].item<double>(); };
   const auto count = sum(kCount), all = static_cast<double>(passes);
-  nlohmann::json line = {{"lm_loss", sum(kLmLoss) / all},
-                         {"q_loss", sum(kQLoss) / all},
-                         {"finished_rows", count}};
+  nlohmann::json line = {
+      {"lm_loss", sum(kLmLoss) / all}, {"q_loss", sum(kQLoss) / all}, {"finished_rows", count}};
   if (count > 0)
     line.update({{"cells", sum(kRightCells) / count},
                  {"exact", sum(kExact) / count},
