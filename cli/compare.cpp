@@ -1,13 +1,17 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/terminal/output.h"
 #include "geores/base/file.h"
 #include "geores/train/comparison.h"
+#include "geores/train/run/version.h"
 
 namespace geores::cli {
 namespace {
@@ -25,7 +29,15 @@ void compare(const CompareFlags& flags) {
   else
     fmt::print("{}", to_text(comparison.table()));
   if (flags.page.empty()) return;
-  write_file_atomically(flags.page, comparison.page().to_html());
+  auto page = comparison.page();
+  // The pages that lie next to this one.
+  const auto folder = std::filesystem::path(flags.page).parent_path();
+  for (const auto& [file, name] : {std::pair{"explorer.html", "Explorer with these runs"},
+                                   std::pair{"inspect.html", "Inspection"}})
+    if (std::filesystem::exists(folder / file)) page.link(name, file);
+  page.made_by(fmt::format("geores compare {} --page {} · {}", fmt::join(flags.runs, " "),
+                           flags.page, version_and_commit()));
+  write_file_atomically(flags.page, page.to_html());
   say("wrote {}\n", flags.page);
 }
 

@@ -1,7 +1,9 @@
 #include "geores/train/comparison.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "geores/base/error.h"
 #include "geores/base/pages/svg.h"
@@ -56,14 +58,36 @@ Table Comparison::table() const {
   return table;
 }
 
+// The best run, and whether a predictor that learns nothing is better still.
+std::string Comparison::conclusion() const {
+  const ComparedRun* best = nullptr;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const auto& run : runs)
+    if (const auto loss = number_at(run.result, "exact_best"); loss < lowest)
+      best = &run, lowest = loss;
+  if (best == nullptr) return "No run here has a finite loss.";
+  const auto sentence =
+      runs.size() == 1
+          ? fmt::format("{} ends at {:.2e}.", best->name, lowest)
+          : fmt::format("{} has the lowest error of these runs, {:.2e}.", best->name, lowest);
+  const auto trivial =
+      std::ranges::min_element(baselines, {}, [](const auto& baseline) { return baseline.mse; });
+  if (trivial == baselines.end() || !(trivial->mse < lowest)) return sentence;
+  auto name = trivial->name;
+  std::ranges::replace(name, '_', ' ');
+  return sentence + fmt::format(" A predictor that learns nothing, “{}”, is better: {:.2e}.", name,
+                                trivial->mse);
+}
+
 Document Comparison::page() const {
-  Document document(fmt::format("{} runs on {}", runs.size(), runs.front().config.task.name));
+  Document document(fmt::format("{} {} on {}", runs.size(), runs.size() == 1 ? "run" : "runs",
+                                runs.front().config.task.name));
+  document.conclusion(conclusion());
   auto shown = table();
   shown.explanation =
       "Best evaluation: lowest of the evaluations on random batches while training. Whole "
-      "validation set: the same weights, exactly. In bold: the lowest of each of these columns, be "
-      "it a model or "
-      "not.";
+      "validation set: the same weights, exactly. The lowest value of each of these columns is "
+      "marked, be it a model's or not.";
   document.table(shown);
   svg::Figure figure{.columns = 2, .panel_width = 510, .panel_height = 290};
   const auto add = [&](const char* key, const char* title) {
@@ -77,7 +101,7 @@ Document Comparison::page() const {
   add("loss", "Training loss");
   add("grad_norm", "Gradient norm before clipping");
   add("param_norm", "Norm of all parameters");
-  return document.figure("comparison", svg::render(figure), "");
+  return document.figure("comparison", figure, "Every run against the training step.");
 }
 
 nlohmann::json Comparison::to_json() const {

@@ -22,6 +22,7 @@ struct Comparison {
 
   // In each column of losses the lowest is marked, be it of a model or not.
   Table table() const;
+  std::string conclusion() const;
   Document page() const;
   nlohmann::json to_json() const;
 };

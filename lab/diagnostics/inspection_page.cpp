@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
 
 #include "geores/base/pages/document.h"
 #include "geores/base/pages/svg.h"
@@ -17,11 +20,10 @@ std::vector<double> count_from(double first, std::size_t number) {
   return values;
 }
 
-void add_dotted_line(svg::Panel& panel, const std::string& name,
-                     const std::vector<double>& values) {
+// Dots without a line: operators and blocks are discrete.
+void add_dots(svg::Panel& panel, const std::string& name, const std::vector<double>& values) {
   const std::string color = name == "σ_min" ? "#009e73" : name == "σ_max" ? "#cc79a7" : "#0072b2";
   const auto x = count_from(0, values.size());
-  panel.series.push_back({.name = name, .x = x, .y = values, .color = color});
   panel.series.push_back(
       {.name = name, .x = x, .y = values, .mark = svg::Mark::Dots, .color = color, .width = 3.0});
 }
@@ -50,7 +52,7 @@ void add_spread(svg::Panel& panel, const Inspection& in, const std::string& name
                           .color = "#999999",
                           .width = 1.0,
                           .dash = "2 2"});
-  add_dotted_line(panel, name, mean);
+  add_dots(panel, name, mean);
 }
 
 void add_level(svg::Panel& panel, double level) {
@@ -86,6 +88,14 @@ bool any(const Inspection& in, Pick&& pick) {
                      [&](const OperatorReport& o) { return pick(o).has_value(); });
 }
 
+// 1 − σ_min; below 1e-7, which float32 does not show, as 1e-7.
+std::vector<double> lost_lengths(const Inspection& in) {
+  std::vector<double> lost;
+  for (const auto& o : in.operators)
+    lost.push_back(o.sigma_min ? std::max(1e-7, 1 - o.sigma_min->mean) : std::nan(""));
+  return lost;
+}
+
 void add_operator_panels(svg::Figure& figure, const Inspection& in) {
   const auto gamma = [](const OperatorReport& o) { return o.gamma; };
   if (any(in, gamma)) {
@@ -104,12 +114,10 @@ void add_operator_panels(svg::Figure& figure, const Inspection& in) {
     figure.panels.push_back(std::move(panel));
   }
   if (any(in, [](const OperatorReport& o) { return o.sigma_min; })) {
-    auto panel = operator_panel(in, "Smallest and largest singular value of each operator",
-                                "1 (dashed): lengths are kept; 0: a direction is lost", "σ");
-    panel.y.from = 0;
-    add_level(panel, 1);
-    add_spread(panel, in, "σ_min", [](const OperatorReport& o) { return o.sigma_min; });
-    add_spread(panel, in, "σ_max", [](const OperatorReport& o) { return o.sigma_max; });
+    auto panel = operator_panel(in, "What each operator loses",
+                                "1 − σ of the direction that it shortens most", "1 − σ_min");
+    panel.y.scale = svg::Scale::Log;
+    add_dots(panel, "mean over tokens", lost_lengths(in));
     figure.panels.push_back(std::move(panel));
 
     auto product = operator_panel(in, "Product of all operators so far",
@@ -129,8 +137,9 @@ void add_state_panel(svg::Figure& figure, const std::string& title, const std::s
   panel.note = note;
   panel.x.label = "after block (0: input)";
   panel.y.label = label;
-  add_margin(panel.x, values.size());
-  add_dotted_line(panel, "mean over tokens", values);
+  for (std::size_t block = 0; block < values.size(); ++block)
+    panel.x.names.push_back(std::to_string(block));
+  add_dots(panel, "mean over tokens", values);
   figure.panels.push_back(std::move(panel));
 }
 
@@ -182,6 +191,34 @@ void add_spectrum_panel(svg::Figure& figure, const Inspection& in) {
   figure.panels.push_back(std::move(panel));
 }
 
+// The state of this model's operators, in one or two sentences.
+std::string conclusion(const Inspection& in) {
+  std::string result;
+  std::size_t gates = 0, rotations = 0, reflections = 0;
+  for (const auto& o : in.operators)
+    if (o.gamma) ++gates, rotations += o.gamma->mean > 0.9, reflections += o.gamma->mean < 0.1;
+  if (gates > 0)
+    result = rotations == gates ? fmt::format("All {} gates have closed on the rotation. ", gates)
+             : reflections == gates
+                 ? fmt::format("All {} gates have closed on the reflection. ", gates)
+             : rotations + reflections == gates
+                 ? fmt::format("{} gates have closed on the rotation, {} on the reflection. ",
+                               rotations, reflections)
+                 : fmt::format("{} of {} gates are open, and an open gate shortens a direction. ",
+                               gates - rotations - reflections, gates);
+  const auto lost = lost_lengths(in);
+  double most = -1;
+  for (const double value : lost)
+    if (value > most) most = value;
+  if (most >= 0)
+    result +=
+        most < 1e-3 ? "No operator shortens any direction by more than a thousandth."
+        : most > 0.9
+            ? fmt::format("One operator loses a direction: {:.2g} of its length.", most)
+            : fmt::format("The worst operator shortens a direction by {:.2g} of its length.", most);
+  return result;
+}
+
 }  // namespace
 
 std::string to_page(const Inspection& inspection, const std::string& title) {
@@ -194,9 +231,10 @@ std::string to_page(const Inspection& inspection, const std::string& title) {
   add_spectrum_panel(figure, inspection);
 
   Document page(title);
+  if (const auto told = conclusion(inspection); !told.empty()) page.conclusion(told);
   page.text(headline(inspection));
   for (const auto& warning : inspection.warnings) page.warning(warning);
-  page.figure("inspection", svg::render(figure), "");
+  page.figure("inspection", figure, "");
   for (auto& table : tables_of(inspection)) page.table(std::move(table));
   return page.to_html();
 }

@@ -7,6 +7,7 @@
 //                         of the golden file F, for the predictor
 //   fixtures --models     [{"name", "config", "weights", "x", "out", "shape"}, ...]: a model with random
 //                         weights for every form of every connection, and their native results
+//   fixtures --page       a page with everything that a Document can hold, as geores writes its reports
 //   fixtures NAME [COUNT] [{"in": [...], "out": [...]}, ...] for COUNT (1000) seeded draws of the
 //                         computation NAME, extremes included
 #include <algorithm>
@@ -22,6 +23,8 @@
 #include "geores/base/base64.h"
 #include "geores/base/error.h"
 #include "geores/base/formats/safetensors.h"
+#include "geores/base/pages/document.h"
+#include "geores/base/pages/svg.h"
 #include "geores/base/printable.h"
 #include "geores/manifold/algebra/random.h"
 #include "geores/portable/model.h"
@@ -181,6 +184,40 @@ nlohmann::json number(double x) {
   return std::isnan(x) ? nlohmann::json(nullptr) : nlohmann::json(x);
 }
 
+std::string sample_page() {
+  svg::Figure figure{.columns = 2, .panel_width = 510, .panel_height = 290};
+  for (const char* title : {"Validation loss", "Gradient norm before clipping"}) {
+    svg::Panel panel{.title = title, .note = "a note"};
+    panel.x.label = "step";
+    for (const char* run : {"gpt", "edelta", "no_operator"}) {
+      svg::Series series{.name = run};
+      for (int step = 0; step < 60; ++step) {
+        series.x.push_back(10 * step);
+        series.y.push_back(1.0 / (1 + step + static_cast<double>(panel.series.size())));
+      }
+      panel.series.push_back(series);
+    }
+    figure.panels.push_back(panel);
+  }
+  Table table{"An explanation.",
+              {"run", "model", "parameters", "steps", "seconds", "best evaluation", "whole set"},
+              {{"gpt", "additive", "160384", "600", "19", "1.536e-03", "1.586e-03"},
+               {"edelta", "edelta", "161656", "600", "26", "2.966e-04", "3.474e-04"}},
+              {{1, 5}}};
+  Document page("3 runs on gyroscope");
+  page.link("Explorer with these runs", "explorer.html")
+      .conclusion("edelta has the lowest error of these runs.")
+      .text("One line.\nAnother.")
+      .warning("A warning.")
+      .table(table)
+      .heading("Curves")
+      .subheading("By step")
+      .figure("panels", figure, "Every run against the training step.")
+      .figure("wide", svg::render(figure), "A wide drawing.")
+      .made_by("geores compare gpt edelta no_operator --page index.html");
+  return page.to_html();
+}
+
 const Computation& computation_named(const std::string& name) {
   for (const auto* c = Computation::first; c != nullptr; c = c->next)
     if (name == c->name) return *c;
@@ -298,6 +335,10 @@ int main(int argc, char** argv) try {
   if (what == "--golden") {
     require(argc == 3, "fixtures", "--golden needs a file");
     web::print_golden(argv[2]);
+    return 0;
+  }
+  if (what == "--page") {
+    std::cout << web::sample_page();
     return 0;
   }
   if (what == "--models") {

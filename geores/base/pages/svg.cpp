@@ -11,9 +11,6 @@
 namespace geores::svg {
 namespace {
 
-// The palette of Okabe and Ito: readers without colour vision can tell the colours apart too.
-constexpr const char* palette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                   "#56b4e9", "#e69f00", "#000000", "#999999"};
 constexpr double margin_left = 52, margin_right = 12, margin_top = 40, margin_bottom = 40;
 
 std::string escape(const std::string& text) {

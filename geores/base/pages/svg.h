@@ -23,6 +23,10 @@
 
 namespace geores::svg {
 
+// The palette of Okabe and Ito: readers without colour vision can tell the colours apart too.
+inline constexpr const char* palette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                          "#56b4e9", "#e69f00", "#000000", "#999999"};
+
 enum class Scale { Linear, Log };
 enum class Mark {
   Line,

@@ -107,8 +107,12 @@ std::string to_html(const Table& table) {
   check(table);
   std::string html;
   if (!table.explanation.empty()) html += "<p>" + escape_html(table.explanation) + "</p>\n";
-  html += "<div class=\"scroll\">\n<table>\n<tr>";
-  for (const auto& head : table.heads) html += fmt::format("<th>{}</th>", escape_html(head));
+  html += fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table: "
+      "{}\">\n<table>\n<tr>",
+      table.heads.empty() ? "" : escape_html(table.heads.front()));
+  for (const auto& head : table.heads)
+    html += fmt::format("<th scope=\"col\">{}</th>", escape_html(head));
   html += "</tr>\n";
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     html += "<tr>";

@@ -217,9 +217,9 @@ export function Answer(props: {
       <div class="prose">
         <p>
           The last row decides. On vectors it is a plain sum whose linear maps start small. On text
-          it is four streams that nothing mixes: they do as well as any mixer, so it is the streams
-          that lower the loss, at equal steps. On puzzles it is no mixer for the same time instead
-          of the same number of steps.
+          it is four streams whose mixer is fixed to the identity: they do as well as any mixer, so
+          it is the streams that lower the loss, at equal steps. On puzzles it is no mixer for the
+          same time instead of the same number of steps.
         </p>
         <p>
           So what replaces <span class="m">x + F(x)</span>? In our tests nothing has to. The

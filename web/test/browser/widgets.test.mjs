@@ -231,3 +231,67 @@ test("a mouse over a chart reads it and leaves the link alone", async () => {
   assert.match(await page.textContent("[data-widget=drift] .readout"), /after 48 layers/);
   await context.close();
 });
+
+test("past a half turn the arc's handle stays at the end it came from", async () => {
+  const { page } = await at("turn");
+  const handle = "[data-widget=turn] [data-handle=arc] .grip";
+  await page.locator(handle).scrollIntoViewIfNeeded();
+  const [x, y] = await middle(page, handle);
+  const centre = await page.$eval("[data-widget=turn] .stage svg", (svg) => {
+    const box = svg.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  });
+  const radius = Math.hypot(x - centre[0], y - centre[1]);
+  const on = (degrees) => [
+    centre[0] + radius * Math.cos((degrees * Math.PI) / 180),
+    centre[1] - radius * Math.sin((degrees * Math.PI) / 180),
+  ];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  for (const degrees of [90, 120, 150, 175, 200, 240]) await page.mouse.move(...on(degrees));
+  await settle(page);
+  const [hx, hy] = await middle(page, handle);
+  await page.mouse.up();
+  const angle = (Math.atan2(centre[1] - hy, hx - centre[0]) * 180) / Math.PI;
+  assert.ok(Math.abs(angle) > 175, `the handle is at ${angle}°`);
+  assert.match(await page.textContent("[data-widget=turn] figcaption"), /never at it/);
+  await page.click("[data-widget=turn] button:has-text('Reset')");
+});
+
+test("the list of sections lies over the page and closes by a choice and by Escape", async () => {
+  const { page, context } = await open(browser);
+  const top = () => page.$eval("h1", (title) => title.getBoundingClientRect().top);
+  const shown = () => page.$eval(".bar details", (list) => list.open);
+  const before = await top();
+  await page.click(".bar summary");
+  assert.equal(await shown(), true);
+  assert.equal(await top(), before, "the page moved");
+  await page.keyboard.press("Escape");
+  assert.equal(await shown(), false);
+  await page.click(".bar summary");
+  await page.click(".bar a[href='#gate']");
+  assert.equal(await shown(), false);
+  await settle(page, 300);
+  const heading = await page.$eval("#gate h2", (title) => title.getBoundingClientRect().top);
+  const bar = await page.$eval(".bar", (element) => element.getBoundingClientRect().bottom);
+  assert.match(await page.textContent(".bar summary"), /Rotation or reflection/);
+  assert.ok(heading >= bar, `the heading is at ${heading}, under the bar that ends at ${bar}`);
+  await page.click(".bar summary");
+  await page.mouse.click(1200, 700);
+  assert.equal(await shown(), false);
+  await context.close();
+});
+
+test("the preset of the printed equation shows it miss", async () => {
+  const { page, context } = await open(browser, { hash: "#spectrum" });
+  await show(page, "spectrum");
+  await page.click("[data-widget=spectrum] button:has-text('printed equation fails')");
+  await page.waitForSelector("[data-widget=spectrum] [data-curve=printed]", { timeout: 60_000 });
+  await page.waitForSelector("[data-widget=spectrum] .working", {
+    state: "detached",
+    timeout: 60_000,
+  });
+  const caption = await page.textContent("[data-widget=spectrum] figcaption");
+  assert.match(caption, /misses: the area between it and the theory is 0\.[1-9]/);
+  await context.close();
+});

@@ -130,3 +130,20 @@ test("the page's block of tables equals the sources", { skip: !page && "not buil
   assert.equal(Object.keys(tables).length, 15); // fourteen widgets, and the modules' structs
   assert.equal(tables.gate.fields.gamma.first, 0.5);
 });
+
+test("the pages that geores writes have the explorer's colours, light and dark", () => {
+  const style = readFileSync(join(root, "geores/base/pages/page_style.h"), "utf8");
+  const [light, dark] = style.split("prefers-color-scheme:dark");
+  const colours = (css) =>
+    Object.fromEntries(
+      [...css.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6})/g)].map(([, name, value]) => [name, value]),
+    );
+  for (const [ours, theirs] of [
+    [colours(light), colours(text("src/style/page.css"))],
+    [colours(dark), colours(text("src/style/dark.css"))],
+  ]) {
+    assert.ok(Object.keys(ours).length >= 10);
+    for (const [name, value] of Object.entries(ours))
+      if (name !== "tint") assert.equal(value, theirs[name], name);
+  }
+});

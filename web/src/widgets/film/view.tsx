@@ -11,7 +11,7 @@ const p = plane(size, 0.72);
 const names = Object.keys(rows);
 const strength = 0.12;
 
-// What has become of the letter.
+// The letter's fate under the map.
 function fate([a, b, c, d]: ArrayLike<number> & Iterable<number>): string {
   const square = (a! * a! + b! * b! + c! * c! + d! * d!) / 2;
   const area = Math.abs(a! * d! - b! * c!);
@@ -24,10 +24,10 @@ function fate([a, b, c, d]: ArrayLike<number> & Iterable<number>): string {
 }
 
 const told: Record<string, (rows: string, one: boolean) => string> = {
-  kept: (who, one) => `${who} ${one ? "keeps" : "keep"} the F`,
-  bent: (who, one) => `${who} ${one ? "bends" : "bend"} it`,
-  flat: (who, one) => `${who} ${one ? "flattens" : "flatten"} it`,
-  gone: (who, one) => `${who} ${one ? "shrinks" : "shrink"} it to a point`,
+  kept: (names, one) => `${names} ${one ? "keeps" : "keep"} the F`,
+  bent: (names, one) => `${names} ${one ? "bends" : "bend"} it`,
+  flat: (names, one) => `${names} ${one ? "flattens" : "flatten"} it`,
+  gone: (names, one) => `${names} ${one ? "shrinks" : "shrink"} it to a point`,
 };
 
 export function Film() {

@@ -87,7 +87,7 @@ export function tableOf(
   return {
     rows: (column?.arms ?? []).map((arm) => ({
       name: arm.name,
-      label: arm.label,
+      label: arm.label.replace(/ \((ddl_pooled|mhc_split)\)/, ""),
       values: set === "best" ? arm.best_values : arm.exact_values,
       published: arm.published && Number.isFinite(arm.published.mean) ? arm.published : null,
       detail: `${count(arm.parameters)} parameters; ${Object.entries(arm.config)
