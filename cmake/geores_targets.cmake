@@ -35,11 +35,11 @@ endfunction()
 
 # geores_sources(VARIABLE): the .cpp files below this folder that belong to its library. A new file is
 # found by itself. Tests end in _test.cpp; X_cuda.cpp is for a LibTorch with CUDA, X_host.cpp for one
-# without; X_arm.cpp and X_x86.cpp are compiled for their processor by the folder that has them, X_plugin.cpp
+# without, X_emulated.cpp for tests that emulate a GPU; X_arm.cpp and X_x86.cpp are compiled for their processor by the folder that has them, X_plugin.cpp
 # is a library of its own.
 function(geores_sources variable)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
-  list(FILTER sources EXCLUDE REGEX "(_test|_arm|_x86|_plugin)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_emulated|_arm|_x86|_plugin)\\.cpp$")
   if(GEORES_HAS_CUDA)
     list(FILTER sources EXCLUDE REGEX "_host\\.cpp$")
   else()

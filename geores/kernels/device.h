@@ -15,10 +15,16 @@ struct CUevent_st;
 
 namespace geores::kernels {
 
+// A test build without a GPU may emulate one: its kernels take a CPU's tensors (cuda/emulated).
+#ifdef GEORES_EMULATED
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
 #ifdef GEORES_CUDA
 inline constexpr bool kHasCuda = true;
 #else
-inline constexpr bool kHasCuda = false;
+inline constexpr bool kHasCuda = kEmulated;
 #endif
 
 using CudaStream = CUstream_st*;  // cudaStream_t

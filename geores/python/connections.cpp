@@ -6,6 +6,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/python/connector.h"
 
 namespace geores::python {
@@ -69,7 +70,7 @@ class Bound {
     if (x.scalar_type() == torch::kBFloat16) {
       wanted.precision = Precision::bf16_state;
       const ExecutionScope scope(wanted);
-      half_state_ = x.is_cuda() && instance_.residual->supports_bf16_state();
+      half_state_ = on_gpu(x) && instance_.residual->supports_bf16_state();
     }
     scope_.emplace(half_state_ ? wanted : Execution());
   }

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/run/precision.h"
 #include "geores/residual/registry.h"
 
@@ -17,10 +18,10 @@ namespace {
 class Gpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+    if (!has_gpu()) GTEST_SKIP() << "no GPU";
     torch::manual_seed(5);
   }
-  const torch::Device device_{torch::kCUDA};
+  const torch::Device device_{gpu()};
 };
 
 double relative_error(const Tensor& a, const Tensor& b) {
@@ -79,7 +80,7 @@ struct GpuCase {
   bool normalized = false;  // forward_normalized() in place of advance()
 };
 
-void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
+void expect_forms_agree(const torch::Device& device, const GpuCase& c,
                                   const Connection& connection, const nlohmann::json& options) {
   auto used = options.is_null() ? nlohmann::json::object() : options;
   // The implicit gradient is that of the limit, so the two forms agree only for a converged
@@ -179,7 +180,7 @@ void expect_fused_equals_composed(const torch::Device& device, const GpuCase& c,
   }
 }
 
-void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType dtype,
+void expect_forms_agree(const torch::Device& device, torch::ScalarType dtype,
                                   const std::string& precision, double tolerance, int64_t width,
                                   int64_t length, int64_t streams = 4, int64_t depth = 1) {
   for (const auto& connection : connections())
@@ -187,46 +188,46 @@ void expect_fused_equals_composed(const torch::Device& device, torch::ScalarType
       if (connection.name == "shc" && streams < 3) continue;  // needs three
       if (options.value("mixer", "") == "quaternions" && streams != 4) continue;
       if (depth > 1 && !leaves_its_branch(connection.name)) continue;
-      expect_fused_equals_composed(device,
+      expect_forms_agree(device,
                                    {dtype, precision, tolerance, width, length, streams, depth},
                                    connection, options);
     }
 }
 
 TEST_F(Gpu, EveryConnectionFusedEqualsComposedInDouble) {
-  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 128, 9);
-  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 20, 7);
-  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 516, 5);
+  expect_forms_agree(device_, torch::kFloat64, "fp32", 1e-9, 128, 9);
+  expect_forms_agree(device_, torch::kFloat64, "fp32", 1e-9, 20, 7);
+  expect_forms_agree(device_, torch::kFloat64, "fp32", 1e-9, 516, 5);
 }
 
 TEST_F(Gpu, EveryConnectionFusedEqualsComposedInFloat) {
-  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 128, 65);
-  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 20, 7);
-  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 64, 33, 2);
-  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 768, 33);
-  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 516, 3, 2);
+  expect_forms_agree(device_, torch::kFloat32, "fp32", 2e-3, 128, 65);
+  expect_forms_agree(device_, torch::kFloat32, "fp32", 2e-3, 20, 7);
+  expect_forms_agree(device_, torch::kFloat32, "fp32", 2e-3, 64, 33, 2);
+  expect_forms_agree(device_, torch::kFloat32, "fp32", 2e-3, 768, 33);
+  expect_forms_agree(device_, torch::kFloat32, "fp32", 2e-3, 516, 3, 2);
 }
 
 // Fewer tokens average out less of the rounding, and more sublayers add to it.
 TEST_F(Gpu, EveryConnectionFusedEqualsComposedWithProductsInBfloat16) {
-  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 1e-2, 128, 65);
-  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 2e-2, 512, 33);
-  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 2e-2, 64, 7, 2);
-  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 2e-2, 768, 65);
+  expect_forms_agree(device_, torch::kFloat32, "bf16", 1e-2, 128, 65);
+  expect_forms_agree(device_, torch::kFloat32, "bf16", 2e-2, 512, 33);
+  expect_forms_agree(device_, torch::kFloat32, "bf16", 2e-2, 64, 7, 2);
+  expect_forms_agree(device_, torch::kFloat32, "bf16", 2e-2, 768, 65);
 }
 
 TEST_F(Gpu, StacksFusedEqualComposedInDouble) {
-  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 128, 9, 4, 3);
-  expect_fused_equals_composed(device_, torch::kFloat64, "fp32", 1e-9, 20, 7, 4, 3);
+  expect_forms_agree(device_, torch::kFloat64, "fp32", 1e-9, 128, 9, 4, 3);
+  expect_forms_agree(device_, torch::kFloat64, "fp32", 1e-9, 20, 7, 4, 3);
 }
 
 TEST_F(Gpu, StacksFusedEqualComposedInFloat) {
-  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 128, 65, 4, 3);
-  expect_fused_equals_composed(device_, torch::kFloat32, "fp32", 2e-3, 64, 33, 2, 3);
+  expect_forms_agree(device_, torch::kFloat32, "fp32", 2e-3, 128, 65, 4, 3);
+  expect_forms_agree(device_, torch::kFloat32, "fp32", 2e-3, 64, 33, 2, 3);
 }
 
 TEST_F(Gpu, StacksFusedEqualComposedWithProductsInBfloat16) {
-  expect_fused_equals_composed(device_, torch::kFloat32, "bf16", 4e-2, 128, 65, 4, 3);
+  expect_forms_agree(device_, torch::kFloat32, "bf16", 4e-2, 128, 65, 4, 3);
 }
 
 // The kernels that compute all routes of a token: 16 or 32 tokens in a block.
@@ -245,14 +246,14 @@ TEST_F(Gpu, RoutesOfNarrowStreamsFusedEqualComposed) {
     for (const auto& [name, options] : all)
       for (const int64_t width : {32, 64, 128})
         if (connection.name == name)
-          expect_fused_equals_composed(device_, {torch::kFloat32, "bf16", 2e-2, width, 37},
+          expect_forms_agree(device_, {torch::kFloat32, "bf16", 2e-2, width, 37},
                                        connection, options);
   // The width of a state, not of its streams.
   for (const auto& connection : connections())
     for (const int64_t width : {128, 256, 512})
       if (connection.name == "edelta_stream")
         for (const auto& options : {options_of("{}"), options_of(R"({"gate_weight": 0.1})")})
-          expect_fused_equals_composed(device_, {torch::kFloat32, "bf16", 2e-2, width, 45},
+          expect_forms_agree(device_, {torch::kFloat32, "bf16", 2e-2, width, 45},
                                        connection, options);
 }
 
@@ -278,15 +279,15 @@ TEST_F(Gpu, ConnectionsOfRecursiveModelsFusedEqualComposed) {
       for (const int64_t width : {20, 512, 2048}) {  // of the state, but for sHC of a stream
         const auto length = width > 512 ? 17 : 33;
         for (const int64_t depth : {1, 2}) {
-          expect_fused_equals_composed(
+          expect_forms_agree(
               device_, {torch::kFloat64, "fp32", 1e-9, width, length, 4, depth, true}, connection,
               options);
-          expect_fused_equals_composed(
+          expect_forms_agree(
               device_, {torch::kFloat32, "fp32", 2e-3, width, length, 4, depth, true}, connection,
               options);
         }
         if (width >= 512)
-          expect_fused_equals_composed(
+          expect_forms_agree(
               device_, {torch::kFloat32, "bf16", 2e-2, width, 65, 4, 1, true}, connection, options);
       }
   }
@@ -388,7 +389,7 @@ TEST_F(Gpu, OperatorsOfTokensFusedEqualComposed) {
           if (length > 32)  // few tokens average out little of the rounding
             cases.push_back({torch::kFloat32, "bf16", 3e-2, 128, length, 4, 2}),
                 cases.push_back({torch::kFloat32, "bf16", 3e-2, 768, length, 4, 2});
-          for (const auto& c : cases) expect_fused_equals_composed(device_, c, connection, options);
+          for (const auto& c : cases) expect_forms_agree(device_, c, connection, options);
         }
 }
 

@@ -8,6 +8,7 @@
 #include "geores/base/error.h"
 #include "geores/modules/seeding.h"
 #include "geores/ops/run/device_named.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/communication/shared_run.h"
 #include "geores/train/device/device_loop.h"
@@ -82,8 +83,8 @@ class Run {
         logged_step_(position_.step),
         logged_seconds_(watch_.seconds()) {
     model_->set_recompute(recompute_from(config.checkpoint));
-    if (device_.is_cuda()) set_float32_products(precision_from(config.precision));
-    if (device_.is_cuda() || device_loop == DeviceLoopOn::every_device) make_device_loop();
+    if (on_gpu(device_)) set_float32_products(precision_from(config.precision));
+    if (on_gpu(device_) || device_loop == DeviceLoopOn::every_device) make_device_loop();
     const RunParts parts{.config = config,
                          .dataset = dataset,
                          .data = data_,

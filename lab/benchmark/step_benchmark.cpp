@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "geores/data/batch_sampler.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/device_loop.h"
 #include "lab/benchmark/seconds_of.h"
@@ -270,7 +271,7 @@ ConnectionTimes connection_times(const std::string& connection, const ResidualCo
   const OwnCudaStream cuda_stream(device);
   const ExecutionScope scope(run.form);
   const ExecutionScope products(precision_from(run.precision));
-  if (device.is_cuda()) set_float32_products(precision_from(run.precision));
+  if (on_gpu(device)) set_float32_products(precision_from(run.precision));
   const auto residual = make_residual(connection, config);
   residual->to(device);
   const auto& traits = residual->traits();
@@ -292,10 +293,10 @@ ConnectionTimes connection_times(const std::string& connection, const ResidualCo
                           /*allow_unused=*/true);
   });
   const auto wait = [&] {
-    if (device.is_cuda()) torch::cuda::synchronize();
+    if (on_gpu(device)) torch::cuda::synchronize();
   };
   work.run();  // warms up, and after some times is recorded
-  if (device.is_cuda()) {
+  if (on_gpu(device)) {
     work.run();
     {  // not recorded yet: the part for a profiler
       const ProfiledPart profiled(device);
@@ -304,7 +305,7 @@ ConnectionTimes connection_times(const std::string& connection, const ResidualCo
     for (int i = 0; i < 3; ++i) work.run();
   }
   wait();
-  const int64_t group = device.is_cuda() ? std::min<int64_t>(20, run.repeats) : 1;
+  const int64_t group = on_gpu(device) ? std::min<int64_t>(20, run.repeats) : 1;
   std::vector<double> seconds;
   for (int64_t done = 0; done < run.repeats; done += group)
     seconds.push_back(seconds_of([&] {

@@ -9,6 +9,7 @@
 #include "geores/base/files/folder_lock.h"
 #include "geores/base/nearest.h"
 #include "geores/ops/run/device_named.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 #include "geores/train/device/recorded_work.h"
 #include "geores/train/run/finished_run.h"
@@ -222,7 +223,7 @@ void check_seeds(const std::vector<int64_t>& seeds) {
 
 void check_hardware(const Hardware& hardware) {
   const auto device = device_named(hardware.device, "reproduce");
-  require(device.is_cuda() || hardware.precision != "tf32", "reproduce",
+  require(on_gpu(device) || hardware.precision != "tf32", "reproduce",
           "precision tf32 needs device cuda");
 }
 

@@ -68,7 +68,7 @@ template <int D>
 __global__ void __launch_bounds__(kWarps * 32, 2)
     forward(const BFloat16* qkv, BFloat16* out, float* log_sum, int T, int heads, float scale) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const Head h(qkv, T, heads, D);
   const Rows<D> keys{reinterpret_cast<BFloat16*>(memory)};
   const Rows<D> values{keys.row(h.padded)};
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kWarps * 32, D == 32 ? 2 : 1)
     backward(const BFloat16* qkv, const BFloat16* out, const float* log_sum, const BFloat16* dout,
              BFloat16* dqkv, int T, int heads, float scale) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const Head h(qkv, T, heads, D);
   const Rows<D> queries{reinterpret_cast<BFloat16*>(memory)};
   const Rows<D> keys{queries.row(h.padded)}, values{keys.row(h.padded)},

@@ -20,9 +20,7 @@ constexpr int kWarps = 8, kTile = 16, kStep = static_cast<int>(kAttentionStep);
 constexpr int kStepTiles = kStep / 8;
 
 __device__ inline uint32_t tf32(float x) {
-  uint32_t rounded;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
-  return rounded;
+  return __float_as_uint(rounded_to_tf32(x));
 }
 
 // Rows of D values in shared memory, as tf32; padded so that the lanes of a warp read different
@@ -50,7 +48,7 @@ template <int D>
 __global__ void __launch_bounds__(kWarps * 32, 2)
     forward(const float* qkv, float* out, int T, int heads, float scale) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   constexpr int kOwn = D / 4;  // values of a row that a lane multiplies
   const int64_t sequence = blockIdx.x / heads, head = blockIdx.x % heads;
   const int64_t part = static_cast<int64_t>(heads) * D, stride = 3 * part;

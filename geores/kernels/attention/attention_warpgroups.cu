@@ -22,15 +22,8 @@ constexpr int kAlignment = 1024;                         // wgmma requires it
 
 // Returns a pointer, not a number: offsets from a pointer become part of the instructions.
 __device__ inline unsigned char* aligned_shared() {
-  extern __shared__ unsigned char unaligned[];
+  GEORES_SHARED_BYTES(unaligned);
   return unaligned + (-shared_address(unaligned) & (kAlignment - 1));
-}
-
-// Stores four 8 × 8 matrices in the order in which load_matrices loads them.
-__device__ inline void store_matrices(uint32_t row, const uint32_t (&from)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(row),
-               "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
-               : "memory");
 }
 
 // The offset in its matrix of one 16-byte piece of one position, with the 64-byte swizzle.
@@ -86,15 +79,6 @@ struct Factor {
     for (int k = 0; k < Steps; ++k) warpgroup_multiply<true, true>(c, a[k], row(first + 16 * k));
   }
 };
-
-// Forces the values into their registers. Before products: otherwise the compiler might put off
-// computing them, and the products would have to wait. After products: otherwise it might read them
-// too early.
-template <int Values>
-__device__ inline void settle(float (&c)[Values]) {
-#pragma unroll
-  for (int i = 0; i < Values; ++i) asm volatile("" : "+f"(c[i])::"memory");
-}
 
 // The shuffle tells the compiler that the number is the same in all lanes.
 __device__ inline int warpgroup() { return __shfl_sync(kAllLanes, threadIdx.x / 128, 0); }
@@ -391,10 +375,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
       go_back(key, query, 0);
       go_back(key, query, 1);
       show_to_products();
-      if (group == 0)
-        asm volatile("bar.sync 1, 128;" ::: "memory");
-      else
-        asm volatile("bar.sync 2, 128;" ::: "memory");
+      wait_for_warpgroup(group);
       float dq[16];
       const auto lines = describe(own_slopes);
       begin_products();

@@ -11,7 +11,7 @@ using namespace device;
 
 // Several times as many as run at once, so that few wait for the last ones; not one for every eight rows,
 // because a key costs a thread as much as two weights.
-constexpr int kMostBlocks = 16 * kBlocksForSums;
+int most_blocks() { return 16 * blocks_for_sums(); }
 
 template <class A>
 using Number = std::conditional_t<std::is_same_v<A, double>, double, float>;
@@ -148,7 +148,7 @@ void with_weights(int64_t length, F&& f, const A*... tensors) {
 }
 
 Grid grid_for(const WeightsShape& shape) {
-  return {blocks_for(shape.rows, 32, kMostBlocks), kThreads};
+  return {blocks_for(shape.rows, 32, most_blocks()), kThreads};
 }
 
 }  // namespace

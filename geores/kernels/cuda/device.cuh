@@ -15,19 +15,17 @@
 namespace geores::kernels::device {
 
 inline constexpr int kThreads = 256;
-#ifdef GEORES_EMULATED
-inline constexpr int kBlocksForSums = 2;  // few, so that blocks go through several rounds
-#else
-inline constexpr int kBlocksForSums = 264;  // two for each multiprocessor of an H100 or H200
-#endif
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 // The shared memory that a launch asks for. Emulated kernels: cuda/emulated/cuda_runtime.h.
 #ifdef GEORES_EMULATED
-#define GEORES_SHARED_BYTES(name) unsigned char* const name = emulated::Block::current->shared
+#define GEORES_ALIGNED_SHARED_BYTES(name, bytes) \
+  unsigned char* const name = emulated::Block::current->shared
 #else
-#define GEORES_SHARED_BYTES(name) extern __shared__ __align__(16) unsigned char name[]
+#define GEORES_ALIGNED_SHARED_BYTES(name, bytes) \
+  extern __shared__ __align__(bytes) unsigned char name[]
 #endif
+#define GEORES_SHARED_BYTES(name) GEORES_ALIGNED_SHARED_BYTES(name, 16)
 
 struct Grid {
   int64_t blocks, threads;
@@ -89,6 +87,20 @@ inline void check_launch(const char* what) {
   if (error != cudaSuccess)
     throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
+
+// Of the GPU that runs the first kernel; the GPUs of a machine are equal.
+inline int multiprocessors() {
+  static const int count = [] {
+    int device = 0, made = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&made, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+      check_launch("multiprocessors");
+    return std::max(1, made);
+  }();
+  return count;
+}
+// Blocks that each add their sums to global memory at their end: few, and all of them at once.
+inline int blocks_for_sums() { return 2 * multiprocessors(); }
 
 __device__ inline float number(float x) { return x; }
 __device__ inline double number(double x) { return x; }

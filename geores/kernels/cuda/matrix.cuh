@@ -35,6 +35,10 @@ __device__ inline void multiply_add(Result& c, const Left& a, uint32_t b0, uint3
 // Takes an address in shared memory, because addresses in swizzled lines are computed as numbers.
 template <bool Transpose>
 __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
+#ifdef GEORES_EMULATED
+  auto* const block = emulated::Block::current;
+  block->load_matrices(to, block->at(address), Transpose);
+#else
   if constexpr (Transpose)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -45,6 +49,19 @@ __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(address)
                  : "memory");
+#endif
+}
+
+// Stores four 8 × 8 matrices in the order in which load_matrices loads them.
+__device__ inline void store_matrices(uint32_t row, const uint32_t (&from)[4]) {
+#ifdef GEORES_EMULATED
+  auto* const block = emulated::Block::current;
+  block->store_matrices(block->at(row), from);
+#else
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(row),
+               "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
+#endif
 }
 
 template <bool Transpose>
@@ -79,9 +96,13 @@ __device__ inline float quad_sum(float x) {
 
 inline constexpr float kLog2e = 1.4426950408889634f;
 __device__ inline float exponential2(float x) {
+#ifdef GEORES_EMULATED
+  return std::exp2(x);
+#else
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+#endif
 }
 
 // Right operands can be stored in the order in which lanes load them: for the matrix number
@@ -158,9 +179,13 @@ __device__ inline void fill(const Rows<D>& to, const BFloat16* from, int64_t str
     const int row = i / pieces, piece = i % pieces;
     auto* address = to.row(row) + piece * 8;
     if (row < length)
+#ifdef GEORES_EMULATED
+      std::memcpy(address, from + row * stride + piece * 8, 16);
+#else
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
                        static_cast<uint32_t>(__cvta_generic_to_shared(address))),
                    "l"(from + row * stride + piece * 8));
+#endif
     else
       *reinterpret_cast<uint4*>(address) = make_uint4(0, 0, 0, 0);
   }

@@ -9,7 +9,9 @@ namespace geores::kernels::device {
 
 // GEORES_WARPGROUPS tells host code that device code for sm_90a was compiled. Device code asks
 // for its own target, because nvcc compiles it for others as well.
-#if defined(__CUDA_ARCH__) ? defined(__CUDA_ARCH_FEAT_SM90_ALL) : defined(GEORES_WARPGROUPS)
+#if defined(GEORES_EMULATED)
+inline constexpr bool kHasWarpgroups = true;
+#elif defined(__CUDA_ARCH__) ? defined(__CUDA_ARCH_FEAT_SM90_ALL) : defined(GEORES_WARPGROUPS)
 inline constexpr bool kHasWarpgroups = true;
 #else
 inline constexpr bool kHasWarpgroups = false;
@@ -40,19 +42,64 @@ __device__ inline uint64_t describe(uint32_t address, uint32_t next = 16) {
   return swizzle | eight_lines << 32 | uint64_t(next >> 4) << 16 | ((address & 0x3ffffu) >> 4);
 }
 
+// Instructions that order products and other work, which emulated products need not.
+#ifdef GEORES_EMULATED
+#define GEORES_ORDER(instruction, ...)
+#else
+#define GEORES_ORDER(instruction, ...) asm volatile(instruction ::__VA_ARGS__ : "memory")
+#endif
+
 // Must come before a product reads registers or shared memory that threads wrote.
-__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void end_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
+__device__ inline void begin_products() { GEORES_ORDER("wgmma.fence.sync.aligned;"); }
+__device__ inline void end_products() { GEORES_ORDER("wgmma.commit_group.sync.aligned;"); }
 template <int Pending>
 __device__ inline void wait_for_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+  GEORES_ORDER("wgmma.wait_group.sync.aligned %0;", "n"(Pending));
 }
 // Makes this thread's writes to shared memory visible to products.
-__device__ inline void show_to_products() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+__device__ inline void show_to_products() { GEORES_ORDER("fence.proxy.async.shared::cta;"); }
+
+// Forces the values into their registers. Before products: otherwise the compiler might put off
+// computing them, and the products would have to wait. After products: otherwise it might read them
+// too early.
+template <int Values>
+__device__ inline void settle(float (&c)[Values]) {
+#ifndef GEORES_EMULATED
+#pragma unroll
+  for (int i = 0; i < Values; ++i) asm volatile("" : "+f"(c[i])::"memory");
+#endif
 }
+
+// The threads of one of two warpgroups of this block wait for each other.
+__device__ inline void wait_for_warpgroup(int group) {
+#ifdef GEORES_EMULATED
+  emulated::Block::current->meet_some(1 + group, 128);
+#else
+  if (group == 0)
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+  else
+    asm volatile("bar.sync 2, 128;" ::: "memory");
+#endif
+}
+
+#ifdef GEORES_EMULATED
+
+template <bool TransposeB>
+void warpgroup_multiply_add(float (&c)[64], uint64_t a, uint64_t b) {
+  emulated::Block::current->multiply_add_rows(c, {a}, {b, TransposeB});
+}
+template <bool Add, bool TransposeB, int Values>
+void warpgroup_multiply(float (&c)[Values], const Left& a, uint64_t b) {
+  if constexpr (!Add) std::fill_n(c, Values, 0.f);
+  emulated::Block::current->multiply_add_rows(c, {.registers = a.at}, {b, TransposeB});
+}
+template <bool Add>
+void warpgroup_multiply_lines(float (&c)[16], uint64_t a, uint64_t b) {
+  if constexpr (!Add) std::fill_n(c, 16, 0.f);
+  emulated::Block::current->multiply_add_rows(c, {a, true}, {b, true});
+}
+
+#else
 
 // c (64 × 128) += a · b. TransposeB: b's lines run along the result, not along the sum. c[4 n + i]
 // is value i (see Result) of columns 8 n to 8 n + 7, rows starting at 16 · warp.
@@ -137,5 +184,7 @@ __device__ inline void warpgroup_multiply_lines(float (&c)[16], uint64_t a, uint
         "+f"(c[14]), "+f"(c[15])
       : "l"(a), "l"(b), "n"(Add ? 1 : 0));
 }
+
+#endif
 
 }  // namespace geores::kernels::device

@@ -196,7 +196,7 @@ void gated_update_backward(CudaStream stream, const GatedUpdate<T, A>& p,
                            const RowStatistics<T>* statistics, const T* dout,
                            const GatedUpdateGradients<T, A>& gradients) {
   // Each block adds rows to the gradients of parameters at its end: few blocks, all of them at once.
-  constexpr int64_t at_once = 3 * kBlocksForSums;
+  const int64_t at_once = 3 * blocks_for_sums();
   if (p.rows == 0) return;
   with_vectors<T>(p.width, [&](auto v) {
     launch(stream, {wide_blocks(p.rows, at_once), kWideBlock, 3 * wide_rows<T>(p.width)},

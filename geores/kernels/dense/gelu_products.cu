@@ -19,7 +19,6 @@ namespace {
 
 using namespace device;
 
-constexpr int kMultiprocessors = kBlocksForSums / 2;
 constexpr int kBlocks = 2;  // on a multiprocessor: one computes GELU while the other multiplies
 constexpr int kDepth = 128, kColumns = 128, kRows = 128;
 constexpr int kBlockThreads = kRows / 64 * 128;
@@ -80,9 +79,13 @@ __device__ inline void fetch_weights(uint32_t to, const BFloat16* from) {
 }
 
 __device__ inline void store_shared(uint32_t to, const uint4& v) {
+#ifdef GEORES_EMULATED
+  std::memcpy(emulated::Block::current->at(to), &v, sizeof(v));
+#else
   asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
                : "memory");
+#endif
 }
 
 // Loads w (depth, columns). Its lines run along the columns, so columns are permuted within a line:
@@ -134,7 +137,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocks) multiply_rows(const Op
     __trap();
     return;
   }
-  extern __shared__ unsigned char unaligned[];
+  GEORES_SHARED_BYTES(unaligned);
   const uint32_t weights = (shared_address(unaligned) + kAlignment - 1) & ~(kAlignment - 1u),
                  inputs = weights + 2 * kWeightHalf;
   const int first_column = static_cast<int>(blockIdx.x) % o.groups * kColumns;
@@ -203,7 +206,7 @@ void run(CudaStream stream, Operands o, const GeluProductShape& shape) {
   o.columns = static_cast<int>(shape.columns);
   o.groups = o.columns / kColumns;
   const int tiles = (o.rows + kRows - 1) / kRows;
-  const int at_once = std::max(1, kMultiprocessors * kBlocks / o.groups);
+  const int at_once = std::max(1, multiprocessors() * kBlocks / o.groups);
   const auto blocks = static_cast<int64_t>(std::min(tiles, at_once)) * o.groups;
   launch(stream, {blocks, kBlockThreads, kShared}, multiply_rows<Backward>, o);
   check_launch(name);

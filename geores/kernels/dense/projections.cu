@@ -344,7 +344,7 @@ void sum_rows(CudaStream stream, const T* dout, A* converted, T* drow, T* dbias,
 template <class T, class A>
 void convert_and_sum(CudaStream stream, const T* x, A* y, T* sums, int64_t rows, int64_t columns) {
   if (rows == 0) return;
-  launch(stream, {kBlocksForSums, kThreads, static_cast<size_t>(columns) * sizeof(T)},
+  launch(stream, {blocks_for_sums(), kThreads, static_cast<size_t>(columns) * sizeof(T)},
          convert<T, A>, x, y, sums, rows, static_cast<int>(columns));
   check_launch("convert_and_sum");
 }

@@ -18,7 +18,6 @@ constexpr int kHalf = 64;                    // columns of half a tile
 constexpr int kStageRows = 32, kStages = 4;  // one stage in use, three being copied
 constexpr int kAhead = kStages - 1;
 constexpr int kBlocks = 2;  // on a multiprocessor
-constexpr int kMultiprocessors = kBlocksForSums / 2;
 constexpr int kHalfBytes = kStageRows * kLine;
 constexpr int kFactorBytes = kTile / kHalf * kHalfBytes;
 constexpr int kStageBytes = 2 * kFactorBytes;
@@ -104,7 +103,7 @@ struct Sums {
 __global__ void __launch_bounds__(kThreads, kBlocks)
     add_products(const __grid_constant__ Plan plan) {
   wait_for_previous();
-  extern __shared__ __align__(128) unsigned char shared[];
+  GEORES_ALIGNED_SHARED_BYTES(shared, 128);
   const uint32_t memory = shared_address(shared);
 
   const int block = static_cast<int>(blockIdx.x);
@@ -159,7 +158,8 @@ Product product_of(const WeightGradient& p) {
 // Splits the rows of the product with the longest blocks, again and again, as long as the GPU has
 // capacity for more blocks and each block keeps enough rows to amortise its additions.
 void split_rows(Plan& plan) {
-  constexpr int capacity = kMultiprocessors * kBlocks, least_rows = 128;
+  constexpr int least_rows = 128;
+  const int capacity = multiprocessors() * kBlocks;
   const int64_t most = (plan.rows + least_rows - 1) / least_rows;
   auto* const begin = plan.products;
   auto* const end = begin + plan.count;

@@ -222,7 +222,7 @@ bool with_very_long_row(int64_t width, bool biased, F&& f) {
 }
 
 int64_t long_blocks(int64_t rows, int at_once) {  // at_once: on a multiprocessor
-  return std::min<int64_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce, at_once * kBlocksForSums / 2);
+  return std::min<int64_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce, at_once * multiprocessors());
 }
 
 }  // namespace
@@ -262,7 +262,7 @@ void norm_backward(CudaStream stream, const T* x, const RowStatistics<T>* statis
     // Each block adds its sums to global memory at the end. Long rows get fewer blocks, so that
     // there are fewer additions.
     const auto blocks =
-        blocks_for(rows, L::kGroup, L::kHeld > 4 ? kBlocksForSums : 2 * kBlocksForSums);
+        blocks_for(rows, L::kGroup, L::kHeld > 4 ? blocks_for_sums() : 2 * blocks_for_sums());
     launch(stream, {blocks, kThreads, width * sizeof(T)}, backward<L, T, A>, x, statistics, norm,
            dy, skip, dx, dweight, dbias, rows, static_cast<int>(width), dbranch);
   });

@@ -101,7 +101,7 @@ __global__ void backward(EraseArrays<const T> erase, const T* x, Norm<T> norm,
                          EraseArrays<T> gradients, T* dweight, int64_t length, int width,
                          int parts) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int lane = threadIdx.x % L::kGroup, groups = blockDim.x / L::kGroup;
   const int64_t sequence = blockIdx.x / parts;
   T weight[L::kHeld], k[L::kHeld], dk[L::kHeld] = {}, dweight_here[L::kHeld] = {}, dbeta = 0;
@@ -166,7 +166,7 @@ __global__ void token_backward(RawEraseArrays<const T> raw, const T* x, Norm<T> 
                                A* draw, T* dk_bias, T* dbeta_bias, T* dweight, int64_t tokens,
                                int width) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int lane = threadIdx.x % L::kGroup;
   T weight[L::kHeld], bias[L::kHeld], dweight_here[L::kHeld] = {}, dbias[L::kHeld] = {},
                                       dbeta_sum = 0;
@@ -254,7 +254,7 @@ void token_erase_norm_backward(CudaStream stream, const RawEraseArrays<const T>&
   with_row<T>(width, [&]<class L>(L) {
     // Each block adds its sums to global memory at the end.
     launch(stream,
-           {blocks_for(tokens, L::kGroup, 2 * kBlocksForSums), kThreads,
+           {blocks_for(tokens, L::kGroup, 2 * blocks_for_sums()), kThreads,
             static_cast<size_t>(width) * sizeof(T)},
            token_backward<L, T, A>, raw, x, norm, statistics, dg, dh, dx, draw, dk_bias, dbeta_bias,
            dweight, tokens, static_cast<int>(width));

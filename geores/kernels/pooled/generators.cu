@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
                    GeneratorState<T> state, T* g, T* gamma, T* penalty, T penalty_weight,
                    GeneratorShape s, bool staged) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const Workspace<T> w(memory, p, s, staged);
   run_perceptrons(sums, state, w);
   if (threadIdx.x >= 32) return;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
                     GeneratorScratch<T> scratch, T* dmean, T* dentropy, GeneratorShape s,
                     bool staged) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   __shared__ T dlogit_shared;
   const Workspace<T> w(memory, p, s, staged);
   const int64_t sequence = blockIdx.x;
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
     erase_forward(Generators<const T> p, const T* sums, GeneratorState<T> state,
                   EraseArrays<T> erase, GeneratorShape s, bool staged) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const Workspace<T> w(memory, p, s, staged);
   run_perceptrons(sums, state, w);
   const int64_t sequence = blockIdx.x;
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kSequenceThreads, 1)
                    EraseArrays<const T> derase, GeneratorScratch<T> scratch, T* dmean,
                    GeneratorShape s, bool staged) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const Workspace<T> w(memory, p, s, staged);
   const int64_t sequence = blockIdx.x;
   const int width = s.outputs[0];

@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(kHybridThreads)
     hybrid_forward(Generators<const T> p, const T* hidden, const T* entropies, T* raw, T* g,
                    T* penalty, T penalty_weight, GeneratorShape s, int64_t tokens, int columns) {
   wait_for_previous();
-  extern __shared__ __align__(16) unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const TokenWorkspace<T> w(memory, s);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTokensAtOnce;
   const int count = static_cast<int>(min(tokens - first, static_cast<int64_t>(kTokensAtOnce)));

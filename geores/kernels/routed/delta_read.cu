@@ -231,7 +231,7 @@ void delta_read_forward(CudaStream stream, const DeltaReadParameters<const T>& p
   with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
     const auto rows = static_cast<size_t>((2 + n.value + kWideWarps) * in_fours(s.d));
     // Each block loads the parameters: few blocks, all of them at once.
-    launch(stream, {wide_blocks(s.tokens, 3 * kBlocksForSums), kWideBlock, rows * sizeof(T)},
+    launch(stream, {wide_blocks(s.tokens, 3 * blocks_for_sums()), kWideBlock, rows * sizeof(T)},
            delta_read<n.value, v.value, T, A>, parameters, x, h, statistics, l, s.tokens,
            static_cast<int>(s.d));
   });
@@ -245,7 +245,7 @@ void delta_read_backward(CudaStream stream, const DeltaReadBackward<T, A>& p,
     constexpr int64_t most_warps = 8;
     const int64_t team = (s.d + 32 * v.value - 1) / (32 * v.value),
                   warps = team * std::max<int64_t>(1, most_warps / team),
-                  blocks = std::min((s.tokens + warps - 1) / warps, int64_t{kBlocksForSums});
+                  blocks = std::min((s.tokens + warps - 1) / warps, int64_t{blocks_for_sums()});
     const auto bytes = static_cast<size_t>((3 + n.value) * in_fours(s.d)) * sizeof(T) +
                        2 * static_cast<size_t>(warps) * sizeof(TokenSums<n.value, T>);
     launch(stream, {blocks, 32 * warps, bytes}, delta_read_back<n.value, v.value, T, A>, p,

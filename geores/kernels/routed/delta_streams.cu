@@ -251,7 +251,7 @@ template <class T, class A>
 void stream_sum_backward(CudaStream stream, const StreamSumBackward<T, A>& p,
                          const StreamShape& s) {
   // Each block adds to the weights' gradient at its end: few blocks, all of them at once.
-  constexpr int64_t at_once = 4 * kBlocksForSums;
+  const int64_t at_once = 4 * blocks_for_sums();
   with_wide_streams<T>(Counts(), s, [&](auto n, auto w) {
     launch(stream, {wide_blocks(s.tokens, at_once), kWideBlock},
            sum_backward<n.value, w.value, T, A>, p, s.tokens, static_cast<int>(s.d));

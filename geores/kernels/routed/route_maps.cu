@@ -137,7 +137,7 @@ void tanh_routes_backward(CudaStream stream, const T* raw, const TanhRoutes<cons
                           const TanhRoutes<T>& gradients, const MixerShape& s) {
   if (s.tokens == 0) return;
   const auto teams = kThreads / (s.n * (s.n + 2));
-  launch(stream, {std::min<int64_t>((s.tokens + teams - 1) / teams, kBlocksForSums), kThreads},
+  launch(stream, {std::min<int64_t>((s.tokens + teams - 1) / teams, blocks_for_sums()), kThreads},
          tanh_backward<T>, raw, routes, dres, dread, dwrite, draw, gradients, s.tokens,
          static_cast<int>(s.n));
   check_launch("tanh_routes_backward");

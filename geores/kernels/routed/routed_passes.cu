@@ -33,7 +33,7 @@ __global__ void write_back(const T* write, const A* branch, const T* dout, T* dw
 template <int N, int Tiles, class L, class T, class A>
 __global__ void read_back(ReadBackward<T, A> p, int64_t tokens, int d) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int lane = threadIdx.x % L::kGroup;
   Token<Tiles, L, T> weight, dweight = {};
   weight.load_parameters(p.norm.weight, lane, d, T(1));
@@ -63,7 +63,7 @@ template <int N, class L, class T, class A>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 2 : 1)
     routed_state_back(RoutedStateBackward<T, A> p, int64_t tokens, int d) {
   wait_for_previous();
-  extern __shared__ unsigned char memory[];
+  GEORES_SHARED_BYTES(memory);
   const int lane = threadIdx.x % L::kGroup, width = N * d;
   Token<N, L, T> weight, dweight = {}, dbias = {};
   weight.load_parameters(p.norm.weight, lane, d, T(1));
@@ -126,7 +126,7 @@ void read_backward(CudaStream stream, const ReadBackward<T, A>& p, int64_t tiles
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto start = [&](auto count) {
       launch(stream,
-             {blocks_for(s.tokens, L::kGroup, 2 * kBlocksForSums), kThreads,
+             {blocks_for(s.tokens, L::kGroup, 2 * blocks_for_sums()), kThreads,
               static_cast<size_t>(tiles * s.d) * sizeof(T)},
              read_back<n.value, count.value, L, T, A>, p, s.tokens, static_cast<int>(s.d));
     };
@@ -144,7 +144,7 @@ void routed_state_backward(CudaStream stream, const RoutedStateBackward<T, A>& p
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     // Each block adds its sums to global memory at the end. Long rows get fewer blocks, so that
     // there are fewer additions.
-    const auto blocks = blocks_for(s.tokens, L::kGroup, kBlocksForSums);
+    const auto blocks = blocks_for(s.tokens, L::kGroup, blocks_for_sums());
     launch(stream, {blocks, kThreads, static_cast<size_t>(s.n * s.d) * sizeof(T)},
            routed_state_back<n.value, L, T, A>, p, s.tokens, static_cast<int>(s.d));
   });

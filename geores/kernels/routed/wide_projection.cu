@@ -296,8 +296,6 @@ void with_held(int64_t count, F&& f) {
     f(std::integral_constant<int, 32>());
 }
 
-constexpr int64_t kMultiprocessors = kBlocksForSums / 2;
-
 }  // namespace
 
 template <class T>
@@ -321,7 +319,7 @@ void wide_projection_sums(CudaStream stream, const S* x, const T* w, T* partial,
     const auto slice = slice_width<T>(s.width, held), slices = slices_of<T>(s),
                tiles = (s.count + held - 1) / held, parts = slices * tiles;
     const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_of_block - 1) / rows_of_block,
-                                                      blocks * kMultiprocessors / parts));
+                                                      blocks * multiprocessors() / parts));
     const Project<T, S> p{.x = x,
                           .w = w,
                           .partial = partial,
@@ -364,7 +362,7 @@ void wide_projection_backward(CudaStream stream, const WideProjectionBackward<T,
   if (s.rows == 0) return;
   constexpr int64_t warps = kThreads / 32;
   launch(stream,
-         {std::min<int64_t>((s.rows + warps - 1) / warps, kBlocksForSums), kThreads,
+         {std::min<int64_t>((s.rows + warps - 1) / warps, blocks_for_sums()), kThreads,
           static_cast<size_t>(warps * s.count) * sizeof(T)},
          projection_factors<T>, p.draw, p.plain, p.inverse, p.factors, p.dbias, s.rows,
          static_cast<int>(s.width), static_cast<int>(s.count), s.normalized, p.bias, p.parts);
@@ -386,7 +384,7 @@ void wide_projection_from_factors(CudaStream stream, const WideProjectionBackwar
                                             : kBackBlocksAtOnce<tiles>;
     const auto columns = (s.width + threads - 1) / threads;
     const auto groups = std::max<int64_t>(1, std::min((s.rows + rows_at_once - 1) / rows_at_once,
-                                                      blocks * kMultiprocessors / columns));
+                                                      blocks * multiprocessors() / columns));
     for (int64_t first = 0; first < s.count; first += held) {
       const ProjectBack<T, S> part{.x = p.x,
                                    .w = p.w,

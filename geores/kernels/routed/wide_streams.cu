@@ -227,7 +227,7 @@ template <class T, class A, class S>
 void wide_read_backward(CudaStream stream, const WideReadBackward<T, A, S>& p,
                         const StreamShape& s) {
   // Each block adds a row to the weight's gradient at its end: few blocks, all of them at once.
-  constexpr int64_t at_once = 4 * kBlocksForSums;
+  const int64_t at_once = 4 * blocks_for_sums();
   with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
     launch(stream,
            {wide_blocks(s.tokens, at_once), kWideBlock, p.norm.none ? 0 : wide_rows<T>(s.d)},

@@ -326,7 +326,7 @@ void mix_norm_backward(CudaStream stream, const T* m, const T* x, const Norm<T>&
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto shared = static_cast<size_t>(s.n * s.d) * sizeof(T);
     if (run == 1) {
-      const auto blocks = blocks_for(s.tokens, L::kGroup, 2 * kBlocksForSums);
+      const auto blocks = blocks_for(s.tokens, L::kGroup, 2 * blocks_for_sums());
       launch(stream, {blocks, kThreads, shared}, mix_norm_backward_by_token<n.value, L, T, A>, p);
       return;
     }
@@ -364,7 +364,7 @@ void collect_norm_backward(CudaStream stream, const T* read, const T* x, const N
   with_streams<T>(s.n, s.d, [&]<class L>(auto n, L) {
     const auto start = [&](auto count) {
       launch(stream,
-             {blocks_for(s.tokens, L::kGroup, 4 * kBlocksForSums), kThreads,
+             {blocks_for(s.tokens, L::kGroup, 4 * blocks_for_sums()), kThreads,
               static_cast<size_t>(tiles * s.d) * sizeof(T)},
              collect_norm_back<n.value, count.value, L, T, A>, read, x, norm, statistics, dh, skip,
              dx, dread, dweight, s.tokens, static_cast<int>(s.d));

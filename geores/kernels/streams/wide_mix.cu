@@ -264,7 +264,8 @@ template <class T, class A>
 void wide_mix_norm_backward(CudaStream stream, const WideMixBackward<T, A>& p, int64_t operators,
                             const StreamShape& s) {
   // Each block adds a row to the weight's gradient at its end: few blocks, all of them at once.
-  constexpr int64_t at_once = 4 * kBlocksForSums, tokens_of_a_warp = 4;
+  constexpr int64_t tokens_of_a_warp = 4;
+  const int64_t at_once = 4 * blocks_for_sums();
   if (s.tokens == 0) return;
   const auto run = s.tokens / operators;
   with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {

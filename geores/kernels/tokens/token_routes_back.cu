@@ -258,7 +258,7 @@ void token_route_backward(CudaStream stream, const TokenRouteBackward& p, const 
   constexpr int tiles = read_tiles(Routes());
   with_stream_width(d, [&](auto width) {
     constexpr int D = width.value;
-    constexpr int64_t at_once = kBlocksForSums / 2 * (Tile<D>::kBackwardBlocks);
+    const int64_t at_once = multiprocessors() * (Tile<D>::kBackwardBlocks);
     launch(stream,
            {std::min(blocks_of<D>(tokens), at_once), kThreads, sizeof(BackwardMemory<D, tiles, E>)},
            token_route_back<D, tiles, E>, p, routes, tokens);

@@ -201,7 +201,7 @@ void cross_entropy_rows(CudaStream stream, const L* logits, const int64_t* targe
       constexpr int threads = kHeldThreads<L>, at_once = 1024 / threads;
       launch(
           stream,
-          {std::min<int64_t>(rows, at_once * kBlocksForSums / 2), threads, vocabulary * sizeof(L)},
+          {std::min<int64_t>(rows, at_once * multiprocessors()), threads, vocabulary * sizeof(L)},
           held_rows_kernel<L, A>, logits, targets, count, losses, gradients, gradient_row, rows,
           static_cast<int>(vocabulary));
       return check_launch("cross_entropy_rows");

@@ -10,7 +10,7 @@ namespace {
 using namespace device;
 
 // As many as run at once: a key costs a thread as much as two elements.
-constexpr int kMostBlocks = 4 * kBlocksForSums;
+int most_blocks() { return 4 * blocks_for_sums(); }
 
 template <int V, class A>
 __global__ void drop(const A* x, A* y, int64_t size, DropoutMask mask) {
@@ -37,10 +37,10 @@ void drop_elements(CudaStream stream, const A* x, A* y, int64_t size, const Drop
   constexpr int most = sizeof(A) == 8 ? 1 : 16 / sizeof(A);  // double is for verification
   const auto addresses = reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y);
   if (size % most == 0 && addresses % 16 == 0)
-    launch(stream, {blocks_for(size / most, 1, kMostBlocks), kThreads}, drop<most, A>, x, y, size,
+    launch(stream, {blocks_for(size / most, 1, most_blocks()), kThreads}, drop<most, A>, x, y, size,
            mask);
   else
-    launch(stream, {blocks_for(size, 1, kMostBlocks), kThreads}, drop<1, A>, x, y, size, mask);
+    launch(stream, {blocks_for(size, 1, most_blocks()), kThreads}, drop<1, A>, x, y, size, mask);
   check_launch("drop_elements");
 }
 

@@ -7,6 +7,7 @@
 #include "geores/ops/attention/attention.h"
 #include "geores/ops/attention/dropped_attention.h"
 #include "geores/ops/attention/rotary.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -80,7 +81,7 @@ Tensor Attention::forward(const Tensor& x, AttentionCache* cache) {
 Tensor Attention::forward(const Tensor& x, const Dropout& dropout, int64_t site) {
   auto all = heads_first(linear_map(x, qkv_->weight), config_.heads);
   // Batched products need contiguous factors: one copy here saves one in each product.
-  if (all.is_cuda()) all = all.contiguous();
+  if (on_gpu(all)) all = all.contiguous();
   auto heads = all.unbind(0);
   if (config_.rotary)
     for (const auto i : {0, 1}) heads[i] = rotate_by_position(heads[i], 0);

@@ -150,7 +150,7 @@ bool attention_fits_gpu(const Tensor& qkv, int64_t heads) {
 // Mainly for evaluations: LibTorch's attention of float32 values is slower.
 bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
   return KernelChoice("causal_attention", qkv, "tf32 kernel")
-      .need(qkv.is_cuda(), "a GPU")
+      .need(on_gpu(qkv), "a GPU")
       .need(qkv.scalar_type() == torch::kFloat32 && !products_in_bfloat16() &&
                 float32_products_in_tf32(),
             "precision tf32")
@@ -163,7 +163,7 @@ bool attention_runs_in_tf32(const Tensor& qkv, int64_t heads) {
 // LibTorch's fused attention (2.0 and later), which does not store the weights of all pairs.
 bool takes_libtorch_attention(const char* operation, const Tensor& x) {
   return KernelChoice::any_type(operation, x, "LibTorch's attention")
-      .need(x.is_cuda(), "a GPU")
+      .need(on_gpu(x), "a GPU")
       .need(TORCH_VERSION_MAJOR >= 2, "LibTorch 2")
       .runs();
 }
@@ -194,12 +194,12 @@ Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
 Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   require_heads("causal_attention", qkv, heads);
   if (KernelChoice("causal_attention", qkv, "tiles of queries")
-          .need(qkv.device().is_cpu(), "a CPU")
+          .need(!on_gpu(qkv), "a CPU")
           .runs())
     return FusedAttention::apply(qkv, heads, /*causal=*/true, maybe({}), maybe({}),
                                  needs_gradient(qkv));
   if (KernelChoice::any_type("causal_attention", qkv, "bfloat16 kernel")
-          .need(qkv.is_cuda(), "a GPU")
+          .need(on_gpu(qkv), "a GPU")
           .need(qkv.scalar_type() == torch::kBFloat16, "bfloat16 values")
           .need(attention_fits_gpu(qkv, heads), kSizesOnGpu)
           .runs())
@@ -229,7 +229,7 @@ Tensor full_attention(const Tensor& qkv, int64_t heads, const RotaryTables& tabl
             qkv.size(1), width);
   }
   if (KernelChoice("full_attention", qkv, "tiles of queries")
-          .need(qkv.device().is_cpu(), "a CPU")
+          .need(!on_gpu(qkv), "a CPU")
           .need(qkv.numel() > 0, "at least one value")
           .need(!turns || tables.cosine.scalar_type() == qkv.scalar_type(),
                 "tables of the same type")

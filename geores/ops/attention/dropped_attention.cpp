@@ -77,7 +77,7 @@ Tensor dropped_softmax(const Tensor& scores, double scale, bool causal, const Dr
   require(scores.dim() == 4 && scores.size(2) == scores.size(3), "dropped_softmax",
           "scores of {} axes are not (batch, heads, positions, positions)", scores.dim());
   if (!KernelChoice::state("dropped_softmax", scores)
-           .need(scores.is_cuda(), "a GPU")
+           .need(on_gpu(scores), "a GPU")
            .need(dropout.active() && dropout.step.device() == scores.device(),
                  "the step's number on the device of the values")
            .need(scores.numel() > 0 &&
@@ -91,7 +91,7 @@ Tensor dropped_softmax(const Tensor& scores, double scale, bool causal, const Dr
 
 Tensor dropped_attention(const Heads& heads, bool causal, const Dropout& dropout, int64_t site) {
   // On a CPU LibTorch's products gain nothing from bfloat16 factors.
-  const auto factor = [](const Tensor& x) { return x.is_cuda() ? for_product(x) : x; };
+  const auto factor = [](const Tensor& x) { return on_gpu(x) ? for_product(x) : x; };
   const auto q = factor(heads.q), k = factor(heads.k), v = factor(heads.v);
   const auto scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
   const auto weights = dropped_softmax(q.matmul(k.transpose(-2, -1)), scale, causal, dropout, site);

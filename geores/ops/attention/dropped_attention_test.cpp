@@ -36,8 +36,7 @@ Tensor softmax_by_definition(const Tensor& scores, double scale, bool causal,
 
 TEST(DroppedAttention, SoftmaxIsItsDefinition) {
   torch::manual_seed(1);
-  for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
-    if (device.is_cuda() && !torch::cuda::is_available()) continue;
+  for (const auto& device : devices()) {
     for (const bool causal : {true, false})
       for (const int64_t length : {1, 5, 33, 64})
         for (const auto& [step, first_row, site] :
@@ -61,13 +60,13 @@ TEST(DroppedAttention, SoftmaxIsItsDefinition) {
 }
 
 TEST(DroppedAttention, SoftmaxOnAGpuEqualsComposed) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(2);
   for (const bool causal : {true, false})
     for (const int64_t length :
          {1, 7, 32, 33, 64, 130, 132, 255, 256, 257, 511, 512, 1023, 1024, 1025})
       expect_equal_on(
-          torch::kCUDA, {3 * random({2, 2, length, length})},
+          gpu(), {3 * random({2, 2, length, length})},
           [&](const Tensors& t) {
             return Tensors{dropped_softmax(t[0], 0.4, causal, dropping(t[0], 5, 3), 9)};
           },
@@ -75,11 +74,11 @@ TEST(DroppedAttention, SoftmaxOnAGpuEqualsComposed) {
 }
 
 TEST(DroppedAttention, SoftmaxInBfloat16OnAGpuIsThatOfItsScores) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(3);
   for (const int64_t length : {7, 64, 255, 256, 1024}) {
-    const auto scores = random({2, 2, length, length}).to(torch::kCUDA, torch::kBFloat16);
-    const auto cotangent = random({2, 2, length, length}).to(torch::kCUDA, torch::kBFloat16);
+    const auto scores = random({2, 2, length, length}).to(gpu(), torch::kBFloat16);
+    const auto cotangent = random({2, 2, length, length}).to(gpu(), torch::kBFloat16);
     const auto run = [&](torch::ScalarType type, Form form) {
       const ExecutionScope scope(form);
       const auto x = scores.to(type).detach().requires_grad_(true);
@@ -98,8 +97,7 @@ TEST(DroppedAttention, SoftmaxInBfloat16OnAGpuIsThatOfItsScores) {
 
 TEST(DroppedAttention, GradientsAreThoseOfCentralDifferences) {
   torch::manual_seed(4);
-  for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
-    if (device.is_cuda() && !torch::cuda::is_available()) continue;
+  for (const auto& device : devices()) {
     for (const bool causal : {true, false}) {
       const auto leaf = [&] { return random({2, 2, 9, 4}).to(device).requires_grad_(true); };
       const auto q = leaf(), k = leaf(), v = leaf();

@@ -103,7 +103,7 @@ Heads split_heads(const Tensor& qkv, int64_t heads, const RotaryTables& tables) 
   const auto width = qkv.size(2) / (3 * heads);
   const bool turns = tables.cosine.defined();
   if (KernelChoice::any_type("split_heads", qkv, "kernel")
-          .need(qkv.is_cuda(), "a GPU")
+          .need(on_gpu(qkv), "a GPU")
           .need(qkv.numel() > 0 && width % 2 == 0, "heads of an even width")
           .runs()) {
     const auto parts = FusedSplitHeads::apply(qkv, heads, maybe(tables.cosine), maybe(tables.sine));

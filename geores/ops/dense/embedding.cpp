@@ -66,7 +66,7 @@ class FusedEmbedding : public torch::autograd::Function<FusedEmbedding> {
 
 Tensor embedded(const Tensor& table, const Tensor& ids, const Tensor& rows) {
   if (KernelChoice("embedding", table)
-          .need(table.is_cuda() && ids.is_cuda(), "a GPU")
+          .need(on_gpu(table) && on_gpu(ids), "a GPU")
           .need(ids.dim() == 2 && table.dim() == 2 && rows.dim() == 2, "sequences of ids")
           .need(ids.numel() > 0, "at least one id")
           .runs())

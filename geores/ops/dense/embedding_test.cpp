@@ -4,6 +4,7 @@
 
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/fused_check_test.h"
 
 namespace geores {
 namespace {
@@ -27,18 +28,18 @@ void expect_rows_of_the_table(const torch::Device& device, int64_t width) {
 TEST(Embedding, IsARowOfTheTablePlusOneOfItsPosition) {
   for (const int64_t width : {5, 8}) {
     expect_rows_of_the_table(torch::kCPU, width);
-    if (torch::cuda::is_available()) expect_rows_of_the_table(torch::kCUDA, width);
+    if (has_gpu()) expect_rows_of_the_table(gpu(), width);
   }
 }
 
 TEST(Embedding, OnAGpuGradientsAreAddedToTheirSlots) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  const auto values = torch::randn({11 * 8 + 7 * 8}, torch::kCUDA);
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  const auto values = torch::randn({11 * 8 + 7 * 8}, gpu());
   const auto table = values.slice(0, 0, 88).view({11, 8}).detach().requires_grad_(true),
              rows = values.slice(0, 88).view({7, 8}).detach().requires_grad_(true);
   const auto gradients = torch::ones_like(values);
-  const auto ids = torch::randint(11, {4, 7}, torch::kInt64).to(torch::kCUDA);
-  const auto d = torch::randn({4, 7, 8}, torch::kCUDA);
+  const auto ids = torch::randint(11, {4, 7}, torch::kInt64).to(gpu());
+  const auto d = torch::randn({4, 7, 8}, gpu());
   StepParameters step({table, rows}, gradients);
   auto collecting = execution();
   collecting.parameters = &step;

@@ -116,7 +116,7 @@ Tensor GatedUpdateSpec::beta(const Tensor& x) const {
 Tensor gated_update(const Tensor& x, const Tensor& v, const GatedUpdateSpec& spec) {
   const bool gated = spec.gate_weight.defined(), scaled = spec.beta_weight.defined();
   if (KernelChoice("gated_update", x)
-          .need(x.is_cuda(), "a GPU")
+          .need(on_gpu(x), "a GPU")
           .need(gated || scaled, "a gate or a β")
           .need(x.dim() == 3 && x.numel() > 0, "a state (B, T, D) with at least one value")
           .need(x.size(-1) <= kernels::kMostGatedValues, "rows of at most 2048 values")

@@ -27,7 +27,7 @@ Tensors updated(const Tensors& t, bool gated, bool scaled) {
 TEST(GatedUpdate, EqualsComposed) {
   torch::manual_seed(2);
   for (const int64_t width : {1, 7, 36, 130, 513, 768, 2048}) {
-    if (!torch::cuda::is_available() && width > 36) continue;
+    if (!takes_large_sizes() && width > 36) continue;
     const auto part = 1 / std::sqrt(static_cast<double>(width));
     const Tensors inputs = {random({2, 9, width}),
                             random({2, 9, width}),
@@ -61,8 +61,8 @@ TEST(GatedUpdate, IsItsFormula) {
 }
 
 TEST(GatedUpdate, RunsFusedAtTheBaseModelsSizeOnAGpu) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  const auto like = torch::TensorOptions().device(torch::kCUDA);
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  const auto like = torch::TensorOptions().device(gpu());
   Explanation explanation;
   auto explained = execution();
   explained.explanation = &explanation;

@@ -329,7 +329,7 @@ Tensor linear_map_to(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (KernelChoice::half("linear_map", x, "bfloat16 product").runs())
     return HalfLinear::apply(x, weight, maybe(bias), type);
   // On a GPU the library's product is equally fast.
-  if (!KernelChoice("linear_map", x, "own product").need(x.device().is_cpu(), "a CPU").runs())
+  if (!KernelChoice("linear_map", x, "own product").need(!on_gpu(x), "a CPU").runs())
     return torch::linear(for_product(x), for_product(weight), for_product(bias)).to(type);
   require_fit(x, weight, "linear");
   return FusedLinear::apply(x, weight, maybe(bias)).to(type);
@@ -348,11 +348,11 @@ Tensor linear_map_and_rows(const Tensor& x, const Tensor& weight, const Tensor& 
 Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
   if (runs_half_product(x) ? KernelChoice::half("perceptron", x).runs()
                            : KernelChoice("perceptron", x, "library's products, own GELU")
-                                 .need(x.is_cuda(), "a GPU")
+                                 .need(on_gpu(x), "a GPU")
                                  .runs())
     return DevicePerceptron::apply(x, up, down);
   if (!KernelChoice("perceptron", x, "blocks of rows in cache")
-           .need(x.device().is_cpu(), "a CPU")
+           .need(!on_gpu(x), "a CPU")
            .runs()) {
     const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));
     return torch::linear(hidden, for_product(down)).to(x.scalar_type());

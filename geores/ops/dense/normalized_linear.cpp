@@ -99,7 +99,7 @@ LinearMap folded_into(const NormSpec& norm, const Tensor& weight, const Tensor& 
 ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, const Tensor& weight,
                                     const Tensor& bias) {
   if (KernelChoice("normalized_linear", state.x, "norm, then product")
-          .need(state.x.is_cuda(), "a GPU")
+          .need(on_gpu(state.x), "a GPU")
           .runs()) {
     const auto [h, skip] = norm.layer ? layer_norm_and_skip(state, norm.weight, norm.bias)
                                       : rms_norm_and_skip(state.total(), norm.weight, norm.epsilon);
@@ -107,7 +107,7 @@ ProjectionAndSkip normalized_linear(const State& state, const NormSpec& norm, co
   }
   const auto x = state.total();
   if (!KernelChoice("normalized_linear", x, "normalized in blocks of rows")
-           .need(x.device().is_cpu(), "a CPU")
+           .need(!on_gpu(x), "a CPU")
            .runs())
     return {linear_map(normalized(x, norm), weight, bias), x};
   const auto folded = folded_into(norm, weight, bias);

@@ -48,7 +48,7 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     const auto y = buffer(wanted.state), sum = buffer(wanted.sum);
     // A state in the type of products serves as the product's factor; as a separate output, it
     // still receives its gradient separately.
-    const bool same = x.scalar_type() == like.scalar_type() && x.is_cuda();
+    const bool same = x.scalar_type() == like.scalar_type() && on_gpu(x);
     auto product = !wanted.product ? Tensor()
                    : same          ? sharing(wanted.sum ? sum : y)
                                    : for_product_of(x, x.sizes());
@@ -89,7 +89,7 @@ class FusedPostNorm : public torch::autograd::Function<FusedPostNorm> {
     tensor_list result(7);
     if (!dy.defined() && !dsum.defined() && !dproduct.defined()) return result;
     const auto dx = torch::empty_like(s.y);
-    const bool same = s.y.scalar_type() == s.product && s.y.is_cuda();
+    const bool same = s.y.scalar_type() == s.product && on_gpu(s.y);
     const auto dbranch = s.has_branch && !same
                              ? torch::empty(s.y.sizes(), s.y.options().dtype(s.product))
                              : Tensor();
@@ -121,9 +121,9 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
   const auto& added = norm.added;
   if (!KernelChoice::state("post_norm", x)
            .need(x.dim() > 0 && x.numel() > 0, "at least one value")
-           .need(!x.is_cuda() || x.size(-1) <= kernels::kPostNormRow,
+           .need(!on_gpu(x) || x.size(-1) <= kernels::kPostNormRow,
                  "rows of at most 2048 values on a GPU")
-           .need(x.is_cuda() || !branch.defined() || branch.scalar_type() == x.scalar_type(),
+           .need(on_gpu(x) || !branch.defined() || branch.scalar_type() == x.scalar_type(),
                  "a branch of the state's type on a CPU")
            .need(!added.defined() ||
                      (added.sizes() == x.sizes() && added.scalar_type() == x.scalar_type()),
@@ -138,7 +138,7 @@ PostNormed post_norm(const Tensor& x, const Tensor& branch, const PostNorm& norm
   const bool learns = needs_gradient(x, branch, added);
   const PostNormOutputs wanted{.state = norm.keeps_state || learns || !added.defined(),
                                .sum = added.defined(),
-                               .product = wants_product && x.is_cuda()};
+                               .product = wants_product && on_gpu(x)};
   const auto outputs =
       FusedPostNorm::apply(x, maybe(branch), maybe(added), rms_epsilon(norm.epsilon), wanted,
                            learns, needs_gradient(added));
@@ -165,7 +165,7 @@ StateAndProduct post_norm(const Tensor& x, const Tensor& branch, double epsilon)
 }
 
 StateAndProduct with_product(const Tensor& state) {
-  return {state, state.is_cuda() ? for_product(state) : state};
+  return {state, on_gpu(state) ? for_product(state) : state};
 }
 
 PostNormed joined(const PostNormed& streams) {

@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include "geores/ops/torch.h"
+#include "geores/ops/run/on_gpu.h"
 
 namespace geores {
 
@@ -14,7 +15,7 @@ template <class Matrix>
 torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type) {
   if (a.scalar_type() == type) return at::mm(a, b);
   if constexpr (requires { at::mm(a, b, type); })
-    if (a.is_cuda()) return at::mm(a, b, type);
+    if (on_gpu(a) && !kernels::kEmulated) return at::mm(a, b, type);
   return at::mm(a, b).to(type);
 }
 
@@ -32,7 +33,7 @@ void add_product(const Matrix& a, const Matrix& b, Matrix& sum) {
     return;
   }
   if constexpr (requires { at::addmm_out(sum, sum, a, b, type); })
-    if (kProductsAddToFloat && sum.is_cuda()) {
+    if (kProductsAddToFloat && on_gpu(sum) && !kernels::kEmulated) {
       at::addmm_out(sum, sum, a, b, type);
       return;
     }

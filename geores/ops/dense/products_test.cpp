@@ -5,6 +5,7 @@
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/gradients/weight_gradients.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/fused_check_test.h"
 
 namespace geores {
 namespace {
@@ -26,15 +27,15 @@ TEST(Products, AreAddedToASum) {
   expect_sum_of_product(torch::kCPU, torch::kFloat64, torch::kFloat64, 1e-12);
   expect_sum_of_product(torch::kCPU, torch::kFloat32, torch::kFloat32, 1e-5);
   expect_sum_of_product(torch::kCPU, torch::kBFloat16, torch::kFloat32, 0.1);
-  if (!torch::cuda::is_available()) return;
-  expect_sum_of_product(torch::kCUDA, torch::kFloat64, torch::kFloat64, 1e-12);
-  expect_sum_of_product(torch::kCUDA, torch::kFloat32, torch::kFloat32, 2e-2);  // tf32
-  expect_sum_of_product(torch::kCUDA, torch::kBFloat16, torch::kFloat32, 1e-4);
+  if (!has_gpu()) return;
+  expect_sum_of_product(gpu(), torch::kFloat64, torch::kFloat64, 1e-12);
+  expect_sum_of_product(gpu(), torch::kFloat32, torch::kFloat32, 2e-2);  // tf32
+  expect_sum_of_product(gpu(), torch::kBFloat16, torch::kFloat32, 1e-4);
 }
 
 // Small weights go to the side stream, unaligned ones to autograd.
 TEST(Products, OfLargeWeightsAreAddedToTheSlotsOfTheirGradients) {
-  const auto device = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+  const auto device = has_gpu() ? gpu() : torch::kCPU;
   const auto a = torch::randn({600, 3}).to(device), b = torch::randn({3, 520}).to(device);
   const auto flat = torch::ones({600 * 520 + 1}).to(device);
   const auto slot = flat.slice(0, 0, 600 * 520).view({600, 520});

@@ -256,7 +256,7 @@ class FusedAddToEach : public torch::autograd::Function<FusedAddToEach> {
 
 Tensor add_to_each(const Tensor& x, const Tensor& rows, const Tensor& bias) {
   if (KernelChoice("add_to_each", x)
-          .need(x.is_cuda(), "a GPU")
+          .need(on_gpu(x), "a GPU")
           .need(x.dim() == 3 && rows.dim() == 2, "sequences of rows")
           .need(x.numel() > 0, "at least one value")
           .runs())
@@ -277,7 +277,7 @@ LinearMap side_by_side(const std::vector<ProjectionWeights>& projections) {
 Tensor projected_together(const Tensor& h, const std::vector<ProjectionWeights>& projections) {
   const auto type = projections[0].weight.scalar_type();
   if (KernelChoice("projected_together", projections[0].weight, "packed weights, one product")
-          .need(projections[0].weight.is_cuda(), "a GPU")
+          .need(on_gpu(projections[0].weight), "a GPU")
           .need(PackedProjections::fit(projections), "few projections with bias, contiguous")
           .need(h.numel() > 0, "at least one value")
           .need(h.scalar_type() == product_type(type), "input in the type of products")

@@ -10,6 +10,7 @@
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/dispatch.h"
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -111,17 +112,17 @@ TEST(WeightProducts, EqualFactorsAreMultipliedOnce) {
 
 // Only our kernels: a race detector fails inside a BLAS.
 TEST(WeightProducts, KernelsOnAGpuEqualTheirDefinition) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(5);
   for (const int64_t begin : {0, 3})  // aligned and not
     for (const auto& [rows, inner, columns] : {Sizes{40, 24, 72}, Sizes{184, 264, 136}}) {
       const auto matrix = [&, from = begin](int64_t down, int64_t across) {
         const auto all = torch::randn({from + down * across}).to(torch::kBFloat16);
-        return all.to(torch::kCUDA).slice(0, from).view({down, across});
+        return all.to(gpu()).slice(0, from).view({down, across});
       };
       const auto a = matrix(rows, inner), b = matrix(inner, columns);
       const auto product = torch::empty({rows, columns}, a.options());
-      const auto d = torch::randn({rows, columns}).to(torch::kCUDA);
+      const auto d = torch::randn({rows, columns}).to(gpu());
       const auto da = torch::ones(a.sizes(), d.options()), db = torch::ones(b.sizes(), d.options());
       if constexpr (kernels::kHasCuda) {
         using fused::values;
@@ -151,11 +152,11 @@ TEST(WeightProducts, KernelsOnAGpuEqualTheirDefinition) {
 }
 
 TEST(WeightProducts, OnAGpuTheyEqualTheirDefinition) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(2);
   const ExecutionScope scope(Precision::bf16);
   for (const int64_t begin : {0, 3}) {  // aligned and not
-    const Parameters parameters(various_sizes(), begin, torch::kCUDA);
+    const Parameters parameters(various_sizes(), begin, gpu());
     const auto at_once = weight_products(parameters.pairs);
     for (size_t i = 0; i < at_once.size(); ++i) {
       const auto& [a, b] = parameters.pairs[i];
@@ -179,23 +180,23 @@ Tensor total_gradient(const Tensor& parameter, const Tensor& slot) {
 }
 
 TEST(WeightProducts, OnAGpuTheirGradientsAreAddedToTheSlotsOfTheFactors) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(3);
   const ExecutionScope scope(Precision::bf16);
   const auto sizes = various_sizes();
   for (const int64_t begin : {0, 3})
     for (const bool at_once : {true, false}) {
-      const Parameters parameters(sizes, begin, torch::kCUDA);
+      const Parameters parameters(sizes, begin, gpu());
       std::vector<Tensor> x, dy;
       for (const auto& [rows, inner, columns] : sizes) {
-        x.push_back(torch::randn({100, columns}, torch::kCUDA));
-        dy.push_back(torch::randn({100, rows}, torch::kCUDA));
+        x.push_back(torch::randn({100, columns}, gpu()));
+        dy.push_back(torch::randn({100, rows}, gpu()));
       }
-      const auto direct = torch::randn({sizes[0][0], sizes[0][2]}, torch::kCUDA);
+      const auto direct = torch::randn({sizes[0][0], sizes[0][2]}, gpu());
 
       parameters.in_a_step([&] {
         const auto products = at_once ? weight_products(parameters.pairs) : std::vector<Tensor>();
-        auto loss = torch::zeros({}, torch::kCUDA);
+        auto loss = torch::zeros({}, gpu());
         for (size_t i = 0; i < sizes.size(); ++i) {
           const auto w = at_once ? products[i] : weight_products({parameters.pairs[i]})[0];
           for (int use = 0; use < 2; ++use) loss = loss + (linear_map(x[i], w) * dy[i]).sum();
@@ -230,11 +231,11 @@ TEST(WeightProducts, OnAGpuTheirGradientsAreAddedToTheSlotsOfTheFactors) {
 }
 
 TEST(WeightProducts, OnAGpuAPerceptronTakesThem) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(4);
   const ExecutionScope scope(Precision::bf16);
-  const Parameters parameters({{736, 184, 184}, {184, 184, 736}}, 1, torch::kCUDA);
-  const auto x = torch::randn({200, 184}, torch::kCUDA), dy = torch::randn_like(x);
+  const Parameters parameters({{736, 184, 184}, {184, 184, 736}}, 1, gpu());
+  const auto x = torch::randn({200, 184}, gpu()), dy = torch::randn_like(x);
   parameters.in_a_step([&] {
     const auto products = weight_products(parameters.pairs);  // up · pre and post · down
     (perceptron(x, products[0], products[1]) * dy).sum().backward();

@@ -5,6 +5,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/on_gpu.h"
 
 namespace geores {
 namespace {
@@ -26,7 +27,7 @@ StepParameters::StepParameters(const std::vector<Tensor>& parameters, const Tens
   }
   require(begin == gradients.numel(), "step_parameters", "{} values have {} gradients", begin,
           gradients.numel());
-  if (gradients.is_cuda()) weight_gradients_ = c10::make_intrusive<WeightGradients>();
+  if (on_gpu(gradients)) weight_gradients_ = c10::make_intrusive<WeightGradients>();
 }
 
 bool StepParameters::has_hook(const Tensor& parameter) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "geores/ops/gradients/weight_gradients.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
@@ -67,7 +68,7 @@ class StepParameters {
   };
   // The flat offset of a parameter or of a contiguous part of one; null for other tensors.
   const Part* find(const Tensor& x, int64_t& begin) const;
-  bool in_pass() const { return pass_ && gradients_.is_cuda(); }
+  bool in_pass() const { return pass_ && on_gpu(gradients_); }
 
   std::vector<Tensor> parameters_;
   Tensor gradients_, product_values_;

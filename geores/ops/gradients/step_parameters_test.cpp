@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -75,8 +76,8 @@ TEST(StepParameters, KnowsHooksOfBothKinds) {
 }
 
 TEST(StepParameters, OnAGpuAParameterHasASlotForItsGradientInAPass) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  Flat flat(torch::kCUDA);
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  Flat flat(gpu());
   const ExecutionScope scope(flat.execution());
   EXPECT_FALSE(gradient_slot(flat.weight).defined()) << "no pass yet";
   flat.step.begin_pass();
@@ -86,7 +87,7 @@ TEST(StepParameters, OnAGpuAParameterHasASlotForItsGradientInAPass) {
   gradient_slot(flat.weight.slice(0, 1, 2)).fill_(1);
   EXPECT_EQ(flat.gradients.slice(0, 3, 6).sum().item<float>(), 3) << "a part of a parameter";
   EXPECT_FALSE(gradient_slot(flat.weight.t()).defined());
-  EXPECT_FALSE(gradient_slot(torch::randn({5, 3}, torch::kCUDA)).defined()) << "no parameter";
+  EXPECT_FALSE(gradient_slot(torch::randn({5, 3}, gpu())).defined()) << "no parameter";
   const auto [sum, gradient] = parameter_sum(flat.weight, gradient_slot(flat.weight));
   EXPECT_TRUE(sum.is_alias_of(flat.gradients));
   EXPECT_FALSE(gradient.defined()) << "autograd would add it a second time";
@@ -105,8 +106,8 @@ TEST(StepParameters, OnAGpuAParameterHasASlotForItsGradientInAPass) {
 }
 
 TEST(StepParameters, OnAGpuZerosAreApartAndEndWithThePass) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  Flat flat(torch::kCUDA);
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  Flat flat(gpu());
   const ExecutionScope scope(flat.execution());
   flat.step.begin_pass();
   const auto first = take_zeros({3, 2}, flat.values), second = take_zeros({6}, flat.values);
@@ -116,7 +117,7 @@ TEST(StepParameters, OnAGpuZerosAreApartAndEndWithThePass) {
   EXPECT_FALSE(take_zeros({6}, flat.values).defined()) << "only 4 of 20 are left";
   EXPECT_FALSE(take_zeros({2}, flat.values.to(torch::kFloat64)).defined()) << "another type";
 
-  auto made = torch::randn({2}, torch::kCUDA).to(torch::kBFloat16);
+  auto made = torch::randn({2}, gpu()).to(torch::kBFloat16);
   const auto slot = make_gradient_slot(made);
   ASSERT_TRUE(slot.defined());
   EXPECT_TRUE(gradient_slot(made).is_alias_of(slot));
@@ -130,10 +131,10 @@ TEST(StepParameters, OnAGpuZerosAreApartAndEndWithThePass) {
 }
 
 TEST(StepParameters, OnAGpuProductsForWeightsAreAddedWhenThePassEnds) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  const auto half = torch::TensorOptions(torch::kBFloat16).device(torch::kCUDA);
-  const auto weights = torch::randn({6, 16, 24}, torch::kCUDA).requires_grad_(true);
-  const auto gradients = torch::zeros({weights.numel()}, torch::kCUDA);
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  const auto half = torch::TensorOptions(torch::kBFloat16).device(gpu());
+  const auto weights = torch::randn({6, 16, 24}, gpu()).requires_grad_(true);
+  const auto gradients = torch::zeros({weights.numel()}, gpu());
   StepParameters step({weights}, gradients);
   Execution collecting;
   collecting.parameters = &step;

@@ -4,6 +4,7 @@
 
 #include "geores/base/error.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/testing/gradient_check.h"
 
 namespace geores {
@@ -48,9 +49,7 @@ TEST(IsometryOp, IsOrthogonalInFloat32AtEveryParameter) {
 
 TEST(IsometryOp, FusedEqualsComposedWithGradients) {
   torch::manual_seed(2);
-  std::vector<torch::Device> devices = {torch::kCPU};
-  if (torch::cuda::is_available()) devices.emplace_back(torch::kCUDA);
-  for (const auto& device : devices)
+  for (const auto& device : devices())
     for (const auto type : {torch::kFloat64, torch::kFloat32})
       for (const auto factor : kAll)
         for (const int64_t n : {2, 4, 8})

@@ -70,7 +70,7 @@ Tensor all_permutations_mixture(const Tensor& logits, const Tensor& permutations
   static const auto sizes = numbers_that(kernels::is_permuted_size) + " streams";
   const auto n = streams_of(permutations);
   if (!KernelChoice("permutation_mixture", logits)
-           .need(logits.is_cuda(), "a GPU")
+           .need(on_gpu(logits), "a GPU")
            .need(logits.dim() == 3 && logits.numel() > 0, "at least one token")
            .need(kernels::is_permuted_size(n), sizes.c_str())
            .runs())

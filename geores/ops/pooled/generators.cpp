@@ -9,6 +9,7 @@
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/pooled/generator_parts.h"
 #include "geores/ops/pooled/summary.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -41,7 +42,7 @@ bool generators_run_fused(const Tensor& x, Pool pool, int64_t streams, int64_t m
   }
   const bool sequence = pool == Pool::sequence;
   return KernelChoice(sequence ? "sequence_generators" : "token_generators", x)
-      .need(x.is_cuda(), "a GPU")
+      .need(on_gpu(x), "a GPU")
       .need(fits, "a state (B, T, D) with at least one value")
       .need(kernels::is_device_stream_count(streams), numbers.c_str())
       .need(width % streams == 0, "a width that the number of streams divides")
@@ -336,7 +337,7 @@ NormAndSkip erase_and_norm(const Tensor& k, const Tensor& beta, const Tensor& x,
                            const Tensor& weight) {
   static const auto row = "rows of at most " + std::to_string(kernels::kDeviceRow) + " values";
   if (KernelChoice("erase_and_norm", x)
-          .need(x.is_cuda(), "a GPU")
+          .need(on_gpu(x), "a GPU")
           .need(k.size(1) == 1, "one direction for a sequence")
           .need(x.size(2) <= kernels::kDeviceRow, row.c_str())
           .runs()) {

@@ -20,7 +20,7 @@ class WidePooled : public testing::Test {
   void SetUp() override { torch::manual_seed(7); }
 
   // Whether a case of this size is run on this machine.
-  static bool counts(int64_t values) { return torch::cuda::is_available() || values <= 1024; }
+  static bool counts(int64_t values) { return takes_large_sizes() || values <= 1024; }
 };
 
 struct WideSize {
@@ -120,8 +120,8 @@ TEST_F(WidePooled, HybridOperatorsOfTokensEqualComposed) {
 }
 
 TEST_F(WidePooled, TheBaseModelsSizesRunFusedOnAGpu) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  const auto like = torch::TensorOptions().device(torch::kCUDA);
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  const auto like = torch::TensorOptions().device(gpu());
   const auto x = torch::randn({2, 8, 768}, like);
   std::vector<PerceptronWeights> nets;
   for (const int64_t outputs : {4, 4, 1, 4})

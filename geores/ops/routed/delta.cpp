@@ -211,7 +211,7 @@ std::optional<DeltaStreams> DeltaStreams::make(const Reading& reading, const Ten
     plain = plain && parameter.is_contiguous() && parameter.scalar_type() == x.scalar_type();
   const bool fits = x.dim() == 4 && x.numel() > 0;
   if (!KernelChoice("delta_read", x, "one kernel each way")
-           .need(x.is_cuda(), "a GPU")
+           .need(on_gpu(x), "a GPU")
            .need(fits, "a state (B, T, n, d) with at least one value")
            .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
            .need(fits && x.size(3) <= kernels::kMostDeltaRead, width.c_str())
@@ -227,7 +227,7 @@ std::optional<DeltaStreams> DeltaStreams::make(const Tensor& weight, const Tenso
   static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams";
   const bool fits = x.dim() == 4 && x.numel() > 0;
   if (!KernelChoice("delta_streams", x, "two kernels each way")
-           .need(x.is_cuda(), "a GPU")
+           .need(on_gpu(x), "a GPU")
            .need(fits, "a state (B, T, n, d) with at least one value")
            .need(fits && kernels::is_wide_stream_count(x.size(2)), count.c_str())
            .runs())

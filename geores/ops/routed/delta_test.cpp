@@ -33,7 +33,7 @@ TEST(Delta, EqualsComposed) {
   };
   for (const auto& [n, d, length] : {Size{2, 1, 3}, Size{2, 7, 5}, Size{4, 36, 3}, Size{3, 129, 2},
                                      Size{4, 513, 5}, Size{4, 768, 9}, Size{8, 1024, 1}})
-    if (torch::cuda::is_available() || d <= 36)
+    if (takes_large_sizes() || d <= 36)
       expect_fused_equals_composed(
           {random({n}), random({2, length, n, d}), random({2, length, 1 + n}), random({d})},
           delta_of, "n " + std::to_string(n) + " d " + std::to_string(d), 1e-4);
@@ -68,7 +68,7 @@ TEST(Delta, WithNormAndProjectionsEqualsComposed) {
   for (const auto& [n, d, length] :
        {Size{2, 5, 3}, Size{4, 36, 5}, Size{3, 129, 4}, Size{4, 128, 37}, Size{4, 768, 19},
         Size{8, 1024, 3}, Size{4, 1028, 2}})
-    if (torch::cuda::is_available() || d <= 36)
+    if (takes_large_sizes() || d <= 36)
       expect_fused_equals_composed(
           {random({n}), random({d}), random({1, d}) / std::sqrt(d), random({1}),
            random({n, d}) / std::sqrt(d), random({n}), random({2, length, n, d}), random({d})},
@@ -98,7 +98,7 @@ TEST(Delta, ReadingAloneEqualsComposedAndASecondWriteIsRefused) {
       "reading alone", 1e-4);
   const auto x = torch::randn({1, 2, 4, 12}), y = torch::randn({1, 2, 12}),
              l = torch::randn({1, 2, 5}), weight = torch::randn({4});
-  const auto on = [](const Tensor& t) { return torch::cuda::is_available() ? t.cuda() : t; };
+  const auto on = [](const Tensor& t) { return has_gpu() ? t.to(gpu()) : t; };
   if (auto delta = DeltaStreams::make(on(weight), on(x))) {
     delta->write(on(y), on(l));
     EXPECT_THROW(delta->write(on(y), on(l)), std::exception);

@@ -4,6 +4,7 @@
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/routed/wide_routes.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -61,7 +62,7 @@ SigmoidsAndSkip projected_sigmoids(const Tensor& x, const NormSpec& norm,
 
 Tensor linear_maps(const Tensor& x, const std::vector<LinearMap>& maps) {
   std::vector<Tensor> weights, biases;
-  if (!x.is_cuda()) {
+  if (!on_gpu(x)) {
     std::vector<Tensor> parts;
     for (const auto& [weight, bias] : maps) parts.push_back(linear_map(x, weight, bias));
     return torch::cat(parts, -1);

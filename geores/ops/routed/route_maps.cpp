@@ -123,7 +123,7 @@ Routes tanh_routes(const Tensor& raw, const TanhRoutes& p) {
   for (const auto& parameter : parameters)
     plain = plain && parameter.is_contiguous() && parameter.scalar_type() == raw.scalar_type();
   if (KernelChoice("tanh_routes", raw)
-          .need(raw.is_cuda(), "a GPU")
+          .need(on_gpu(raw), "a GPU")
           .need(raw.dim() == 4 && raw.numel() > 0, "at least one value")
           .need(kernels::fits_tanh_routes(n), "at most 15 streams")
           .need(plain, "contiguous parameters of the state's type")
@@ -139,7 +139,7 @@ Routes tanh_routes(const Tensor& raw, const TanhRoutes& p) {
 
 SigmoidRoutes sigmoid_routes(const Tensor& raw, int64_t n, double offset) {
   if (KernelChoice("sigmoid_routes", raw)
-          .need(raw.is_cuda(), "a GPU")
+          .need(on_gpu(raw), "a GPU")
           .need(raw.dim() == 3 && raw.numel() > 0, "at least one value")
           .runs()) {
     const auto outputs = FusedSigmoidRoutes::apply(raw, n, offset);

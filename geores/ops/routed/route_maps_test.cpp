@@ -16,7 +16,7 @@ namespace {
 TEST(RouteMaps, TanhRoutesEqualComposed) {
   torch::manual_seed(5);
   for (const auto& [n, length] : {std::pair<int64_t, int64_t>{2, 1}, {4, 33}, {8, 5}, {4, 3000}})
-    if (torch::cuda::is_available() || length < 1000)
+    if (takes_large_sizes() || length < 1000)
       expect_fused_equals_composed(
           {random({2, length, n, n + 2}), random({1}), random({1}), random({n}), random({n, n}),
            random({n})},
@@ -41,12 +41,12 @@ TEST(RouteMaps, SigmoidRoutesEqualComposed) {
 }
 
 TEST(RouteMaps, RunFusedOnAGpu) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   Explanation explanation;
   auto explained = execution();
   explained.explanation = &explanation;
   const ExecutionScope scope(explained);
-  const auto like = torch::TensorOptions().device(torch::kCUDA);
+  const auto like = torch::TensorOptions().device(gpu());
   const auto one = torch::ones({1}, like), four = torch::ones({4}, like);
   tanh_routes(torch::randn({2, 3, 4, 6}, like), {one, one, four, torch::eye(4, like), four});
   sigmoid_routes(torch::randn({2, 3, 24}, like), 4, 0);

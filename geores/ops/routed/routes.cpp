@@ -79,7 +79,7 @@ ReadWrite softmax_read_write(const Tensor& raw, int64_t n, double temperature) {
   require(raw.dim() == 3 && raw.size(-1) == 2 * n * n, "softmax_read_write",
           "expected 2n² = {} values per token, got {}", 2 * n * n, raw.size(-1));
   KernelChoice choice("softmax_read_write", raw);
-  if (need_mixer(choice.need(!raw.is_cuda(), "a CPU"), n).runs()) {
+  if (need_mixer(choice.need(!on_gpu(raw), "a CPU"), n).runs()) {
     const auto outputs = FusedRoutes::apply(raw, n, temperature, /*alpha=*/0.0, int64_t{0});
     return {.read = outputs[0], .write = outputs[1]};
   }

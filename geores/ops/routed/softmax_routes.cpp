@@ -154,7 +154,7 @@ class FusedSoftmaxRoutes : public torch::autograd::Function<FusedSoftmaxRoutes> 
 std::optional<SoftmaxRoutes> wide_softmax_routes(const Tensor& x, const RouteGenerator& generator,
                                                  int64_t n, const CayleyRouting& routing) {
   static const auto count = numbers_that(kernels::is_device_mixer_size) + " streams";
-  if (!x.is_cuda()) return std::nullopt;
+  if (!on_gpu(x)) return std::nullopt;
   const auto& norm = generator.norm;
   std::vector<Tensor> parameters = {generator.weight};
   if (generator.bias.defined()) parameters.push_back(generator.bias);

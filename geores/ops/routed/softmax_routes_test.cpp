@@ -1,5 +1,5 @@
 // JPmHC's softmax routes of long rows against their composed definition, values and all gradients.
-// Without a GPU both sides are composed; kernels/emulated_softmax_test.cpp runs the kernels there.
+// Without a GPU both sides are composed.
 #include "geores/ops/routed/softmax_routes.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(SoftmaxRoutes, EqualComposed) {
         // enough rows that the GPU's blocks process them in several rounds
         SoftmaxCase{3000, 2048, 4, true, false, true},
         SoftmaxCase{34000, 132, 4, true, true, true}}) {
-    if (!torch::cuda::is_available() && c.rows * c.width > 4096) continue;
+    if (!takes_large_sizes() && c.rows * c.width > 4096) continue;
     const auto outputs = (c.mixes ? 3 : 2) * c.n * c.n;
     const auto scale = 1 / std::sqrt(static_cast<double>(c.width));
     expect_fused_equals_composed(
@@ -70,9 +70,9 @@ TEST(SoftmaxRoutes, EqualComposed) {
 }
 
 TEST(SoftmaxRoutes, RunFusedOnAGpuWithoutGradientsToo) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   const torch::NoGradGuard no_grad;
-  const auto like = torch::TensorOptions().device(torch::kCUDA);
+  const auto like = torch::TensorOptions().device(gpu());
   const auto x = torch::randn({2, 9, 2048}, like), weight = 0.02 * torch::randn({48, 2048}, like);
   const NormSpec norm{
       .layer = true, .weight = torch::ones({2048}, like), .bias = torch::zeros({2048}, like)};

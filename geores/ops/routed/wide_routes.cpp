@@ -133,7 +133,7 @@ class FusedWideProjection : public torch::autograd::Function<FusedWideProjection
 tensor_list projected(const char* operation, const Tensor& x, bool normalized, double epsilon,
                       const std::vector<ProjectionWeights>& projections, int64_t n = 0,
                       double offset = 0) {
-  if (!x.is_cuda()) return {};
+  if (!on_gpu(x)) return {};
   if (!KernelChoice::state(operation, x, "one pass over the state")
            .need(x.dim() >= 2 && x.numel() > 0, "at least one value")
            .need(!projections.empty() &&

@@ -4,11 +4,13 @@
 #include "geores/kernels/device.h"
 #include "geores/kernels/norms/norm.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 #include "geores/ops/torch.h"
 
 namespace geores::fused {
 
+using geores::on_gpu;
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
@@ -129,7 +131,7 @@ void on_gpu_activations(const Tensor& x, F&& f) {
 //   });
 template <class F>
 void on(const Tensor& state, const Tensor& activation, F&& f) {
-  if (state.is_cuda())
+  if (on_gpu(state))
     on_gpu(state, activation, f);
   else if (state.scalar_type() == torch::kFloat32)
     f(float(), float());
@@ -139,7 +141,7 @@ void on(const Tensor& state, const Tensor& activation, F&& f) {
 
 template <class F>
 void on(const Tensor& state, F&& f) {
-  if (state.is_cuda())
+  if (on_gpu(state))
     on_gpu(state, f);
   else
     for_type_of(state, f);
@@ -147,7 +149,7 @@ void on(const Tensor& state, F&& f) {
 
 template <class F>
 void on_activations(const Tensor& x, F&& f) {
-  if (x.is_cuda())
+  if (on_gpu(x))
     on_gpu_activations(x, f);
   else
     for_type_of(x, f);
@@ -156,7 +158,7 @@ void on_activations(const Tensor& x, F&& f) {
 // f(T(), A(), S(), stream...), where the state may be bfloat16 on a GPU.
 template <class F>
 void on_state(const Tensor& state, const Tensor& activation, F&& f) {
-  if (state.is_cuda())
+  if (on_gpu(state))
     on_gpu_state(state, activation, f);
   else
     for_type_of(state, [&]<class T>(T) { f(T(), T(), T()); });
@@ -171,7 +173,7 @@ inline torch::TensorOptions full_options(const Tensor& state) {
 // until the product packs them.
 inline Tensor for_product_of(const Tensor& state, at::IntArrayRef shape) {
   const auto type = state.scalar_type();
-  return torch::empty(shape, state.options().dtype(state.is_cuda() ? product_type(type) : type));
+  return torch::empty(shape, state.options().dtype(on_gpu(state) ? product_type(type) : type));
 }
 
 // Zeros like x if a gradient is needed, else undefined; kernels add to it.

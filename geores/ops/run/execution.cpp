@@ -5,6 +5,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/device.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -41,21 +42,21 @@ ExecutionScope::ExecutionScope(Precision precision) : before_(current) {
 ExecutionScope::~ExecutionScope() { current = before_; }
 
 bool runs_cpu_kernel(const Tensor& x) {
-  return current.form == Form::fused && x.device().is_cpu() && is_real(x);
+  return current.form == Form::fused && x.device().is_cpu() && !on_gpu(x) && is_real(x);
 }
 
 bool runs_cuda_kernel(const Tensor& x) {
-  return kernels::kHasCuda && current.form == Form::fused && x.is_cuda() && is_real(x);
+  return kernels::kHasCuda && current.form == Form::fused && on_gpu(x) && is_real(x);
 }
 
 bool runs_half_state_kernel(const Tensor& x) {
-  return kernels::kHasCuda && current.form == Form::fused && x.is_cuda() &&
+  return kernels::kHasCuda && current.form == Form::fused && on_gpu(x) &&
          x.scalar_type() == torch::kBFloat16;
 }
 
 bool runs_half_product(const Tensor& x) {
   return kernels::kHasCuda && current.form == Form::fused && products_in_bfloat16() &&
-         x.is_cuda() && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
+         on_gpu(x) && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
 SerialProducts::SerialProducts()

@@ -9,10 +9,23 @@
 #include <string>
 #include <vector>
 
+#include "geores/kernels/device.h"
 #include "geores/ops/run/execution.h"
 #include "geores/ops/torch.h"
 
 namespace geores {
+
+// CUDA's GPU, or the CPU where it emulates one.
+inline bool has_gpu() { return kernels::kEmulated || torch::cuda::is_available(); }
+inline torch::Device gpu() { return kernels::kEmulated ? torch::kCPU : torch::kCUDA; }
+inline std::vector<torch::Device> devices() {
+  if (kernels::kEmulated) return {gpu()};
+  return torch::cuda::is_available() ? std::vector<torch::Device>{torch::kCPU, gpu()}
+                                     : std::vector<torch::Device>{torch::kCPU};
+}
+
+// Large sizes take a GPU moments, and an emulated one minutes.
+inline bool takes_large_sizes() { return torch::cuda::is_available(); }
 
 using Tensors = std::vector<Tensor>;
 using Operation = std::function<Tensors(const Tensors&)>;
@@ -56,8 +69,7 @@ inline void expect_equal_on(const torch::Device& device, const Tensors& inputs, 
 
 inline void expect_fused_equals_composed(const Tensors& inputs, const Operation& f,
                                          const std::string& what, double single = 2e-5) {
-  expect_equal_on(torch::kCPU, inputs, f, what, single);
-  if (torch::cuda::is_available()) expect_equal_on(torch::kCUDA, inputs, f, what, single);
+  for (const auto& device : devices()) expect_equal_on(device, inputs, f, what, single);
 }
 
 inline Tensor random(at::IntArrayRef shape) { return torch::randn(shape, torch::kFloat64); }

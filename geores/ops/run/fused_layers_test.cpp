@@ -98,9 +98,9 @@ TEST_F(FusedLayers, HeadsEqualComposed) {
 
 // The score of a query and a key depends on their distance, not on their positions.
 TEST_F(FusedLayers, ScoresOfTurnedHeadsDependOnDistanceAlone) {
-  constexpr int64_t kLength = 7, kWidth = 8;
-  const auto one = random({1, 1, 3 * kWidth}).expand({1, kLength, 3 * kWidth});
-  const auto heads = split_heads(one, 1, rotary_tables(kLength, kWidth, 100, one));
+  constexpr int64_t kLength = 7, kHeadWidth = 8;
+  const auto one = random({1, 1, 3 * kHeadWidth}).expand({1, kLength, 3 * kHeadWidth});
+  const auto heads = split_heads(one, 1, rotary_tables(kLength, kHeadWidth, 100, one));
   const auto scores = heads.q.matmul(heads.k.transpose(-1, -2))[0][0];
   for (int64_t i = 1; i < kLength; ++i)
     EXPECT_LT((scores.diagonal(i) - scores[0][i]).abs().max().item<double>(), 1e-12) << i;
@@ -131,7 +131,7 @@ TEST_F(FusedLayers, FullAttentionRefusesWhatDoesNotFit) {
 }
 
 TEST_F(FusedLayers, InBfloat16OnAGpuTheyRoundAndNoMore) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   const auto relative_error = [](const Tensor& a, const Tensor& b) {
     return ((a.to(torch::kFloat64) - b.to(torch::kFloat64)).norm() / b.to(torch::kFloat64).norm())
         .item<double>();
@@ -149,9 +149,9 @@ TEST_F(FusedLayers, InBfloat16OnAGpuTheyRoundAndNoMore) {
       EXPECT_LT(relative_error(fused[i], wanted[i]), 1e-2) << what << " tensor " << i;
   };
   for (const int64_t width : {64, 512, 2048}) {
-    const auto state = torch::randn({6, 33, width}, torch::kCUDA);
+    const auto state = torch::randn({6, 33, width}, gpu());
     const auto half = [&](int64_t times) {
-      return torch::randn({6, 33, times * width}, torch::kCUDA).to(torch::kBFloat16);
+      return torch::randn({6, 33, times * width}, gpu()).to(torch::kBFloat16);
     };
     compare("post_norm", {state, half(1)}, [](const Tensors& t) {
       const auto [y, product] = post_norm(t[0], t[1], 1e-5);

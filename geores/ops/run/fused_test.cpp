@@ -70,11 +70,11 @@ TEST_F(Fused, LinearWithRowsEqualsComposed) {
         inputs,
         [](const Tensors& t) { return Tensors{linear_map_and_rows(t[0], t[1], t[2], t[3])}; },
         what);
-    if (!torch::cuda::is_available()) continue;
+    if (!has_gpu()) continue;
     // In bfloat16: the same products, and a gradient that is rounded once for both.
     const ExecutionScope scope(Precision::bf16);
     Tensors typed;
-    for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
+    for (const auto& input : inputs) typed.push_back(input.to(gpu(), torch::kFloat32));
     const auto together = values_and_gradients(
         typed,
         [](const Tensors& t) { return Tensors{linear_map_and_rows(t[0], t[1], t[2], t[3])}; },
@@ -133,7 +133,7 @@ TEST_F(Fused, AttentionStandsLargeScores) {
 
 // LibTorch's attention in bfloat16 rounds differently, so the reference is float64.
 TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   const auto relative_error = [](const Tensor& a, const Tensor& b) {
     return ((a.to(torch::kFloat64) - b).norm() / b.norm()).item<double>();
   };
@@ -141,8 +141,8 @@ TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
     for (const int64_t length :
          {1, 2, 16, 17, 33, 64, 65, 127, 129, 192, 255, 256, 257, 289, 350}) {
       constexpr int64_t batch = 3, heads = 2;
-      const auto qkv = torch::randn({batch, length, 3 * heads * width}, torch::kCUDA);
-      const auto cotangent = torch::randn({batch, length, heads * width}, torch::kCUDA);
+      const auto qkv = torch::randn({batch, length, 3 * heads * width}, gpu());
+      const auto cotangent = torch::randn({batch, length, heads * width}, gpu());
       const auto run = [&](const Tensor& x) {
         const auto leaf = x.detach().requires_grad_(true);
         const auto out = causal_attention(leaf, heads);
@@ -159,12 +159,12 @@ TEST_F(Fused, AttentionInBfloat16OnAGpuEqualsItsDefinition) {
 }
 
 TEST_F(Fused, AttentionInTf32OnAGpuEqualsItsDefinition) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   const torch::NoGradGuard no_grad;
   for (const int64_t width : {32, 64})
     for (const int64_t length : {1, 2, 16, 17, 33, 129, 255, 300}) {
       constexpr int64_t batch = 3, heads = 2;
-      const auto qkv = 1.5 * torch::randn({batch, length, 3 * heads * width}, torch::kCUDA);
+      const auto qkv = 1.5 * torch::randn({batch, length, 3 * heads * width}, gpu());
       const auto error = [&](Precision products) {
         set_float32_products(products);
         const auto out = causal_attention(qkv, heads).to(torch::kFloat64);
@@ -301,11 +301,11 @@ TEST_F(Fused, TheErrorOfALinearMapEqualsComposed) {
                                              target.to(t[0].options()))};
     };
     expect_fused_equals_composed(inputs, error, what, 1e-4);
-    if (!torch::cuda::is_available()) continue;
+    if (!has_gpu()) continue;
     // In bfloat16: the same as the prediction first and its error afterwards.
     const ExecutionScope scope(Precision::bf16);
     Tensors typed;
-    for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
+    for (const auto& input : inputs) typed.push_back(input.to(gpu(), torch::kFloat32));
     const auto together = values_and_gradients(typed, error, Form::fused);
     const auto apart = values_and_gradients(
         typed,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "geores/kernels/device.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -11,8 +12,8 @@ namespace {
 // The reason why no kernel of ours can run on x; null: none.
 const char* missing_for(const Tensor& x, bool fits_type) {
   if (execution().form != Form::fused) return "the fused form";
-  if (x.is_cuda() && !kernels::kHasCuda) return "a build with CUDA";
-  if (!x.is_cuda() && !x.device().is_cpu()) return "a CPU or a CUDA device";
+  if (on_gpu(x) && !kernels::kHasCuda) return "a build with CUDA";
+  if (!on_gpu(x) && !x.device().is_cpu()) return "a CPU or a CUDA device";
   return fits_type ? nullptr : "float32 or float64 values";
 }
 
@@ -23,13 +24,13 @@ KernelChoice::KernelChoice(const char* operation, const Tensor& x, const char* k
       kernel_(kernel),
       missing_(
           missing_for(x, x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64)),
-      on_gpu_(x.is_cuda()) {}
+      on_gpu_(on_gpu(x)) {}
 
 KernelChoice KernelChoice::any_type(const char* operation, const Tensor& x, const char* kernel) {
   KernelChoice choice;
   choice.operation_ = operation;
   choice.kernel_ = kernel;
-  choice.on_gpu_ = x.is_cuda();
+  choice.on_gpu_ = on_gpu(x);
   choice.missing_ = missing_for(x, true);
   return choice;
 }
@@ -43,7 +44,7 @@ KernelChoice KernelChoice::state(const char* operation, const Tensor& x, const c
 
 KernelChoice KernelChoice::half(const char* operation, const Tensor& x, const char* kernel) {
   return any_type(operation, x, kernel)
-      .need(x.is_cuda(), "a GPU")
+      .need(on_gpu(x), "a GPU")
       .need(products_in_bfloat16(), "precision bf16 or bf16_state")
       .need(x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16,
             "float32 or bfloat16 values");

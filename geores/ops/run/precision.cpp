@@ -1,6 +1,7 @@
 #include "geores/ops/run/precision.h"
 
 #include "geores/ops/gradients/step_parameters.h"
+#include "geores/ops/run/on_gpu.h"
 
 namespace geores {
 
@@ -24,7 +25,7 @@ torch::ScalarType product_type(torch::ScalarType state) {
 
 Tensor in_state_type(const Tensor& x) {
   const bool rounds = execution().precision == Precision::bf16_state && x.defined() &&
-                      x.is_cuda() && x.scalar_type() == torch::kFloat32;
+                      on_gpu(x) && x.scalar_type() == torch::kFloat32;
   return rounds ? x.to(torch::kBFloat16) : x;
 }
 

@@ -10,6 +10,7 @@
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/normalized_linear.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/streams/streams.h"
 
 namespace geores {
@@ -43,8 +44,8 @@ TEST(Precision, AStateIsRoundedOnAGpuWhereThatIsWanted) {
   EXPECT_TRUE(in_full_type(x).is_same(x));
   EXPECT_EQ(in_full_type(x.to(torch::kBFloat16)).scalar_type(), torch::kFloat32);
   EXPECT_EQ(full_type(torch::kFloat64), torch::kFloat64);
-  if (!torch::cuda::is_available()) return;
-  const auto there = x.to(torch::kCUDA), wide = there.to(torch::kFloat64);
+  if (!has_gpu()) return;
+  const auto there = x.to(gpu()), wide = there.to(torch::kFloat64);
   EXPECT_EQ(in_state_type(there).scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(in_state_type(wide).is_same(wide)) << "float64 is for verification";
   const ExecutionScope products(Precision::bf16);

@@ -37,7 +37,7 @@ Tensor State::total() const {
   if (write) return write->total(branch);
   if (!branch.defined()) return x;
   if (KernelChoice("add_branch", x)
-          .need(x.is_cuda(), "a GPU")
+          .need(on_gpu(x), "a GPU")
           .need(x.scalar_type() == torch::kFloat32, "a float32 state")
           .need(branch.scalar_type() == torch::kBFloat16, "a bfloat16 branch")
           .need(branch.sizes() == x.sizes(), "a branch of the state's shape")
@@ -50,7 +50,7 @@ State with_branch(const Tensor& x, const Tensor& branch) {
   const State state(x, branch);
   const bool later =
       KernelChoice("add_branch", x, "part of the next kernel")
-          .need(x.is_cuda(), "a GPU")
+          .need(on_gpu(x), "a GPU")
           .need(fits(x, branch), "a branch of the state's shape, as products give it")
           .runs();
   return later ? state : state.total();

@@ -172,7 +172,7 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
   static Tensor forward(AutogradContext* context, const Tensor& operators, const Tensor& input) {
     const auto m = operators.contiguous(), x = input.contiguous();
     auto out = torch::empty_like(x);
-    if (x.is_cuda())
+    if (on_gpu(x))
       on_gpu_state(x, [&]<class T, class S>(T, S, kernels::CudaStream cuda_stream) {
         kernels::wide_write_forward<T, S, S>(cuda_stream, values<T>(m), values<S>(x), nullptr,
                                              nullptr, values<S>(out), stream_shape(x));
@@ -190,7 +190,7 @@ class FusedMix : public torch::autograd::Function<FusedMix> {
     const auto s = saved<Kept>(context);
     const auto dout = gradients[0].contiguous();
     const auto dm = torch::empty_like(s.m), dx = torch::empty_like(s.x);
-    if (!s.x.is_cuda()) {
+    if (!on_gpu(s.x)) {
       for_type_of(s.x, [&]<class T>(T) {
         kernels::mix_norm_backward<T>(values<T>(s.m), values<T>(s.x), {}, nullptr, values<T>(dout),
                                       nullptr, values<T>(dx), values<T>(dm), nullptr, nullptr,
@@ -338,7 +338,7 @@ NormAndSkip mix_and_norm(const Tensor& m, const Tensor& x, const Tensor& weight,
 
 Tensor collect_streams(const Tensor& weight, const Tensor& x) {
   if (KernelChoice("collect_streams", x)
-          .need(!x.is_cuda(), "a CPU")
+          .need(!on_gpu(x), "a CPU")
           .need(x.dim() == 4 && x.numel() > 0 && weight.sizes() == x.sizes().slice(0, 3),
                 "a weight for each stream of each token")
           .need(weight.scalar_type() == x.scalar_type(), "weights of the state's type")

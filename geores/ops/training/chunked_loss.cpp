@@ -49,7 +49,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
         dweight = multiply(dlogits.t(), part, type);
     };
     const bool in_kernel = KernelChoice::any_type("cross_entropy", x, "kernel")
-                               .need(x.is_cuda(), "a GPU")
+                               .need(on_gpu(x), "a GPU")
                                .need(x.numel() > 0, "at least one value")
                                .runs();
     for (int64_t from = 0; from < x.size(0); from += chunk) {

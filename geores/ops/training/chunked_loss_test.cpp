@@ -4,6 +4,7 @@
 
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/execution.h"
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/training/loss.h"
 
 namespace geores {
@@ -40,19 +41,19 @@ TEST(ChunkedLoss, IsTheLossOfTheWholeLogitsWithItsGradients) {
   for (const auto type : {torch::kFloat32, torch::kFloat64})
     for (const int64_t vocabulary : {11, 12, 2500, 4100, 20000}) {
       if (vocabulary < 4000) expect_the_whole_loss(torch::kCPU, type, vocabulary);
-      if (torch::cuda::is_available()) expect_the_whole_loss(torch::kCUDA, type, vocabulary);
+      if (has_gpu()) expect_the_whole_loss(gpu(), type, vocabulary);
     }
 }
 
 // A parameter's gradient is added to its slot, scaled by any incoming gradient.
 TEST(ChunkedLoss, OnAGpuInBfloat16IsTheLossOfRoundedFactors) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   torch::manual_seed(2);
   for (const int64_t vocabulary : {12, 4100, 4104, 20000}) {
-    const auto w = torch::randn({vocabulary, 16}, torch::kCUDA).requires_grad_(true);
-    const auto gradients = torch::zeros({w.numel()}, torch::kCUDA);
-    const auto x = torch::randn({23, 16}, torch::kCUDA).to(torch::kBFloat16).requires_grad_(true);
-    const auto targets = torch::randint(vocabulary, {23}, torch::kInt64).to(torch::kCUDA);
+    const auto w = torch::randn({vocabulary, 16}, gpu()).requires_grad_(true);
+    const auto gradients = torch::zeros({w.numel()}, gpu());
+    const auto x = torch::randn({23, 16}, gpu()).to(torch::kBFloat16).requires_grad_(true);
+    const auto targets = torch::randint(vocabulary, {23}, torch::kInt64).to(gpu());
     StepParameters step({w}, gradients);
     auto collecting = execution();
     collecting.precision = Precision::bf16;

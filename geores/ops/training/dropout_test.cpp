@@ -1,4 +1,5 @@
 #include "geores/ops/training/dropout.h"
+#include "geores/ops/run/fused_check_test.h"
 
 #include <gtest/gtest.h>
 
@@ -46,12 +47,12 @@ TEST(Dropout, KernelIsComposedWithItsGradient) {
 }
 
 TEST(Dropout, KernelOnAGpuIsComposedWithItsGradient) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   for (const auto type : {torch::kFloat32, torch::kFloat64})
-    expect_kernel_is_composed(torch::kCUDA, type, 1e-6);
-  expect_kernel_is_composed(torch::kCUDA, torch::kBFloat16, 1.0 / 128);
+    expect_kernel_is_composed(gpu(), type, 1e-6);
+  expect_kernel_is_composed(gpu(), torch::kBFloat16, 1.0 / 128);
   const auto x = torch::randn({5, 333});
-  EXPECT_TRUE(torch::allclose(dropped(x.cuda(), on(torch::kCUDA, at_step(3)), 4).cpu(),
+  EXPECT_TRUE(torch::allclose(dropped(x.to(gpu()), on(gpu(), at_step(3)), 4).cpu(),
                               dropped(x, at_step(3), 4), 1e-6, 0))
       << "the CPU's mask";
 }

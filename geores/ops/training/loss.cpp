@@ -106,7 +106,7 @@ class HalfLinearError : public torch::autograd::Function<HalfLinearError> {
     auto shape = x.sizes().vec();
     shape.back() = weight.size(0);
     return bias.defined() && bias.scalar_type() == torch::kFloat32 &&
-           target.scalar_type() == torch::kFloat32 && target.is_cuda() &&
+           target.scalar_type() == torch::kFloat32 && on_gpu(target) &&
            target.sizes() == at::IntArrayRef(shape) && target.numel() > 0 &&
            bias.numel() <= kernels::kMostErrorColumns && !needs_gradient(target);
   }
@@ -191,10 +191,10 @@ Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
                      prediction.scalar_type() == target.scalar_type(),
                  "a target of the prediction's shape and type")
            .need(!needs_gradient(target), "a target without gradient")
-           .need_on_gpu(target.is_cuda() && prediction.numel() > 0, "values on the GPU")
+           .need_on_gpu(on_gpu(target) && prediction.numel() > 0, "values on the GPU")
            .runs())
     return torch::mse_loss(prediction, target);
-  return prediction.is_cuda() ? DeviceSquaredError::apply(prediction, target)
+  return on_gpu(prediction) ? DeviceSquaredError::apply(prediction, target)
                               : FusedSquaredError::apply(prediction, target);
 }
 
@@ -217,7 +217,7 @@ Tensor mean_cross_entropy(const Tensor& logits, const Tensor& targets) {
           "{} targets do not fit {} logits of {} classes", targets.numel(), logits.numel(),
           classes);
   if (KernelChoice("cross_entropy", logits)
-          .need(logits.device().is_cpu(), "a CPU")
+          .need(!on_gpu(logits), "a CPU")
           .need(logits.numel() > 0, "at least one value")
           .runs()) {
     // The composed form checks each target as well.

@@ -2,15 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "geores/ops/run/fused_check_test.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
 namespace {
 
 TEST(StepTables, StepsLookUpTheirBatchAndRatesAndLeaveTheirNumbers) {
-  std::vector<torch::Device> devices = {torch::kCPU};
-  if (torch::cuda::is_available()) devices.push_back(torch::kCUDA);
-  for (const auto& device : devices)
+  for (const auto& device : devices())
     for (const auto type : {torch::kFloat32, torch::kFloat64, torch::kInt64})
       for (const auto* precision : {"fp32", "bf16"})
         for (const int64_t length : {1, 7, 1501}) {  // of one block and of several, none aligned
@@ -29,7 +29,7 @@ TEST(StepTables, StepsLookUpTheirBatchAndRatesAndLeaveTheirNumbers) {
             const auto [taken_x, taken_y, rates] = step_input(tables, x, y);
             const auto rows = tables.batches[step % window];
             const auto what = std::to_string(length) + " " + precision;
-            const bool half = device.is_cuda() && type == torch::kFloat32 && products_in_bfloat16();
+            const bool half = on_gpu(device) && type == torch::kFloat32 && products_in_bfloat16();
             EXPECT_TRUE(
                 torch::equal(taken_x, x.index_select(0, rows).to(half ? torch::kBFloat16 : type)))
                 << what << " " << type;

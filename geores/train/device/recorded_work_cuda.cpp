@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "geores/train/device/recorded_work.h"
+#include "geores/ops/run/on_gpu.h"
 
 namespace geores {
 
@@ -78,7 +79,7 @@ struct OwnCudaStream::Guard {
   c10::cuda::CUDAStreamGuard current{own.get()};
 };
 OwnCudaStream::OwnCudaStream(const torch::Device& device) {
-  if (device.is_cuda()) guard_ = std::make_unique<Guard>();
+  if (on_gpu(device)) guard_ = std::make_unique<Guard>();
 }
 OwnCudaStream::~OwnCudaStream() {
   if (!guard_) return;
@@ -138,7 +139,7 @@ struct RecordedWork::Graph {
 };
 RecordedWork::RecordedWork(const torch::Device& device, std::function<void()> work)
     : work_(std::move(work)) {
-  if (device.is_cuda()) graph_ = std::make_unique<Graph>();
+  if (on_gpu(device)) graph_ = std::make_unique<Graph>();
 }
 RecordedWork::~RecordedWork() {
   if (!graph_) return;
@@ -209,7 +210,7 @@ void reset_peak_device_memory() {
 
 std::string gpu_name() { return at::cuda::getCurrentDeviceProperties()->name; }
 
-ProfiledPart::ProfiledPart(const torch::Device& device) : on_(device.is_cuda()) {
+ProfiledPart::ProfiledPart(const torch::Device& device) : on_(on_gpu(device)) {
   if (!on_) return;
   torch::cuda::synchronize();
   cudaProfilerStart();

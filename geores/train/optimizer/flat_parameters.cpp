@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "geores/base/error.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/precision.h"
 
 namespace geores {
@@ -101,11 +102,11 @@ void FlatParameters::begin_gradients() {
   gradients_clear_ = false;
   // A bfloat16 copy that is not kept up to date is made for this step alone.
   const auto type = product_type(values_.scalar_type());
-  const bool half = values_.is_cuda() && type != values_.scalar_type();
+  const bool half = on_gpu(values_) && type != values_.scalar_type();
   step_.set_product_values(product_values_.defined() ? product_values_
                            : half                    ? values_.to(type)
                                                      : Tensor());
-  if (!gradients_.is_cuda()) return;
+  if (!on_gpu(gradients_)) return;
   for (const auto& parameter : parameters_) parameter.mutable_grad() = Tensor();
 }
 
@@ -113,7 +114,7 @@ void FlatParameters::begin_gradients() {
 // returned are added in one call, because adding to each view would take a hundred kernels.
 void FlatParameters::finish_gradients() {
   if (!product_values_.defined()) step_.set_product_values({});
-  if (!gradients_.is_cuda()) return;
+  if (!on_gpu(gradients_)) return;
   const torch::NoGradGuard no_grad;
   std::vector<Tensor> to, from;
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -5,6 +5,7 @@
 // program.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #define __shared__ static
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct dim3 {
   unsigned x, y, z;
@@ -55,22 +57,14 @@ class Block {
 
   void run() {
     current = this;
-    for (unsigned i = 0; i < fibers_.size(); ++i) {
-      auto& fiber = fibers_[i];
-      getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = stack(i);
-      fiber.context.uc_stack.ss_size = kStack;
-      fiber.context.uc_link = &scheduler_;
-      makecontext(&fiber.context, &Block::run_thread, 0);
-    }
     for (bool some = true; some;) {
       some = false;
       const auto before = steps_;
       for (unsigned i = 0; i < fibers_.size(); ++i) {
-        if (fibers_[i].done) continue;
+        if (fibers_[i].state == State::done) continue;
         some = true;
         threadIdx.x = i;
-        swapcontext(&scheduler_, &fibers_[i].context);
+        resume(fibers_[i], i);
       }
       if (some && steps_ == before) end("threads wait for each other");
     }
@@ -78,6 +72,17 @@ class Block {
   }
 
   void meet_block() { meet(all_, static_cast<unsigned>(fibers_.size())); }
+
+  // Some threads of the block meet, as many as `threads`, by a number that they share.
+  void meet_some(unsigned number, unsigned threads) { meet(named_.at(number), threads); }
+
+  // Addresses in shared memory as numbers. None is aligned to more than a GPU aligns it to.
+  uint32_t address_of(const void* pointer) const {
+    const auto* at = static_cast<const unsigned char*>(pointer);
+    if (at < shared || at >= shared_end_) end("takes an address outside of its shared memory");
+    return static_cast<uint32_t>(at - shared) + kAlignment;
+  }
+  unsigned char* at(uint32_t address) const { return shared + address - kAlignment; }
 
   // The value of the lane `from` of this warp.
   template <class T>
@@ -135,6 +140,43 @@ class Block {
     }
   }
 
+  // The same in the other direction.
+  void store_matrices(void* row, const uint32_t (&from)[4]) {
+    const auto lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
+    for (unsigned matrix = 0; matrix < 4; ++matrix)
+      std::memcpy(static_cast<uint16_t*>(exchange(row, 8 * matrix + g)) + 2 * t, &from[matrix],
+                  sizeof(uint32_t));
+    meet(warps_[threadIdx.x / kWarp], kWarp);
+  }
+
+  // A factor of a product of 64 rows by four warps (cuda/warpgroup.cuh): in shared memory, as its
+  // descriptor says, or in the registers of all lanes.
+  struct Factor {
+    uint64_t descriptor = 0;
+    bool turned = false;                // whether its lines run along the result, not along the sum
+    const uint32_t* registers = nullptr;  // four of each lane; instead of the descriptor
+  };
+
+  // c += a · b, with Values of the 64 rows in each lane.
+  template <size_t Values>
+  void multiply_add_rows(float (&c)[Values], const Factor& a, const Factor& b) {
+    constexpr unsigned kThreads = 4 * kWarp;
+    const auto me = threadIdx.x, first = me / kThreads * kThreads, g = me % kWarp / 4, t = me % 4;
+    auto& all = warpgroups_.at(me / kThreads);
+    if (a.registers) std::copy_n(a.registers, 4, operands_[me].begin());
+    meet(all, kThreads);
+    for (unsigned i = 0; i < Values; ++i) {
+      const auto row = me % kThreads / kWarp * 16 + g + i / 2 % 2 * 8,
+                 column = i / 4 * 8 + 2 * t + i % 2;
+      for (unsigned k = 0; k < 16; ++k) {
+        const auto& held =
+            operands_[first + row / 16 * kWarp + row % 8 * 4 + k % 8 / 2][row % 16 / 8 + k / 8 * 2];
+        c[i] += (a.registers ? half(held, k % 2) : value(a, row, k)) * value(b, column, k);
+      }
+    }
+    meet(all, kThreads);
+  }
+
   static inline Block* current = nullptr;
   unsigned char* shared;
 
@@ -143,9 +185,10 @@ class Block {
   static constexpr size_t kStack = 64 * 1024, kAlignment = 16;
   static constexpr unsigned char kUnwritten = 0xff;  // as a number: NaN
 
+  enum class State { fresh, waits, done };
   struct Fiber {
-    ucontext_t context;
-    bool done = false;
+    jmp_buf context;
+    State state = State::fresh;
   };
   struct Meeting {
     unsigned there = 0;
@@ -166,6 +209,40 @@ class Block {
     return x;
   }
 
+  // Value k of row r of a factor in swizzled lines of 128 or 64 bytes.
+  float value(const Factor& factor, unsigned r, unsigned k) const {
+    const auto bits = [&](int first) {
+      return static_cast<uint32_t>(factor.descriptor >> first & 0x3fff) << 4;
+    };
+    const uint32_t line = factor.descriptor >> 62 == 1 ? 128 : 64, values = line / 2;
+    const auto lines = [&](unsigned i) { return i / 8 * bits(32) + i % 8 * line; };
+    auto address = bits(0) + (factor.turned ? lines(k) + r % values * 2 + r / values * bits(16)
+                                            : lines(r) + 2 * k);
+    address ^= (address >> 7 & (line == 128 ? 7 : 3)) << 4;
+    if (at(address) < shared || at(address) >= shared_end_) end("multiplies what is not shared");
+    uint16_t word;
+    std::memcpy(&word, at(address), sizeof(word));
+    return half(word, 0);
+  }
+
+  // Runs a thread until it waits or ends. Jumps between stacks need no call of the system, which
+  // swapcontext makes twice.
+  void resume(Fiber& fiber, unsigned thread) {
+    if (_setjmp(scheduler_) != 0) return;
+    if (fiber.state == State::waits) _longjmp(fiber.context, 1);
+    ucontext_t start;
+    getcontext(&start);
+    start.uc_stack.ss_sp = stack(thread);
+    start.uc_stack.ss_size = kStack;
+    start.uc_link = nullptr;
+    makecontext(&start, &Block::run_thread, 0);
+    setcontext(&start);
+  }
+  void wait(Fiber& fiber) {
+    fiber.state = State::waits;
+    if (_setjmp(fiber.context) == 0) _longjmp(scheduler_, 1);
+  }
+
   // One for each thread, the same for all blocks.
   static char* stack(unsigned thread) {
     static std::vector<std::unique_ptr<char[]>> stacks;
@@ -177,8 +254,9 @@ class Block {
     auto& block = *current;
     const auto me = threadIdx.x;
     block.kernel_();
-    block.fibers_[me].done = true;
+    block.fibers_[me].state = State::done;
     ++block.steps_;
+    _longjmp(block.scheduler_, 1);
   }
 
   void meet(Meeting& meeting, unsigned wanted) {
@@ -190,7 +268,7 @@ class Block {
       ++meeting.number;
       return;
     }
-    while (meeting.number == number) swapcontext(&fibers_[me].context, &scheduler_);
+    while (meeting.number == number) wait(fibers_[me]);
     ++steps_;
   }
 
@@ -198,11 +276,13 @@ class Block {
   std::vector<Fiber> fibers_;
   std::vector<Meeting> warps_;
   Meeting all_;
+  std::array<Meeting, 16> named_;
+  std::array<Meeting, 8> warpgroups_;
   std::vector<uint64_t> slots_;
   std::vector<std::array<uint32_t, 6>> operands_;
   std::vector<unsigned char> shared_;
   unsigned char* shared_end_;
-  ucontext_t scheduler_;
+  jmp_buf scheduler_;
   int64_t steps_ = 0;
 };
 
@@ -265,11 +345,30 @@ inline unsigned __float_as_uint(float x) {
 }
 inline float __expf(float x) { return std::exp(x); }
 inline float __fdividef(float x, float y) { return x / y; }
-inline size_t __cvta_generic_to_shared(const void*) { emulated::end("takes a shared address"); }
+inline size_t __cvta_generic_to_shared(const void* pointer) {
+  return emulated::Block::current->address_of(pointer);
+}
+[[noreturn]] inline void __trap() { emulated::end("trap"); }
 using std::max;
 using std::min;
 
 enum cudaError_t { cudaSuccess };
+// One multiprocessor, so that blocks go through several rounds, of an H100.
+enum cudaDeviceAttr {
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrComputeCapabilityMinor,
+  cudaDevAttrMultiProcessorCount
+};
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  *value = which == cudaDevAttrComputeCapabilityMajor   ? 9
+           : which == cudaDevAttrComputeCapabilityMinor ? 0
+                                                        : 1;
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char* cudaGetErrorString(cudaError_t) { return ""; }
 inline void cudaMemsetAsync(void* to, int value, size_t bytes, void*) {

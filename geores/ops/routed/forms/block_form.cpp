@@ -127,7 +127,7 @@ std::unique_ptr<RoutedForm> block_form(const RoutedInput& in, const RoutedSpec& 
   const auto* routing = std::get_if<CayleyRouting>(&spec.routing);
   if (!need_mixer(KernelChoice("routes", x, "blocks of tokens")
                       .need(routing != nullptr, "Cayley routes")
-                      .need(x.device().is_cpu(), "a CPU")
+                      .need(!on_gpu(x), "a CPU")
                       .need(x.numel() > 0, "at least one value"),
                   n)
            .need(spec.read_norm.kind == ReadNormSpec::Kind::layer && spec.tiles == 1,

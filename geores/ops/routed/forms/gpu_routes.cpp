@@ -3,6 +3,7 @@
 #include <string>
 
 #include "geores/ops/dense/projections.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/streams/stream_kernels.h"
 
 namespace geores::fused {
@@ -13,7 +14,7 @@ KernelChoice& need_routes_on_gpu(KernelChoice& choice, const RoutedInput& in,
                     iterations = "at most " + std::to_string(kernels::kMostGuardedIterations) +
                                  " Sinkhorn iterations";
   const auto& x = in.x;
-  choice.need(x.is_cuda(), "a GPU").need(x.numel() > 0, "at least one value");
+  choice.need(on_gpu(x), "a GPU").need(x.numel() > 0, "at least one value");
   const auto* cayley = std::get_if<CayleyRouting>(&spec.routing);
   const auto* guarded = std::get_if<GuardedRouting>(&spec.routing);
   const auto* sinkhorn = std::get_if<SinkhornRouting>(&spec.routing);

@@ -3,6 +3,7 @@
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/forms/carried_form.h"
 #include "geores/ops/routed/forms/gpu_routes.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -171,7 +172,7 @@ class FusedRoute : public torch::autograd::Function<FusedRoute> {
 }  // namespace
 
 std::unique_ptr<RoutedForm> passes_form(const RoutedInput& in, const RoutedSpec& spec) {
-  if (!in.x.is_cuda() || has_tanh_routes(spec)) return nullptr;
+  if (!on_gpu(in.x) || has_tanh_routes(spec)) return nullptr;
   KernelChoice choice("routes", in.x, "passes over the state");
   if (!need_routes_on_gpu(choice, in, spec)
            .need(has_passes(spec.routing), "Cayley routes or guarded ones")

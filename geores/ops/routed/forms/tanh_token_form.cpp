@@ -5,6 +5,7 @@
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/forms/carried_form.h"
 #include "geores/ops/routed/forms/gpu_routes.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -160,7 +161,7 @@ std::unique_ptr<RoutedForm> tanh_token_form(const RoutedInput& in, const RoutedS
                     width =
                         "streams of " + numbers_that(kernels::is_routed_stream_width) + " values";
   const auto* tanh = std::get_if<TanhRouting>(&spec.routing);
-  if (!in.x.is_cuda() || tanh == nullptr) return nullptr;
+  if (!on_gpu(in.x) || tanh == nullptr) return nullptr;
   std::vector<Tensor> parameters;
   for (const auto& projection : spec.projections) parameters.push_back(projection.weight);
   const auto& p = tanh->routes;

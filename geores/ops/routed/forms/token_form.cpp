@@ -6,6 +6,7 @@
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/routed/forms/carried_form.h"
 #include "geores/ops/routed/forms/gpu_routes.h"
+#include "geores/ops/run/on_gpu.h"
 #include "geores/ops/run/saved_state.h"
 #include "geores/ops/streams/stream_kernels.h"
 
@@ -161,7 +162,7 @@ std::unique_ptr<RoutedForm> token_form(const RoutedInput& in, const RoutedSpec& 
                     width =
                         "streams of " + numbers_that(kernels::is_routed_stream_width) + " values";
   const auto& x = in.x;
-  if (!x.is_cuda() || has_tanh_routes(spec)) return nullptr;
+  if (!on_gpu(x) || has_tanh_routes(spec)) return nullptr;
   int64_t raw = 0;
   for (const auto& projection : spec.projections) raw += projection.weight.size(0);
   bool same = false;

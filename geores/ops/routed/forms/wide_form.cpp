@@ -228,7 +228,7 @@ bool WideForm::fits(const Tensor& x) {
   static const auto count = numbers_that(kernels::is_wide_stream_count) + " streams",
                     width = "streams of at most " + std::to_string(kernels::kMostWideValues) +
                             " values";
-  if (!x.is_cuda()) return false;
+  if (!on_gpu(x)) return false;
   return KernelChoice::state("wide_streams", x, "two kernels each way")
       .need(x.numel() > 0, "at least one value")
       .need(kernels::is_wide_stream_count(x.size(2)), count.c_str())

@@ -24,7 +24,7 @@ class Wide : public testing::Test {
   void SetUp() override { torch::manual_seed(5); }
 
   // Whether a case of this size is run on this machine.
-  static bool counts(int64_t values) { return torch::cuda::is_available() || values <= 2048; }
+  static bool counts(int64_t values) { return takes_large_sizes() || values <= 2048; }
 };
 
 Tensor read_of(const Tensor& collected, const ReadNormSpec& norm) {
@@ -127,10 +127,10 @@ TEST_F(Wide, TheSumBehindANormMayBeAllThatIsMade) {
         return Tensors{all[1], all[2], all[3]};
       },
       "sum alone", 1e-4);
-  if (!torch::cuda::is_available()) return;
+  if (!has_gpu()) return;
   const torch::NoGradGuard no_grad;
   Tensors t;
-  for (const auto& input : inputs) t.push_back(input.to(torch::kCUDA));
+  for (const auto& input : inputs) t.push_back(input.to(gpu()));
   const auto wide = WideForm::of({.res = t[0], .read = t[1], .write = t[2]}, t[3],
                                  {.kind = ReadNormSpec::Kind::none});
   ASSERT_TRUE(wide);
@@ -230,7 +230,7 @@ TEST_F(Wide, SigmoidRoutesEqualComposed) {
 // Where LibTorch's float32 products use tf32, gradients of projections do too: 10 bits of a
 // factor's mantissa remain.
 TEST_F(Wide, GradientsOfProjectionsAreCloseWhereFactorsMayBeRounded) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   for (const auto& [rows, width, first, second] :
        {std::tuple{5, 36, 4, 4}, {70, 768, 16, 8}, {1500, 3072, 20, 12}, {9, 4100, 30, 50}}) {
     const Tensors inputs = {random({1, rows, width}), random({first, width}),
@@ -239,7 +239,7 @@ TEST_F(Wide, GradientsOfProjectionsAreCloseWhereFactorsMayBeRounded) {
     const auto gradients = [&](Precision products) {
       set_float32_products(products);
       Tensors typed;
-      for (const auto& input : inputs) typed.push_back(input.to(torch::kCUDA, torch::kFloat32));
+      for (const auto& input : inputs) typed.push_back(input.to(gpu(), torch::kFloat32));
       auto all = values_and_gradients(
           typed, [](const Tensors& t) { return projections_of(t, 0); }, Form::fused);
       set_float32_products(Precision::fp32);
@@ -316,8 +316,8 @@ TEST_F(Wide, UnrolledSinkhornIsExactBeforeItConverges) {
 }
 
 TEST_F(Wide, StreamsOfTheBaseModelRunFusedOnAGpu) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  const auto like = torch::TensorOptions().device(torch::kCUDA);
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  const auto like = torch::TensorOptions().device(gpu());
   const auto x = torch::randn({2, 8, 4, 768}, like), routes = torch::randn({2, 8, 4}, like);
   EXPECT_TRUE(WideForm::of({torch::randn({2, 8, 4, 4}, like), routes, routes}, x,
                            {.weight = torch::ones({768}, like)}));
@@ -335,11 +335,11 @@ TEST_F(Wide, StreamsOfTheBaseModelRunFusedOnAGpu) {
 
 // In bfloat16 only the sublayer's input and output are rounded.
 TEST_F(Wide, StreamsInBfloat16AreCloseToTheirDefinition) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
   for (const int64_t d : {36, 513, 768}) {
     Tensors inputs = {torch::randn({2, 9, 4, 4}), torch::randn({2, 9, 4}), torch::randn({2, 9, 4}),
                       torch::randn({2, 9, 4, d}), torch::randn({d}),       torch::randn({d})};
-    for (auto& input : inputs) input = input.to(torch::kCUDA);
+    for (auto& input : inputs) input = input.to(gpu());
     const auto f = [](const Tensors& t) {
       auto out = around_a_sublayer(t, {});
       out[0] = out[0].to(torch::kFloat32);
