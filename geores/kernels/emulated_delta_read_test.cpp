@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "geores/kernels/emulated_check_test.h"
-#include "geores/kernels/routed/delta_read.h"
+#include "geores/kernels/updates/delta_read.h"
 
 namespace geores::kernels {
 namespace {

@@ -3,12 +3,12 @@
 #ifdef GEORES_EMULATED_KERNELS
 #include <gtest/gtest.h>
 
-#include "geores/kernels/dense/gated_update.h"
 #include "geores/kernels/emulated_check_test.h"
 #include "geores/kernels/norms/norm.h"
 #include "geores/kernels/pooled/token_summary.h"
-#include "geores/kernels/routed/delta_streams.h"
 #include "geores/kernels/streams/streams.h"
+#include "geores/kernels/updates/delta_streams.h"
+#include "geores/kernels/updates/gated_update.h"
 
 namespace geores::kernels {
 namespace {

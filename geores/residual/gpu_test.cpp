@@ -80,8 +80,8 @@ struct GpuCase {
   bool normalized = false;  // forward_normalized() in place of advance()
 };
 
-void expect_forms_agree(const torch::Device& device, const GpuCase& c,
-                                  const Connection& connection, const nlohmann::json& options) {
+void expect_forms_agree(const torch::Device& device, const GpuCase& c, const Connection& connection,
+                        const nlohmann::json& options) {
   auto used = options.is_null() ? nlohmann::json::object() : options;
   // The implicit gradient is that of the limit, so the two forms agree only for a converged
   // iteration.
@@ -181,16 +181,15 @@ void expect_forms_agree(const torch::Device& device, const GpuCase& c,
 }
 
 void expect_forms_agree(const torch::Device& device, torch::ScalarType dtype,
-                                  const std::string& precision, double tolerance, int64_t width,
-                                  int64_t length, int64_t streams = 4, int64_t depth = 1) {
+                        const std::string& precision, double tolerance, int64_t width,
+                        int64_t length, int64_t streams = 4, int64_t depth = 1) {
   for (const auto& connection : connections())
     for (const auto& options : connection.variants) {
       if (connection.name == "shc" && streams < 3) continue;  // needs three
       if (options.value("mixer", "") == "quaternions" && streams != 4) continue;
       if (depth > 1 && !leaves_its_branch(connection.name)) continue;
-      expect_forms_agree(device,
-                                   {dtype, precision, tolerance, width, length, streams, depth},
-                                   connection, options);
+      expect_forms_agree(device, {dtype, precision, tolerance, width, length, streams, depth},
+                         connection, options);
     }
 }
 
@@ -246,15 +245,15 @@ TEST_F(Gpu, RoutesOfNarrowStreamsFusedEqualComposed) {
     for (const auto& [name, options] : all)
       for (const int64_t width : {32, 64, 128})
         if (connection.name == name)
-          expect_forms_agree(device_, {torch::kFloat32, "bf16", 2e-2, width, 37},
-                                       connection, options);
+          expect_forms_agree(device_, {torch::kFloat32, "bf16", 2e-2, width, 37}, connection,
+                             options);
   // The width of a state, not of its streams.
   for (const auto& connection : connections())
     for (const int64_t width : {128, 256, 512})
       if (connection.name == "edelta_stream")
         for (const auto& options : {options_of("{}"), options_of(R"({"gate_weight": 0.1})")})
-          expect_forms_agree(device_, {torch::kFloat32, "bf16", 2e-2, width, 45},
-                                       connection, options);
+          expect_forms_agree(device_, {torch::kFloat32, "bf16", 2e-2, width, 45}, connection,
+                             options);
 }
 
 // The configurations of a recursive model: its mixers at its widths.
@@ -279,16 +278,16 @@ TEST_F(Gpu, ConnectionsOfRecursiveModelsFusedEqualComposed) {
       for (const int64_t width : {20, 512, 2048}) {  // of the state, but for sHC of a stream
         const auto length = width > 512 ? 17 : 33;
         for (const int64_t depth : {1, 2}) {
-          expect_forms_agree(
-              device_, {torch::kFloat64, "fp32", 1e-9, width, length, 4, depth, true}, connection,
-              options);
-          expect_forms_agree(
-              device_, {torch::kFloat32, "fp32", 2e-3, width, length, 4, depth, true}, connection,
-              options);
+          expect_forms_agree(device_,
+                             {torch::kFloat64, "fp32", 1e-9, width, length, 4, depth, true},
+                             connection, options);
+          expect_forms_agree(device_,
+                             {torch::kFloat32, "fp32", 2e-3, width, length, 4, depth, true},
+                             connection, options);
         }
         if (width >= 512)
-          expect_forms_agree(
-              device_, {torch::kFloat32, "bf16", 2e-2, width, 65, 4, 1, true}, connection, options);
+          expect_forms_agree(device_, {torch::kFloat32, "bf16", 2e-2, width, 65, 4, 1, true},
+                             connection, options);
       }
   }
 }

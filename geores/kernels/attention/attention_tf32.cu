@@ -19,9 +19,7 @@ using namespace device;
 constexpr int kWarps = 8, kTile = 16, kStep = static_cast<int>(kAttentionStep);
 constexpr int kStepTiles = kStep / 8;
 
-__device__ inline uint32_t tf32(float x) {
-  return __float_as_uint(rounded_to_tf32(x));
-}
+__device__ inline uint32_t tf32(float x) { return __float_as_uint(rounded_to_tf32(x)); }
 
 // Rows of D values in shared memory, as tf32; padded so that the lanes of a warp read different
 // banks.

@@ -113,7 +113,8 @@ void squared_error_backward(CudaStream stream, const Prediction<T>& p, const T* 
 template <class T, class A>
 void squared_error_backward(CudaStream stream, const Prediction<T>& p, const T* y, const T* scale,
                             A* dx, T* dbias) {
-  launch(stream, {blocks_for_sums(), kThreads}, error_gradient_and_sums<T, A>, p, y, scale, dx, dbias);
+  launch(stream, {blocks_for_sums(), kThreads}, error_gradient_and_sums<T, A>, p, y, scale, dx,
+         dbias);
   check_launch("squared_error_backward");
 }
 

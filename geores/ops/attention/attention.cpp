@@ -193,9 +193,7 @@ Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
 
 Tensor causal_attention(const Tensor& qkv, int64_t heads) {
   require_heads("causal_attention", qkv, heads);
-  if (KernelChoice("causal_attention", qkv, "tiles of queries")
-          .need(!on_gpu(qkv), "a CPU")
-          .runs())
+  if (KernelChoice("causal_attention", qkv, "tiles of queries").need(!on_gpu(qkv), "a CPU").runs())
     return FusedAttention::apply(qkv, heads, /*causal=*/true, maybe({}), maybe({}),
                                  needs_gradient(qkv));
   if (KernelChoice::any_type("causal_attention", qkv, "bfloat16 kernel")

@@ -351,9 +351,7 @@ Tensor perceptron(const Tensor& x, const Tensor& up, const Tensor& down) {
                                  .need(on_gpu(x), "a GPU")
                                  .runs())
     return DevicePerceptron::apply(x, up, down);
-  if (!KernelChoice("perceptron", x, "blocks of rows in cache")
-           .need(!on_gpu(x), "a CPU")
-           .runs()) {
+  if (!KernelChoice("perceptron", x, "blocks of rows in cache").need(!on_gpu(x), "a CPU").runs()) {
     const auto hidden = torch::gelu(torch::linear(for_product(x), for_product(up)));
     return torch::linear(hidden, for_product(down)).to(x.scalar_type());
   }

@@ -4,8 +4,8 @@
 
 #include <torch/version.h>
 
-#include "geores/ops/torch.h"
 #include "geores/ops/run/on_gpu.h"
+#include "geores/ops/torch.h"
 
 namespace geores {
 

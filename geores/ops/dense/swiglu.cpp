@@ -51,9 +51,9 @@ class FusedSwiGlu : public torch::autograd::Function<FusedSwiGlu> {
 
 Tensor swiglu(const Tensor& x) {
   if (KernelChoice::any_type("swiglu", x, "kernel")
-          .need(on_gpu(x) || x.scalar_type() == torch::kFloat32 ||
-                    x.scalar_type() == torch::kFloat64,
-                "float32 or float64 values on a CPU")
+          .need(
+              on_gpu(x) || x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64,
+              "float32 or float64 values on a CPU")
           .need(x.numel() > 0 && x.size(-1) % 2 == 0, "pairs of values")
           .runs())
     return FusedSwiGlu::apply(x);

@@ -55,8 +55,8 @@ bool runs_half_state_kernel(const Tensor& x) {
 }
 
 bool runs_half_product(const Tensor& x) {
-  return kernels::kHasCuda && current.form == Form::fused && products_in_bfloat16() &&
-         on_gpu(x) && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
+  return kernels::kHasCuda && current.form == Form::fused && products_in_bfloat16() && on_gpu(x) &&
+         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
 SerialProducts::SerialProducts()

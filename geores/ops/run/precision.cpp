@@ -24,8 +24,8 @@ torch::ScalarType product_type(torch::ScalarType state) {
 }
 
 Tensor in_state_type(const Tensor& x) {
-  const bool rounds = execution().precision == Precision::bf16_state && x.defined() &&
-                      on_gpu(x) && x.scalar_type() == torch::kFloat32;
+  const bool rounds = execution().precision == Precision::bf16_state && x.defined() && on_gpu(x) &&
+                      x.scalar_type() == torch::kFloat32;
   return rounds ? x.to(torch::kBFloat16) : x;
 }
 

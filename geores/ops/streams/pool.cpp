@@ -94,8 +94,7 @@ Tensor pooled(const Tensor& x, Pool pool, PoolMemory* memory) {
     case Pool::sequence:
       require(memory == nullptr, "pool",
               "sequence needs the whole sequence: it cannot be read in pieces");
-      if (KernelChoice("mean_pool", x).need(!on_gpu(x), "a CPU").runs())
-        return FusedMean::apply(x);
+      if (KernelChoice("mean_pool", x).need(!on_gpu(x), "a CPU").runs()) return FusedMean::apply(x);
       return x.mean(1, /*keepdim=*/true);
     case Pool::causal:
       if (memory != nullptr) return memory->running_mean(x);

@@ -195,7 +195,7 @@ Tensor mean_squared_error(const Tensor& prediction, const Tensor& target) {
            .runs())
     return torch::mse_loss(prediction, target);
   return on_gpu(prediction) ? DeviceSquaredError::apply(prediction, target)
-                              : FusedSquaredError::apply(prediction, target);
+                            : FusedSquaredError::apply(prediction, target);
 }
 
 Tensor normalized_linear_error(const State& state, const NormSpec& norm, const Tensor& weight,

@@ -5,7 +5,7 @@
 #include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
-#include "geores/ops/routed/delta.h"
+#include "geores/ops/updates/delta.h"
 #include "geores/ops/routed/projected.h"
 #include "geores/ops/streams/streams.h"
 

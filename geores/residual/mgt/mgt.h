@@ -12,7 +12,7 @@
 #pragma once
 
 #include "geores/modules/layers.h"
-#include "geores/ops/dense/gated_update.h"
+#include "geores/ops/updates/gated_update.h"
 #include "geores/residual/registry.h"
 
 namespace geores {

@@ -11,8 +11,8 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "geores/train/device/recorded_work.h"
 #include "geores/ops/run/on_gpu.h"
+#include "geores/train/device/recorded_work.h"
 
 namespace geores {
 

@@ -153,7 +153,7 @@ class Block {
   // descriptor says, or in the registers of all lanes.
   struct Factor {
     uint64_t descriptor = 0;
-    bool turned = false;                // whether its lines run along the result, not along the sum
+    bool turned = false;  // whether its lines run along the result, not along the sum
     const uint32_t* registers = nullptr;  // four of each lane; instead of the descriptor
   };
 

@@ -1,11 +1,11 @@
-#include "geores/ops/routed/delta.h"
+#include "geores/ops/updates/delta.h"
 
 #include <utility>
 
 #include "geores/base/error.h"
-#include "geores/kernels/routed/delta_read.h"
-#include "geores/kernels/routed/delta_streams.h"
 #include "geores/kernels/routed/wide_streams.h"
+#include "geores/kernels/updates/delta_read.h"
+#include "geores/kernels/updates/delta_streams.h"
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/dispatch.h"

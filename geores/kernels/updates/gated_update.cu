@@ -1,4 +1,4 @@
-#include "geores/kernels/dense/gated_update.h"
+#include "geores/kernels/updates/gated_update.h"
 
 #include "geores/kernels/cuda/activations.cuh"
 #include "geores/kernels/streams/wide.cuh"

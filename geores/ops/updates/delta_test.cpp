@@ -1,6 +1,6 @@
 // The delta rule on wide streams against its definition: values and all gradients. Without a GPU
 // there is no fused form.
-#include "geores/ops/routed/delta.h"
+#include "geores/ops/updates/delta.h"
 
 #include <gtest/gtest.h>
 

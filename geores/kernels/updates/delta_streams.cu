@@ -1,4 +1,4 @@
-#include "geores/kernels/routed/delta_streams.h"
+#include "geores/kernels/updates/delta_streams.h"
 
 #include "geores/kernels/cuda/activations.cuh"
 #include "geores/kernels/streams/held_tokens.cuh"

@@ -1,6 +1,6 @@
 // MGT's update against its composed definition: values and all gradients. On a machine without a GPU
 // both sides are composed.
-#include "geores/ops/dense/gated_update.h"
+#include "geores/ops/updates/gated_update.h"
 
 #include <gtest/gtest.h>
 

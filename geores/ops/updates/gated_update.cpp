@@ -1,6 +1,6 @@
-#include "geores/ops/dense/gated_update.h"
+#include "geores/ops/updates/gated_update.h"
 
-#include "geores/kernels/dense/gated_update.h"
+#include "geores/kernels/updates/gated_update.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/step_parameters.h"

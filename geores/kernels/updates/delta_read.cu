@@ -1,4 +1,4 @@
-#include "geores/kernels/routed/delta_read.h"
+#include "geores/kernels/updates/delta_read.h"
 
 #include "geores/kernels/cuda/activations.cuh"
 #include "geores/kernels/streams/wide.cuh"
