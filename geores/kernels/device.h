@@ -35,10 +35,8 @@ struct BFloat16 {
 };
 
 // Limits of the GPU kernels: the longest row and the widest residual stream that a group of lanes
-// keeps in registers, and the numbers of residual streams that are compiled.
+// keeps in registers. sizes.h has the numbers of streams.
 inline constexpr int64_t kDeviceRow = 512;
 inline constexpr int64_t kDeviceStreamWidth = 128;
-constexpr bool is_device_stream_count(int64_t n) { return n == 2 || n == 4; }
-constexpr bool is_device_mixer_size(int64_t n) { return n >= 2 && n <= 4; }
 
 }  // namespace geores::kernels

@@ -80,8 +80,12 @@ struct GpuCase {
   bool normalized = false;  // forward_normalized() in place of advance()
 };
 
-void expect_forms_agree(const torch::Device& device, const GpuCase& c, const Connection& connection,
+void expect_forms_agree(const torch::Device& device, GpuCase c, const Connection& connection,
                         const nlohmann::json& options) {
+  if (!takes_large_sizes()) {
+    if (c.width > 520) return;
+    c.length = std::min<int64_t>(c.length, c.width > 128 ? 3 : 9);
+  }
   auto used = options.is_null() ? nlohmann::json::object() : options;
   // The implicit gradient is that of the limit, so the two forms agree only for a converged
   // iteration.
@@ -314,6 +318,7 @@ TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
         options["sinkhorn_gradient"] = "unrolled";
       for (const int64_t width : {96, 520, 768, 1024})
         for (const int64_t streams : {2, 4, 8}) {
+          if (!takes_large_sizes() && width > 96) continue;
           if (streams == 8 && connection.name == "mhc_lite") continue;  // 8! permutations
           if (streams == 2 && connection.name == "shc") continue;       // needs three
           if (streams != 4 && options.value("mixer", "") == "quaternions") continue;
@@ -331,9 +336,10 @@ TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
           }
           residual->to(device_);
           const auto& traits = residual->traits();
-          auto shape = std::vector<int64_t>{2, 65, traits.state_width};
+          const int64_t length = takes_large_sizes() ? 65 : 9;
+          auto shape = std::vector<int64_t>{2, length, traits.state_width};
           if (traits.layout == StreamLayout::expand)
-            shape = {2, 65, traits.streams, traits.state_width / traits.streams};
+            shape = {2, length, traits.streams, traits.state_width / traits.streams};
           const auto half = torch::randn(shape, device_).to(torch::kBFloat16),
                      cotangent = torch::randn(shape, device_).to(torch::kBFloat16);
           const auto middle =
@@ -364,7 +370,7 @@ TEST_F(Gpu, StatesInBfloat16AreCloseToTheirDefinition) {
         }
     }
   }
-  EXPECT_GT(tried, 60);
+  EXPECT_GT(tried, takes_large_sizes() ? 60 : 15);
 }
 
 // Lengths around the number of tokens that a block takes at a time, 16 in double and 64 in float.

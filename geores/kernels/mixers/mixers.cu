@@ -5,6 +5,7 @@
 #include "geores/kernels/mixers/mixer_lines.h"
 #include "geores/kernels/mixers/quad_sinkhorn.cuh"
 #include "geores/kernels/mixers/token_threads.cuh"
+#include "geores/kernels/sizes.h"
 #include "geores/manifold/cayley_iterative.h"
 #include "geores/manifold/sinkhorn.h"
 
@@ -257,12 +258,7 @@ template <class F>
 void with_mixers(const MixerShape& s, F&& f) {
   const auto blocks = static_cast<unsigned>((s.tokens + kTokensPerBlock - 1) / kTokensPerBlock);
   if (blocks == 0) return;
-  if (s.n == 2)
-    f(std::integral_constant<int, 2>(), blocks);
-  else if (s.n == 3)
-    f(std::integral_constant<int, 3>(), blocks);
-  else
-    f(std::integral_constant<int, 4>(), blocks);
+  with_count(DeviceMixers(), s.n, [&](auto n) { f(n, blocks); });
 }
 
 }  // namespace

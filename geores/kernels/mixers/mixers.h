@@ -13,9 +13,6 @@ struct MixerShape {
   int64_t tokens, n;
 };
 
-// On a GPU the mixers of these sizes are one thread's work.
-constexpr bool is_log_mixer_size(int64_t n) { return n >= 2 && n <= 8; }
-
 // JPmHC: raw (tokens, 3, n, n) -> read (tokens, n), the column means of softmax(raw₀/τ) over rows;
 // write (tokens, n), the row sums of softmax(raw₁/τ) over columns; res (tokens, n, n), the Cayley
 // map of raw₂ − raw₂ᵀ by `steps` iterations, or exactly for steps < 0. Where res is null there is no
@@ -46,7 +43,7 @@ template <class T>
 void spectral_sphere_backward(const SphereArrays<const T>& in, const T* dh,
                               const SphereArrays<T>& gradients, const MixerShape& shape);
 
-// sHC's mixer on a GPU; n is one of is_log_mixer_size and at least 3.
+// sHC's mixer on a GPU, for 3 to 8 streams.
 template <class T>
 void spectral_sphere_forward(CudaStream stream, const SphereArrays<const T>& in, T* h,
                              const MixerShape& shape);

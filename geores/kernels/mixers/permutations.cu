@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/sizes.h"
 #include "geores/manifold/permutation.h"
 
 namespace geores::kernels {
@@ -84,13 +85,6 @@ __global__ void __launch_bounds__(kBlock)
   for (int m = 0; m < count; ++m) dlogits[t * count + m] = weight[m] * (along[m] - mean);
 }
 
-template <class F>
-void with_permuted_size(int64_t n, F&& f) {
-  if (n == 2) f(std::integral_constant<int, 2>());
-  if (n == 3) f(std::integral_constant<int, 3>());
-  if (n == 4) f(std::integral_constant<int, 4>());
-}
-
 Grid grid_of(const MixerShape& s) { return {(s.tokens + kBlock - 1) / kBlock, kBlock}; }
 
 }  // namespace
@@ -98,8 +92,8 @@ Grid grid_of(const MixerShape& s) { return {(s.tokens + kBlock - 1) / kBlock, kB
 template <class T>
 void permutation_mixture_forward(CudaStream stream, const T* logits, T* h, const MixerShape& s) {
   if (s.tokens == 0) return;
-  with_permuted_size(
-      s.n, [&](auto n) { launch(stream, grid_of(s), mixture<n.value, T>, logits, h, s.tokens); });
+  with_count(DeviceMixers(), s.n,
+             [&](auto n) { launch(stream, grid_of(s), mixture<n.value, T>, logits, h, s.tokens); });
   check_launch("permutation_mixture_forward");
 }
 
@@ -107,7 +101,7 @@ template <class T>
 void permutation_mixture_backward(CudaStream stream, const T* logits, const T* dh, T* dlogits,
                                   const MixerShape& s) {
   if (s.tokens == 0) return;
-  with_permuted_size(s.n, [&](auto n) {
+  with_count(DeviceMixers(), s.n, [&](auto n) {
     launch(stream, grid_of(s), mixture_back<n.value, T>, logits, dh, dlogits, s.tokens);
   });
   check_launch("permutation_mixture_backward");

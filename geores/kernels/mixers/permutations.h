@@ -1,12 +1,11 @@
-// Mixtures of all permutations of n streams (manifold/permutation.h), on a GPU: one thread for each token.
+// Mixtures of all permutations of n streams (manifold/permutation.h), on a GPU: one thread for each token,
+// n is one of is_device_mixer_size.
 //   H = Σ_m softmax(logits)_m P_m      logits (tokens, n!), H (tokens, n, n)
 #pragma once
 
 #include "geores/kernels/mixers/mixers.h"
 
 namespace geores::kernels {
-
-constexpr bool is_permuted_size(int64_t n) { return n >= 2 && n <= 4; }
 
 template <class T>
 void permutation_mixture_forward(CudaStream stream, const T* logits, T* h, const MixerShape& shape);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "geores/kernels/cuda/device.cuh"
 #include "geores/kernels/mixers/mixers.h"
+#include "geores/kernels/sizes.h"
 #include "geores/manifold/algebra/matrix.h"
 
 namespace geores::kernels::device {
@@ -41,11 +41,10 @@ __device__ inline void put(const manifold::Matrix<T, R, C>& m, T* values, bool t
 // f(size) for First to 8 streams; nothing without tokens.
 template <int First, class F>
 void with_mixer_size(const MixerShape& s, F&& f) {
-  if (s.tokens == 0) return;
-  [&]<int... N>(std::integer_sequence<int, N...>) {
-    ((s.n == N + First && (f(std::integral_constant<int, N + First>()), true)) || ...);
-  }
-  (std::make_integer_sequence<int, 9 - First>());
+  if (s.tokens > 0)
+    with_count(WideStreams(), s.n, [&](auto n) {
+      if constexpr (n >= First) f(n);
+    });
 }
 
 }  // namespace geores::kernels::device

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
+
+#include "geores/kernels/sizes.h"
 
 namespace geores::kernels {
 
@@ -14,12 +15,7 @@ void with_operators(int64_t operators, int64_t n, F&& f) {
   const auto blocks =
       static_cast<unsigned>((operators + kOperatorsPerBlock - 1) / kOperatorsPerBlock);
   if (blocks == 0) return;
-  if (n == 2)
-    f(std::integral_constant<int, 2>(), blocks);
-  else if (n == 3)
-    f(std::integral_constant<int, 3>(), blocks);
-  else
-    f(std::integral_constant<int, 4>(), blocks);
+  with_count(DeviceMixers(), n, [&](auto size) { f(size, blocks); });
 }
 
 }  // namespace geores::kernels

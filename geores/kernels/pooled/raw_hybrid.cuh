@@ -2,9 +2,9 @@
 // backward.
 #pragma once
 
-#include <type_traits>
 
 #include "geores/kernels/cuda/activations.cuh"
+#include "geores/kernels/sizes.h"
 #include "geores/manifold/hybrid.h"
 
 namespace geores::kernels::device {
@@ -73,10 +73,7 @@ __device__ inline GateGradient<T> raw_hybrid_backward(const T* raw, const Gate<T
 // f(number of streams) if an operator of that size is compiled here.
 template <class F>
 void with_operator_size(int n, F&& f) {
-  if (n == 2)
-    f(std::integral_constant<int, 2>());
-  else
-    f(std::integral_constant<int, 4>());
+  with_count(DeviceStreams(), n, f);
 }
 
 }  // namespace geores::kernels::device

@@ -2,6 +2,7 @@
 
 #include "geores/kernels/cuda/device.cuh"
 #include "geores/kernels/mixers/mixer_lines.h"
+#include "geores/kernels/sizes.h"
 #include "geores/manifold/cayley_general.h"
 #include "geores/manifold/cayley_iterative.h"
 
@@ -322,12 +323,7 @@ template <class F>
 void with_streams_of(const SoftmaxShape& s, F&& f) {
   const auto blocks = (s.rows + kTokens - 1) / kTokens;
   if (blocks == 0) return;
-  if (s.n == 2)
-    f(std::integral_constant<int, 2>(), blocks);
-  else if (s.n == 3)
-    f(std::integral_constant<int, 3>(), blocks);
-  else
-    f(std::integral_constant<int, 4>(), blocks);
+  with_count(DeviceMixers(), s.n, [&](auto n) { f(n, blocks); });
 }
 
 template <class T>

@@ -7,8 +7,6 @@ namespace {
 
 using namespace device;
 
-using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stream_count
-
 template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
     wide_write_norm(WideWriteNormForward<T, A, S> p, int64_t tokens, int d) {
@@ -121,7 +119,7 @@ __global__ void __launch_bounds__(kWideBlock)
 template <class T, class A, class S>
 void wide_write_norm_forward(CudaStream stream, const WideWriteNormForward<T, A, S>& p,
                              const StreamShape& s) {
-  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(WideStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, wide_rows<T>(s.n * s.d)},
            wide_write_norm<n.value, v.value, T, A, S>, p, s.tokens, static_cast<int>(s.d));
   });
@@ -132,7 +130,7 @@ template <class T, class A, class S>
 void wide_write_norm_backward(CudaStream stream, const WideWriteNormBackward<T, A, S>& p,
                               const StreamShape& s) {
   const auto held = held_bytes<S>(s.n, s.d, 2);
-  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(WideStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, held},
            wide_write_norm_back<n.value, v.value, T, A, S>, p, s.tokens, static_cast<int>(s.d),
            held > 0);

@@ -7,8 +7,6 @@ namespace {
 
 using namespace device;
 
-using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stream_count
-
 template <int N, int V, class T, class A, class S>
 __global__ void __launch_bounds__(kWideBlock)
     wide_read(const T* read, const S* x, ReadNorm<T> norm, A* h, RowStatistics<T>* statistics,
@@ -215,7 +213,7 @@ __global__ void __launch_bounds__(kWideBlock)
 template <class T, class A, class S>
 void wide_read_forward(CudaStream stream, const T* read, const S* x, const ReadNorm<T>& norm, A* h,
                        RowStatistics<T>* statistics, const StreamShape& s) {
-  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(WideStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, norm.none ? 0 : wide_rows<T>(s.d)},
            wide_read<n.value, v.value, T, A, S>, read, x, norm, h, statistics, s.tokens,
            static_cast<int>(s.d));
@@ -228,7 +226,7 @@ void wide_read_backward(CudaStream stream, const WideReadBackward<T, A, S>& p,
                         const StreamShape& s) {
   // Each block adds a row to the weight's gradient at its end: few blocks, all of them at once.
   const int64_t at_once = 4 * blocks_for_sums();
-  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(WideStreams(), s, [&](auto n, auto v) {
     launch(stream,
            {wide_blocks(s.tokens, at_once), kWideBlock, p.norm.none ? 0 : wide_rows<T>(s.d)},
            wide_read_back<n.value, v.value, T, A, S>, p, s.tokens, static_cast<int>(s.d));
@@ -239,7 +237,7 @@ void wide_read_backward(CudaStream stream, const WideReadBackward<T, A, S>& p,
 template <class T, class A, class S>
 void wide_write_forward(CudaStream stream, const T* res, const S* x, const T* write, const A* y,
                         S* out, const StreamShape& s) {
-  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(WideStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write<n.value, v.value, T, A, S>, res,
            x, write, y, out, s.tokens, static_cast<int>(s.d));
   });
@@ -249,7 +247,7 @@ void wide_write_forward(CudaStream stream, const T* res, const S* x, const T* wr
 template <class T, class A, class S>
 void wide_write_backward(CudaStream stream, const T* write, const A* y, const S* dout, T* dwrite,
                          A* dy, const StreamShape& s) {
-  with_wide_streams<S>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<S>(WideStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_write_back<n.value, v.value, T, A, S>,
            write, y, dout, dwrite, dy, s.tokens, static_cast<int>(s.d));
   });

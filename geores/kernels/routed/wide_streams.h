@@ -10,11 +10,10 @@
 #pragma once
 
 #include "geores/kernels/norms/norm.h"
+#include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/wide_mix.h"
 
 namespace geores::kernels {
-
-constexpr bool is_wide_stream_count(int64_t n) { return n >= 2 && n <= 8; }
 
 // Norm of the sublayer's input; none: the input is the plain sum.
 template <class T>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels::device {
@@ -145,7 +146,7 @@ struct Gram {
 // f(number of streams, columns) for streams of d values.
 template <class T, class F>
 void with_streams(int64_t n, int64_t d, F&& f) {
-  const auto with_columns = [&](auto count) {
+  with_count(DeviceStreams(), n, [&](auto count) {
     if constexpr (sizeof(T) == 4)  // double is for verification: one form is enough
       if (d % 4 == 0) {
         if (d <= 32)
@@ -155,11 +156,7 @@ void with_streams(int64_t n, int64_t d, F&& f) {
         return;
       }
     f(count, Columns<1, 32, kDeviceStreamWidth / 32>());
-  };
-  if (n == 2)
-    with_columns(std::integral_constant<int, 2>());
-  else
-    with_columns(std::integral_constant<int, 4>());
+  });
 }
 
 }  // namespace geores::kernels::device

@@ -8,10 +8,9 @@
 #include <cstdint>
 
 #include "geores/kernels/norms/norm.h"
+#include "geores/kernels/sizes.h"
 
 namespace geores::kernels {
-
-inline constexpr int64_t kMostStreams = 16;
 
 struct StreamShape {
   int64_t tokens, n, d;

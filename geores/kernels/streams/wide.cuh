@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "geores/kernels/cuda/device.cuh"
+#include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
 
 namespace geores::kernels::device {
@@ -76,17 +77,16 @@ __host__ __device__ constexpr int64_t in_fours(int64_t size) { return (size + 3)
 // f(number of streams, values of one access) for the numbers of streams that are compiled. S is the
 // type of the state: 16 bytes of it are read at once, of bfloat16 where the streams of a piece fit the
 // registers and are long enough for all lanes. Double is for verification: one form is enough.
-template <class S, int... Counts, class F>
-void with_wide_streams(std::integer_sequence<int, Counts...>, const StreamShape& s, F&& f) {
+template <class S, class Numbers, class F>
+void with_wide_streams(Numbers numbers, const StreamShape& s, F&& f) {
   if (s.tokens == 0) return;
-  const auto with_count = [&](auto n) {
+  with_count(numbers, s.n, [&](auto n) {
     if constexpr (sizeof(S) == 2 && n.value <= 4)
       if (s.d % 8 == 0 && s.d >= 256) return f(n, std::integral_constant<int, 8>());
     if constexpr (sizeof(S) <= 4)
       if (s.d % 4 == 0) return f(n, std::integral_constant<int, 4>());
     f(n, std::integral_constant<int, 1>());
-  };
-  ((s.n == Counts && (with_count(std::integral_constant<int, Counts>()), true)) || ...);
+  });
 }
 
 // A block for every kWideWarps tokens, `most` at most.

@@ -8,8 +8,6 @@ namespace {
 
 using namespace device;
 
-using Counts = std::integer_sequence<int, 2, 4>;  // is_device_stream_count
-
 template <int N, class T>
 __device__ inline void load_operator(const T* from, T (&m)[N * N]) {
 #pragma unroll
@@ -252,7 +250,7 @@ template <class T, class A>
 void wide_mix_norm_forward(CudaStream stream, const T* m, const T* x, const Norm<T>& norm, T* g,
                            A* h, RowStatistics<T>* statistics, int64_t operators,
                            const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<T>(DeviceStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock, wide_rows<T>(s.n * s.d)},
            wide_mix<n.value, v.value, T, A>, m, x, norm, g, h, statistics, s.tokens,
            s.tokens / operators, static_cast<int>(s.d));
@@ -268,7 +266,7 @@ void wide_mix_norm_backward(CudaStream stream, const WideMixBackward<T, A>& p, i
   const int64_t at_once = 4 * blocks_for_sums();
   if (s.tokens == 0) return;
   const auto run = s.tokens / operators;
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<T>(DeviceStreams(), s, [&](auto n, auto v) {
     const auto shared = wide_rows<T>(s.n * s.d);
     if (run == 1)
       return launch(stream, {wide_blocks(s.tokens, at_once), kWideBlock, shared},
@@ -285,7 +283,7 @@ void wide_mix_norm_backward(CudaStream stream, const WideMixBackward<T, A>& p, i
 
 template <class T>
 void wide_entropy_forward(CudaStream stream, const T* x, T* entropy, const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<T>(DeviceStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_entropy<n.value, v.value, T>, x,
            entropy, s.tokens, static_cast<int>(s.d));
   });
@@ -295,7 +293,7 @@ void wide_entropy_forward(CudaStream stream, const T* x, T* entropy, const Strea
 template <class T, class A>
 void wide_entropy_backward(CudaStream stream, const T* x, const T* dentropy, const T* skip, T* dx,
                            A* dbranch, const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<T>(DeviceStreams(), s, [&](auto n, auto v) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock}, wide_entropy_back<n.value, v.value, T, A>,
            x, dentropy, skip, dx, dbranch, s.tokens, static_cast<int>(s.d));
   });

@@ -12,10 +12,9 @@
 #include "geores/kernels/dense/projections.h"
 #include "geores/kernels/mixers/mixers.h"
 #include "geores/kernels/norms/norm.h"
+#include "geores/kernels/sizes.h"
 
 namespace geores::kernels {
-
-inline constexpr int kRoutedStreams = 4;
 
 // JPmHC's read and write without its mixer: raw (tokens, 2, 4, 4) -> read, the column means of
 // softmax(raw₀) over rows; write, the row sums of softmax(raw₁) over columns; res = I.

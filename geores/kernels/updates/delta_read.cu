@@ -8,8 +8,6 @@ namespace {
 
 using namespace device;
 
-using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stream_count
-
 constexpr double kNormEps = 1e-5;
 
 // Row k of [β; V].
@@ -228,7 +226,7 @@ template <class T, class A>
 void delta_read_forward(CudaStream stream, const DeltaReadParameters<const T>& parameters,
                         const T* x, A* h, RowStatistics<T>* statistics, T* l,
                         const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<T>(WideStreams(), s, [&](auto n, auto v) {
     const auto rows = static_cast<size_t>((2 + n.value + kWideWarps) * in_fours(s.d));
     // Each block loads the parameters: few blocks, all of them at once.
     launch(stream, {wide_blocks(s.tokens, 3 * blocks_for_sums()), kWideBlock, rows * sizeof(T)},
@@ -241,7 +239,7 @@ void delta_read_forward(CudaStream stream, const DeltaReadParameters<const T>& p
 template <class T, class A>
 void delta_read_backward(CudaStream stream, const DeltaReadBackward<T, A>& p,
                          const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto v) {
+  with_wide_streams<T>(WideStreams(), s, [&](auto n, auto v) {
     constexpr int64_t most_warps = 8;
     const int64_t team = (s.d + 32 * v.value - 1) / (32 * v.value),
                   warps = team * std::max<int64_t>(1, most_warps / team),

@@ -8,8 +8,6 @@ namespace {
 
 using namespace device;
 
-using Counts = std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8>;  // is_wide_stream_count
-
 // ‖y‖ as torch::nn::functional::normalize divides by it.
 template <class T>
 struct Length {
@@ -217,7 +215,7 @@ __global__ void __launch_bounds__(kWideBlock)
 template <class T>
 void stream_sum_forward(CudaStream stream, const T* weight, const T* x, T* read,
                         const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto w) {
+  with_wide_streams<T>(WideStreams(), s, [&](auto n, auto w) {
     launch(stream, {wide_blocks(s.tokens), kWideBlock}, sum_forward<n.value, w.value, T>, weight, x,
            read, s.tokens, static_cast<int>(s.d));
   });
@@ -227,7 +225,7 @@ void stream_sum_forward(CudaStream stream, const T* weight, const T* x, T* read,
 template <class T, class A>
 void delta_streams_forward(CudaStream stream, const T* x, const A* y, const T* l, T* out,
                            const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto w) {
+  with_wide_streams<T>(WideStreams(), s, [&](auto n, auto w) {
     const auto held = held_bytes<T>(s.n, s.d, 1);
     launch(stream, {wide_blocks(s.tokens), kWideBlock, held}, delta_forward<n.value, w.value, T, A>,
            x, y, l, out, s.tokens, static_cast<int>(s.d), held > 0);
@@ -238,7 +236,7 @@ void delta_streams_forward(CudaStream stream, const T* x, const A* y, const T* l
 template <class T, class A>
 void delta_streams_backward(CudaStream stream, const T* x, const A* y, const T* l, const T* dout,
                             A* dy, T* dl, const StreamShape& s) {
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto w) {
+  with_wide_streams<T>(WideStreams(), s, [&](auto n, auto w) {
     const auto held = held_bytes<T>(s.n, s.d, 2);
     launch(stream, {wide_blocks(s.tokens), kWideBlock, held},
            delta_backward<n.value, w.value, T, A>, x, y, l, dout, dy, dl, s.tokens,
@@ -252,7 +250,7 @@ void stream_sum_backward(CudaStream stream, const StreamSumBackward<T, A>& p,
                          const StreamShape& s) {
   // Each block adds to the weights' gradient at its end: few blocks, all of them at once.
   const int64_t at_once = 4 * blocks_for_sums();
-  with_wide_streams<T>(Counts(), s, [&](auto n, auto w) {
+  with_wide_streams<T>(WideStreams(), s, [&](auto n, auto w) {
     launch(stream, {wide_blocks(s.tokens, at_once), kWideBlock},
            sum_backward<n.value, w.value, T, A>, p, s.tokens, static_cast<int>(s.d));
   });

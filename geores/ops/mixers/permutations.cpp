@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "geores/kernels/mixers/permutations.h"
+#include "geores/kernels/sizes.h"
 #include "geores/ops/dense/linear.h"
 #include "geores/ops/run/dispatch.h"
 #include "geores/ops/run/kernel_choice.h"
@@ -67,12 +68,12 @@ Tensor permutation_mixture(const Tensor& logits, const Tensor& permutations) {
 }
 
 Tensor all_permutations_mixture(const Tensor& logits, const Tensor& permutations) {
-  static const auto sizes = numbers_that(kernels::is_permuted_size) + " streams";
+  static const auto sizes = numbers_that(kernels::is_device_mixer_size) + " streams";
   const auto n = streams_of(permutations);
   if (!KernelChoice("permutation_mixture", logits)
            .need(on_gpu(logits), "a GPU")
            .need(logits.dim() == 3 && logits.numel() > 0, "at least one token")
-           .need(kernels::is_permuted_size(n), sizes.c_str())
+           .need(kernels::is_device_mixer_size(n), sizes.c_str())
            .runs())
     return permutation_mixture(logits, permutations);
   return FusedPermutationMixture::apply(logits, n);

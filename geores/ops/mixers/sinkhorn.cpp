@@ -163,12 +163,12 @@ class FusedSinkhorn : public torch::autograd::Function<FusedSinkhorn> {
 };
 
 bool has_kernel(const Tensor& logits, const SinkhornSpec& spec) {
-  static const auto gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams",
+  static const auto gpu_sizes = numbers_that(kernels::is_wide_stream_count) + " streams",
                     cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams";
   const auto n = logits.size(-1);
   return KernelChoice("sinkhorn", logits)
       .need(spec.gradient != SinkhornGradient::gauss_seidel, "a gradient without sweeps")
-      .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
+      .need_on_gpu(kernels::is_wide_stream_count(n), gpu_sizes.c_str())
       .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
       // The kernel repeats the iterations for every 32 of them.
       .need_on_cpu(spec.gradient == SinkhornGradient::implicit || spec.iterations <= 256,

@@ -62,11 +62,11 @@ class FusedSphere : public torch::autograd::Function<FusedSphere> {
 bool runs_fused(const Tensor& sigma) {
   const auto n = sigma.size(-1) + 1;
   static const auto cpu_sizes = numbers_that(kernels::is_compiled_size) + " streams",
-                    gpu_sizes = numbers_that(kernels::is_log_mixer_size) + " streams";
+                    gpu_sizes = numbers_that(kernels::is_wide_stream_count) + " streams";
   return KernelChoice("spectral_sphere", sigma)
       .need(n >= 3, "at least 3 streams")
       .need_on_cpu(kernels::is_compiled_size(n), cpu_sizes.c_str())
-      .need_on_gpu(kernels::is_log_mixer_size(n), gpu_sizes.c_str())
+      .need_on_gpu(kernels::is_wide_stream_count(n), gpu_sizes.c_str())
       .need_on_gpu(sigma.numel() > 0, "at least one value")
       .runs();
 }

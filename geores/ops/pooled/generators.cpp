@@ -5,6 +5,7 @@
 
 #include "geores/kernels/pooled/erase.h"
 #include "geores/kernels/pooled/token_generators.h"
+#include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/wide_mix.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/pooled/generator_parts.h"

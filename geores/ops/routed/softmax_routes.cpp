@@ -1,6 +1,7 @@
 #include "geores/ops/routed/softmax_routes.h"
 
 #include "geores/kernels/routed/softmax_routes.h"
+#include "geores/kernels/sizes.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/run/dispatch.h"

@@ -4,6 +4,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/routed/wide_streams.h"
+#include "geores/kernels/sizes.h"
 #include "geores/kernels/streams/streams.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/run/dispatch.h"

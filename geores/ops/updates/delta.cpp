@@ -4,6 +4,7 @@
 
 #include "geores/base/error.h"
 #include "geores/kernels/routed/wide_streams.h"
+#include "geores/kernels/sizes.h"
 #include "geores/kernels/updates/delta_read.h"
 #include "geores/kernels/updates/delta_streams.h"
 #include "geores/ops/gradients/packed_gradients.h"

@@ -5,9 +5,9 @@
 #include "geores/ops/inference/into.h"
 #include "geores/ops/mixers/cayley.h"
 #include "geores/ops/mixers/hybrid.h"
-#include "geores/ops/updates/delta.h"
 #include "geores/ops/routed/projected.h"
 #include "geores/ops/streams/streams.h"
+#include "geores/ops/updates/delta.h"
 
 namespace geores {
 namespace {

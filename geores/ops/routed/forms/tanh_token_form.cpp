@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "geores/kernels/sizes.h"
 #include "geores/ops/gradients/packed_gradients.h"
 #include "geores/ops/routed/forms/carried_form.h"
 #include "geores/ops/routed/forms/gpu_routes.h"

@@ -5,6 +5,7 @@
 
 #include "geores/kernels/routed/wide_post_norm.h"
 #include "geores/kernels/routed/wide_streams.h"
+#include "geores/kernels/sizes.h"
 #include "geores/ops/dense/norm.h"
 #include "geores/ops/gradients/step_parameters.h"
 #include "geores/ops/mixers/cayley.h"
