@@ -170,18 +170,18 @@ function(geores_program name)
 endfunction()
 
 # geores_test(NAME [OPTIMISED] [SOURCES a_test.cpp] DEPENDS geores_base [SHARDS 2] [DEFINITIONS A=1]
-#             [PARTS "cli CommandLine.*:UserData.*" ...] [GPU gpu_training])
+#             [PARTS "cli CommandLine.*:UserData.*" ...] [GPU gpu_training] [ONLY "*EqualComposed"])
 # Without SOURCES: every *_test.cpp below this folder. A test program is one ctest
 # entry (loading torch for every single case would cost more than the cases); SHARDS splits a long one
 # so that two cores can share it. PARTS gives groups of tests, by GoogleTest's patterns, entries with names
 # of their own: one program is compiled and linked faster than several. NAME runs the remaining tests.
 # GPU is the name of the part that needs one: the suites Gpu of the files *gpu_test.cpp; sanitizers leave them
-# out. OPTIMISED: the test itself computes (templates of Eigen, say).
+# out. ONLY: GoogleTest's patterns of the tests to run. OPTIMISED: the test itself computes (templates of Eigen, say).
 function(geores_test name)
   if(NOT GEORES_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "OPTIMISED" "SHARDS;GPU" "SOURCES;DEPENDS;DEFINITIONS;PARTS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMISED" "SHARDS;GPU;ONLY" "SOURCES;DEPENDS;DEFINITIONS;PARTS" ${ARGN})
   if(NOT arg_SOURCES)
     file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS *_test.cpp)
     if(GEORES_SANITIZE OR NOT arg_GPU)
@@ -206,13 +206,16 @@ function(geores_test name)
   if(named)
     string(REGEX REPLACE "^:" "-" named "${named}")
   endif()
+  if(NOT arg_ONLY)
+    set(arg_ONLY *)
+  endif()
   if(NOT arg_SHARDS)
-    geores_test_entry(${name} ${program} "*${named}" 1 0)
+    geores_test_entry(${name} ${program} "${arg_ONLY}${named}" 1 0)
     return()
   endif()
   math(EXPR last "${arg_SHARDS} - 1")
   foreach(shard RANGE ${last})
-    geores_test_entry(${name}.${shard} ${program} "*${named}" ${arg_SHARDS} ${shard})
+    geores_test_entry(${name}.${shard} ${program} "${arg_ONLY}${named}" ${arg_SHARDS} ${shard})
   endforeach()
 endfunction()
 

@@ -369,7 +369,8 @@ std::vector<std::string> form_decisions(const std::string& file, const std::stri
                          file.starts_with("geores/residual/routed_connection.") ||
                          file.starts_with("geores/residual/hyper_connection.");
   if (describes && !is_test_source(file))
-    for (const auto* word : {"is_cuda", "is_cpu", "kBFloat16", "runs_cuda_kernel", "runs_half"})
+    for (const auto* word :
+         {"is_cuda", "is_cpu", "on_gpu(", "kBFloat16", "runs_cuda_kernel", "runs_half"})
       if (text.find(word) != text.npos) found.push_back(file + " says " + word);
   return found;
 }
@@ -382,6 +383,7 @@ TEST(Layers, ConnectionsLeaveTheChoiceOfFormsToOperations) {
   };
   const std::string form = "#include \"geores/ops/routed/forms/wide_form.h\"\n";
   EXPECT_TRUE(decides("geores/residual/hc/hc.cpp", "if (x.is_cuda()) return;"));
+  EXPECT_TRUE(decides("geores/residual/hc/hc.cpp", "if (on_gpu(x)) return;"));
   EXPECT_TRUE(decides("geores/modules/layers.cpp", "if (runs_half_state_kernel(x)) return;"));
   EXPECT_TRUE(decides("geores/residual/routed_connection.cpp", form));
   EXPECT_TRUE(decides("geores/model/model.cpp", form));

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "geores/base/error.h"
-#include "geores/kernels/device.h"
+#include "geores/ops/run/fused_check_test.h"
 #include "geores/ops/streams/streams.h"
 #include "geores/residual/registry.h"
 #include "geores/residual/routed_connection.h"
@@ -46,7 +46,7 @@ std::vector<Case> all_cases() {
       for (const int64_t streams : {2, 3, 4, 8})
         for (const int64_t length : {1, 7, 9}) {
           // An emulated GPU is slow: one number for each of its tables (kernels/sizes.h).
-          if (kernels::kEmulated && (length != 7 || streams == 3)) continue;
+          if (emulates_gpu() && (length != 7 || streams == 3)) continue;
           const Case c{&connection, options, streams, length};
           try {
             const auto residual = make(c);

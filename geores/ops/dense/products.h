@@ -16,6 +16,7 @@ torch::Tensor multiply(const Matrix& a, const Matrix& b, torch::ScalarType type)
   if (a.scalar_type() == type) return at::mm(a, b);
   if constexpr (requires { at::mm(a, b, type); })
     if (on_gpu(a) && !kernels::kEmulated) return at::mm(a, b, type);
+  if (kernels::kEmulated) return at::mm(a.to(type), b.to(type));
   return at::mm(a, b).to(type);
 }
 

@@ -1,5 +1,5 @@
 // Routes from projections against their composed definitions: values and all gradients. On a machine
-// without a GPU both sides are composed; kernels/emulated_test.cpp runs the kernels there.
+// without a GPU both sides are composed.
 #include "geores/ops/routed/route_maps.h"
 
 #include <gtest/gtest.h>

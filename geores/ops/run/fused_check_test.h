@@ -16,10 +16,11 @@
 namespace geores {
 
 // CUDA's GPU, or the CPU where it emulates one.
-inline bool has_gpu() { return kernels::kEmulated || torch::cuda::is_available(); }
-inline torch::Device gpu() { return kernels::kEmulated ? torch::kCPU : torch::kCUDA; }
+inline bool emulates_gpu() { return kernels::kEmulated; }
+inline bool has_gpu() { return emulates_gpu() || torch::cuda::is_available(); }
+inline torch::Device gpu() { return emulates_gpu() ? torch::kCPU : torch::kCUDA; }
 inline std::vector<torch::Device> devices() {
-  if (kernels::kEmulated) return {gpu()};
+  if (emulates_gpu()) return {gpu()};
   return torch::cuda::is_available() ? std::vector<torch::Device>{torch::kCPU, gpu()}
                                      : std::vector<torch::Device>{torch::kCPU};
 }

@@ -219,7 +219,8 @@ class Block {
     auto address = bits(0) + (factor.turned ? lines(k) + r % values * 2 + r / values * bits(16)
                                             : lines(r) + 2 * k);
     address ^= (address >> 7 & (line == 128 ? 7 : 3)) << 4;
-    if (at(address) < shared || at(address) >= shared_end_) end("multiplies what is not shared");
+    if (at(address) < shared || at(address) >= shared_end_)
+      end("multiplies outside of its shared memory");
     uint16_t word;
     std::memcpy(&word, at(address), sizeof(word));
     return half(word, 0);
