@@ -92,7 +92,7 @@ function testNames() {
           names.set(`${suite}.${test}`, relative(root, path));
     }
   };
-  for (const folder of ["geores", "tests"]) walk(join(root, folder));
+  for (const folder of ["geores", "lab", "tests"]) walk(join(root, folder));
   return names;
 }
 
