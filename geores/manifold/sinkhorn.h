@@ -79,6 +79,7 @@ GEORES_HOST_DEVICE constexpr void add_to_entries(Matrix<T, N>& p, double x) {
 
 // The iteration itself, on a Matrix or on another type with these four functions: a GPU holds a
 // matrix in several lanes (kernels/mixers/quad_sinkhorn.cuh).
+GEORES_DEVICE_ARGUMENTS
 template <class P>
 GEORES_HOST_DEVICE constexpr auto divide_rows(P& p, int iteration, const SinkhornOptions& options) {
   const bool quotients = options.softmax && iteration == 0;
@@ -87,6 +88,7 @@ GEORES_HOST_DEVICE constexpr auto divide_rows(P& p, int iteration, const Sinkhor
   return divisors;
 }
 
+GEORES_DEVICE_ARGUMENTS
 template <class P>
 GEORES_HOST_DEVICE constexpr void sinkhorn_iterations(P& p, const SinkhornOptions& options) {
   for (int k = 0; k < options.iterations; ++k) {
@@ -98,6 +100,7 @@ GEORES_HOST_DEVICE constexpr void sinkhorn_iterations(P& p, const SinkhornOption
 // d, the gradient of the result of the iterations, becomes the gradient of their start. Divisors are
 // kept for `Window` iterations at a time and multiplied back; a longer iteration runs again from its
 // start for each window.
+GEORES_DEVICE_ARGUMENTS
 template <int Window = 32, class P>
 GEORES_HOST_DEVICE constexpr void sinkhorn_iterations_backward(const P& start,
                                                                const SinkhornOptions& options,

@@ -12,8 +12,11 @@
 
 #if defined(__CUDACC__)
 #define GEORES_HOST_DEVICE __host__ __device__
+// Before a template that a kernel instantiates with functions of a GPU alone: nvcc refuses it otherwise.
+#define GEORES_DEVICE_ARGUMENTS _Pragma("nv_exec_check_disable")
 #else
 #define GEORES_HOST_DEVICE
+#define GEORES_DEVICE_ARGUMENTS
 #endif
 
 namespace geores::manifold {
