@@ -52,6 +52,7 @@ bool runs_portably(const Connection& connection, const nlohmann::json& variant) 
        {"read_norm", "generator_norm", "reflection", "branch_power", "dynamic", "layout"})
     if (variant.contains(key)) return false;
   if (connection.name == "jpmhc" && variant.value("mixer", "") == "identity") return false;
+  if (variant.value("form", "") == "v41") return false;
   return true;
 }
 
@@ -268,6 +269,13 @@ TEST(PortableModel, RefusesJpmhcOnStreamsOfTheFullWidth) {
   const auto model = random_model(one);
   EXPECT_EQ(refusal([&] { portable_of(*model, one, file_of(*model)); }),
             "[model] live predictions lack layout expand of jpmhc");
+}
+
+TEST(PortableModel, RefusesReadingOneConnectionLater) {
+  const PortableCase one{"mhc", {{"form", "v41"}}};
+  const auto model = random_model(one);
+  EXPECT_EQ(refusal([&] { portable_of(*model, one, file_of(*model)); }),
+            "[model] live predictions lack form v41 of mhc");
 }
 
 TEST(PortableModel, RefusesStaticRoutes) {

@@ -385,8 +385,9 @@ Connection* make_hc(const ConnectionSource& source) {
 Connection* make_mhc(const ConnectionSource& source) {
   refuse_unless(source.text("head", "sum") == "sum", "model",
                 "has a learned head: live predictions have a sum only");
-  if (source.text("form", "paper") == "v4")
-    return hyper_connection(source, Mixing::softmax_sinkhorn);
+  const auto form = source.text("form", "paper");
+  refuse_unless(form != "v41", "model", "live predictions lack form v41 of mhc");
+  if (form == "v4") return hyper_connection(source, Mixing::softmax_sinkhorn);
   if (source.text("mixer", "sinkhorn") == "identity") return hyper_connection(source, Mixing::none);
   return hyper_connection(source, Mixing::sinkhorn);
 }
